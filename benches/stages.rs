@@ -21,7 +21,7 @@ use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::export::Stream;
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::Endpoint;
-use bellwether::plan::{Format, Plan, Request};
+use bellwether::plan::{Format, Plan, Request, ServiceIdentity};
 use bellwether::run::CancellationToken;
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
@@ -83,6 +83,7 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
     let beginning = NewRun {
         definition: "stages",
         text: "",
+        service: &ServiceIdentity::demo(),
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),
@@ -108,7 +109,7 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         };
         run.commit(draft, record).expect("room on the disk");
     }
-    run.seal(now).expect("a sealed run").run
+    run.seal(&[], || Ok(now), || Ok(true)).expect("a sealed run").run
 }
 
 fn instant(day: i64) -> DateTime<Utc> {

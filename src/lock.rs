@@ -17,7 +17,7 @@ use crate::links;
 use crate::time::{as_record, to_record};
 
 /// The folder of locks in an archive.
-const FOLDER: &str = ".locks";
+pub(crate) const FOLDER: &str = ".locks";
 
 /// The most bytes read of a record, which is one line.
 const MOST_BYTES: u64 = 4096;

@@ -14,14 +14,15 @@ macro_rules! unique {
 }
 pub(crate) use unique;
 
-/// The files of a sealed run or pack.
-pub(crate) const RUN_FILES: [&str; 8] = [
+/// The files of a sealed run, pack or merge.
+pub(crate) const RUN_FILES: [&str; 9] = [
     "run.json",
     "signals.parquet",
     "articles.parquet",
     "summaries.parquet",
     "sentiment_history.parquet",
     "listings.parquet",
+    "answers.parquet",
     "requests.parquet",
     "rejects.parquet",
 ];
@@ -36,11 +37,18 @@ pub(crate) const RUN_FOLDER: &str = concat!("run=", unique!());
 /// The folder of a sealed pack.
 pub(crate) const PACK_FOLDER: &str = concat!("pack=", unique!());
 
+/// The folder of a merge.
+pub(crate) const MERGE_FOLDER: &str = concat!("merge=", unique!());
+
 /// The folder of a pack that is being written.
 pub(crate) const PACKING: &str = concat!(".packing-", unique!(), "-@@@@@@@@");
 
-/// The folders of a run and a pack that are being removed.
-pub(crate) const REMOVING: [&str; 2] = [concat!(".removing-run=", unique!()), concat!(".removing-pack=", unique!())];
+/// The folders of a run, a pack and a merge that are being removed.
+pub(crate) const REMOVING: [&str; 3] = [
+    concat!(".removing-run=", unique!()),
+    concat!(".removing-pack=", unique!()),
+    concat!(".removing-merge=", unique!()),
+];
 
 /// The files with the answers of an unfinished run.
 pub(crate) const ANSWERS: &str = "%.answers";

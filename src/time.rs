@@ -92,6 +92,17 @@ pub fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     })
 }
 
+/// An instant as of which something is read: as [`instant`] has it, but the current day means now.
+///
+/// # Errors
+///
+/// As [`instant`].
+pub fn as_of(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    let parsed = instant(text)?;
+    let is_today = !text.contains(':') && parsed.date_naive() == now.date_naive();
+    Ok(if is_today { parsed.min(now) } else { parsed })
+}
+
 /// The form of a day, as a hint.
 const DAY_FORM: &str = "use a day in the form `2026-03-31`";
 
@@ -141,7 +152,16 @@ pub(crate) mod as_record {
 mod tests {
     use chrono::DateTime;
 
-    use super::{day, free_name, instant, to_record, unique_name};
+    use super::{as_of, day, free_name, instant, to_record, unique_name};
+
+    #[test]
+    fn the_current_day_means_now() {
+        let now = instant("2026-11-20T21:30:00Z").unwrap();
+        assert_eq!(as_of("2026-11-20", now), Ok(now));
+        assert_eq!(as_of("2026-11-19", now), instant("2026-11-19"));
+        assert_eq!(as_of("2026-11-21", now), instant("2026-11-21"), "the future stays the future");
+        assert_eq!(as_of("2026-11-20T23:00:00Z", now), instant("2026-11-20T23:00:00Z"));
+    }
 
     #[test]
     fn an_invalid_date_names_the_invalid_part() {

@@ -49,7 +49,7 @@ pub(crate) fn day(text: &str) -> Result<NaiveDate> {
 
 /// An instant, or the end of a day.
 pub(crate) fn moment(text: Option<&str>) -> Result<Option<DateTime<Utc>>> {
-    text.map(|text| instant(text).map_err(usage)).transpose()
+    text.map(|text| as_of(text, Clock::System.now()).map_err(usage)).transpose()
 }
 
 /// Which observation of a signal to take.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::SchemaRef;
-use bellwether::archive::Archive;
+use bellwether::archive::{SealedRun, open_all};
 use bellwether::audit;
 use bellwether::audit::quality::TickerQuality;
 use bellwether::audit::revisions::{CellCounts, Rewrites};
@@ -60,6 +60,7 @@ pub(crate) fn revisions(
         let control = Control { stop: stop.clone(), ..Control::default() };
         let options = AuditOptions {
             archive: &subject.2,
+            service: None,
             plan: plan.as_ref(),
             as_of: moment(until.as_deref())?,
             control: &control,
@@ -107,6 +108,7 @@ pub(crate) fn quality(py: Python<'_>, subject: AuditTarget, as_of: Option<String
         let control = Control { stop: stop.clone(), ..Control::default() };
         let options = AuditOptions {
             archive: &subject.2,
+            service: None,
             plan: plan.as_ref(),
             as_of: moment(as_of.as_deref())?,
             control: &control,
@@ -174,13 +176,16 @@ pub(crate) fn articles(
 #[pyfunction]
 pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let archive = Archive::open(&archive)?;
-        let seals = || archive.runs().iter().map(|run| run.seal());
-        let count = |of: &dyn Fn(&bellwether::archive::SealedRun) -> u64| -> ArrayRef {
-            Arc::new(archive.runs().iter().map(of).collect::<UInt64Array>())
+        let archives = open_all(&archive)?;
+        let mut runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
+        runs.sort_by_key(|run| run.seal().sealed_at);
+        let seals = || runs.iter().map(|run| run.seal());
+        let count = |of: &dyn Fn(&SealedRun) -> u64| -> ArrayRef {
+            Arc::new(runs.iter().map(|run| of(run)).collect::<UInt64Array>())
         };
         table([
             ("run", texts(seals().map(|seal| Some(seal.run.clone())))),
+            ("service", texts(seals().map(|seal| Some(seal.service.name.clone())))),
             ("definition", texts(seals().map(|seal| seal.definition.as_ref().map(|it| it.name.clone())))),
             ("started_at", instants(seals().map(|seal| seal.started_at))),
             ("sealed_at", instants(seals().map(|seal| seal.sealed_at))),

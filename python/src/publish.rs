@@ -73,13 +73,12 @@ pub(crate) fn run(
         let clock = clock(&plan, today.as_deref())?;
         take_key(&mut plan, key);
         let options = Options {
-            data: folders.0,
             archive: folders.1,
             clock,
             interrupted: if fresh { Interrupted::Leave } else { Interrupted::Resume },
             when_held,
-            store: None,
             control,
+            ..Options::new(folders.0)
         };
         finished(bellwether::run::run(plan, options))
     })?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
+use crate::human::{counted, grouped};
 use crate::time::to_record;
 
 /// An archive that lacks the requested data.
@@ -26,9 +27,37 @@ pub(crate) enum ArchiveError {
     #[error("no data as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
     TooEarly { as_of: DateTime<Utc>, first: DateTime<Utc> },
 
+    /// An instant in the future.
+    #[error("{} is in the future: it is now {}", to_record(*instant), to_record(*now))]
+    Future { instant: DateTime<Utc>, now: DateTime<Utc> },
+
+    /// Runs that others are based on, and that are gone.
+    #[error("`{}` lacks {}: {}", path.display(), counted(runs.len() as u64, "run", "runs"), some_of(runs))]
+    Lost { path: PathBuf, runs: Vec<String>, named_by: String },
+
+    /// An archive of an older layout.
+    #[error("`{}` has {} of an older layout", path.display(), counted(*folders as u64, "run or pack", "runs and packs"))]
+    Older { path: PathBuf, folders: usize },
+
+    /// Several services, and none is named.
+    #[error("`{}` has data of several services: {}", path.display(), services.join(", "))]
+    Services { path: PathBuf, services: Vec<String> },
+
+    /// A version whose runs are not all there.
+    #[error("cannot rebuild `{version}`: `{}` lacks {}: {}", path.display(), counted(runs.len() as u64, "of its runs", "of its runs"), some_of(runs))]
+    Incomplete { path: PathBuf, version: String, runs: Vec<String> },
+
     /// Observations that cannot be merged.
     #[error("cannot merge observations")]
     Merge { source: Reason },
+}
+
+/// The first few names.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {} more", shown.join(", "), grouped(more as u64)) }
 }
 
 impl ArchiveError {
@@ -44,6 +73,8 @@ impl Diagnostic for ArchiveError {
             Self::Missing { .. } | Self::NoRuns { .. } | Self::NoData { .. } | Self::TooEarly { .. } => {
                 ErrorKind::NotFound
             }
+            Self::Future { .. } | Self::Services { .. } => ErrorKind::Usage,
+            Self::Lost { .. } | Self::Older { .. } | Self::Incomplete { .. } => ErrorKind::Storage,
             Self::Merge { .. } => ErrorKind::Internal,
         }
     }
@@ -54,6 +85,16 @@ impl Diagnostic for ArchiveError {
                 Some("run it first: `bellwether run NAME`; or choose another archive with `--archive`".to_owned())
             }
             Self::TooEarly { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::Future { .. } => Some("leave it out for the latest state".to_owned()),
+            Self::Lost { named_by, .. } => Some(format!(
+                "{named_by}; mount the volume, restore them from a backup, or fetch them with `bellwether store pull`; to go on \
+                 without them, `bellwether run NAME --new-archive`"
+            )),
+            Self::Older { .. } => Some("`bellwether archive migrate` keeps every observation".to_owned()),
+            Self::Services { .. } => Some("name one with `--service`, or a definition".to_owned()),
+            Self::Incomplete { .. } => {
+                Some("restore them from a backup, or fetch them with `bellwether store pull`".to_owned())
+            }
             Self::Merge { .. } => None,
         }
     }

@@ -58,10 +58,14 @@
 //! `archive compact`; `archive prune` removes the members of a pack once it is verified to hold their rows.
 
 mod answers;
+pub(crate) mod coverage;
 mod error;
 pub(crate) mod fold;
+mod lineage;
 pub(crate) mod scope;
 mod sealed;
+mod sealing;
+mod services;
 mod settle;
 pub(crate) mod unfinished;
 mod upkeep;
@@ -69,7 +73,8 @@ pub(crate) mod view;
 
 pub use answers::answer::Oddities;
 pub use sealed::catalog::{Archive, SealedRun};
-pub use sealed::seal::{Counts, Definition, Seal};
+pub use sealed::seal::{Counts, Definition, Joined, Migrated, Parent, Seal};
+pub use services::{of_service, open_all, services};
 pub use settle::Settled;
 pub use unfinished::Interrupted;
 pub use upkeep::{Removal, Verified};
@@ -79,11 +84,14 @@ pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History};
 pub(crate) use fold::observed::ViewOptions;
+pub(crate) use lineage::missing;
 pub(crate) use scope::Scope;
+pub(crate) use sealed::answers::SeriesAnswer;
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::seal::SEAL;
+pub(crate) use sealing::wait_for_seal;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
-pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
+pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, open_merged, prune, verify, wanted};
 pub(crate) use view::{ArticleHistories, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

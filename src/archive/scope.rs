@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::sealed::listings::{Listing, Listings};
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{Filter, Request};
-use crate::tables::{Change, SeriesKey};
+use crate::tables::{Change, SeriesKey, Table};
 
 /// A selection of signal series.
 #[derive(Clone, Debug)]
@@ -29,21 +29,26 @@ impl Scope {
     }
 
     /// The series of the scope: those that its requests listed last and that pass the filter, including those delisted
-    /// since.
+    /// since. Only requests of one operation take series from one another: another one may have listed its own long ago.
     pub(super) fn members(&self, listings: &Listings) -> HashSet<SeriesKey> {
         let tickers = self.filter.sectors.as_ref().map(|sectors| {
             let is_of_sector = |request: &str| {
                 let sector = Request::sector_of(request);
                 sector.is_some_and(|sector| sectors.iter().any(|wanted| wanted.as_str() == sector))
             };
-            let of_sectors = listings.series().filter(|(_, events)| listed_last_by(events, is_of_sector));
+            let by_sector = |events: &[Listing]| {
+                let of_any = events.iter().filter(|event| Request::sector_of(&event.request).is_some());
+                listed_last_by(of_any, is_of_sector)
+            };
+            let of_sectors = listings.series().filter(|(_, events)| by_sector(events));
             of_sectors.map(|(key, _)| &key.ticker).collect::<BTreeSet<&Ticker>>()
         });
+        let is_of_source = |event: &&Listing| event.source == self.source;
         let is_member = |(key, events): &(&SeriesKey, &[Listing])| {
-            key.source == self.source
+            key.table == Table::of(self.source)
                 && takes(&self.filter, key)
                 && tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
-                && listed_last_by(events, |request| self.requests.contains(request))
+                && listed_last_by(events.iter().filter(is_of_source), |request| self.requests.contains(request))
         };
         listings.series().filter(is_member).map(|(key, _)| key.clone()).collect()
     }
@@ -51,7 +56,10 @@ impl Scope {
 
 /// The tickers that some requests listed last.
 pub(super) fn listed(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
-    let is_listed = |events: &[Listing]| listed_last_by(events, |request| requests.contains(request));
+    let is_listed = |events: &[Listing]| {
+        let mut of_source = events.chunk_by(|one, next| one.source == next.source);
+        of_source.any(|events| listed_last_by(events.iter(), |request| requests.contains(request)))
+    };
     listings.series().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker.clone()).collect()
 }
 
@@ -71,7 +79,7 @@ pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTree
 pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, BTreeSet<Sector>> {
     let mut listing: HashMap<&Ticker, BTreeSet<Sector>> = HashMap::new();
     let mut last: HashMap<&Ticker, (DateTime<Utc>, Reverse<Sector>)> = HashMap::new();
-    for Listing { key, request, change, observed_at } in listings.series().flat_map(|(_, events)| events) {
+    for Listing { key, request, change, observed_at, .. } in listings.series().flat_map(|(_, events)| events) {
         let Some(sector) = Request::sector_of(request).and_then(|name| name.parse::<Sector>().ok()) else {
             continue;
         };
@@ -90,13 +98,14 @@ pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, BTreeSet<Sector>> 
 }
 
 /// Whether a request of some kind lists the series, or listed it last if none does any more.
-fn listed_last_by(events: &[Listing], is_wanted: impl Fn(&str) -> bool) -> bool {
-    let is_listed = events.iter().any(|event| event.change == Change::Added);
-    let latest = events.iter().map(|event| event.observed_at).max();
+fn listed_last_by<'e>(events: impl Iterator<Item = &'e Listing> + Clone, is_wanted: impl Fn(&str) -> bool) -> bool {
+    let is_listed = events.clone().any(|event| event.change == Change::Added);
+    let latest = events.clone().map(|event| event.observed_at).max();
     let is_last = |event: &&Listing| {
         if is_listed { event.change == Change::Added } else { Some(event.observed_at) == latest }
     };
-    events.iter().filter(is_last).any(|event| is_wanted(&event.request))
+    let mut last = events.filter(is_last);
+    last.any(|event| is_wanted(&event.request))
 }
 
 /// Whether a filter accepts a series, apart from its sector.

@@ -12,16 +12,19 @@ use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
 use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
-use super::sealed::catalog::Archive;
+use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::folder::Folder;
 use super::sealed::seal::{LAYOUT, Origin};
-use super::settle::{self, Settled};
+use super::sealing::SealingLock;
+use super::settle::{self, Settled, Settling};
 use super::upkeep;
-use crate::cancel::CancellationToken;
+use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
 use crate::names::is_unique;
+use crate::plan::ServiceIdentity;
 use crate::remove;
 use crate::tables::RequestRecord;
 use crate::time::free_name;
@@ -51,6 +54,8 @@ pub struct NewRun<'a> {
     pub definition: &'a str,
     /// Text of the definition.
     pub text: &'a str,
+    /// The service that it asks.
+    pub service: &'a ServiceIdentity,
     /// The current time.
     pub now: DateTime<Utc>,
     /// What to do with an interrupted run.
@@ -108,7 +113,8 @@ impl Unfinished {
         let path = folder.join(&run);
         fs::create_dir(&path).map_err(FileError::write(&path))?;
         let definition = beginning.definition.to_owned();
-        let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
+        let (service, started_at) = (beginning.service.clone(), beginning.now);
+        let origin = Origin { layout: LAYOUT, run, definition, definition_digest, service, started_at };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);
         let failed = FileError::write(&record);
@@ -130,7 +136,9 @@ impl Unfinished {
                 UnfinishedState::Interrupted(origin, lock) => (origin, lock),
             };
             let age = beginning.now - origin.started_at;
-            let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
+            let is_same = origin.definition == beginning.definition
+                && origin.definition_digest == digest
+                && origin.service == *beginning.service;
             if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
@@ -190,17 +198,43 @@ impl Unfinished {
         Ok(record)
     }
 
-    /// Sorts and writes the answers, and seals the run.
+    /// Settles the run against everything that the archive knows, and seals it, at the instant that `sealing` returns or
+    /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `is_current` may
+    /// bring in more runs and then refuse: the run is settled again, a few times at most.
     ///
     /// # Errors
     ///
     /// If a file cannot be read or written, or the run is cancelled. The answers are kept in that case.
-    pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<Settled> {
+    pub fn seal(
+        &self,
+        lost: &[String],
+        sealing: impl Fn() -> Result<DateTime<Utc>>,
+        is_current: impl Fn() -> Result<bool>,
+    ) -> Result<Settled> {
+        /// How often a run is settled again because others arrived. Histories that meet later are merged.
+        const MOST_TIMES: usize = 3;
+
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-        let folder = settle::folder(&self.path)?;
-        // Opened now, not when the run started: another run may have been sealed in between.
-        let before = Archive::open(&self.archive)?.until(&self.stop);
-        let settled = settle::seal(&before, &folder, &self.origin, &answers, sealed_at)?;
+        let lock = SealingLock::take(&self.archive, &self.stop)?;
+        let mut times = 0;
+        let settled = loop {
+            times += 1;
+            let folder = settle::folder(&self.path)?;
+            // Opened now, not when the run started: other runs may have been sealed in between.
+            let before = upkeep::open_merged(&self.archive, &self.stop)?;
+            let newest = before.runs().iter().map(|run| run.seal().sealed_at + TimeDelta::microseconds(1)).max();
+            let sealed_at = newest.map_or_else(&sealing, |newest| Ok(sealing()?.max(newest)))?;
+            let settling = Settling { before: &before, origin: &self.origin, answers: &answers, sealed_at, lost };
+            let (seal, known) = settling.settle(&folder)?;
+            if times < MOST_TIMES && !is_current()? {
+                continue;
+            }
+            cancel::check(&self.stop)?;
+            let path = self.archive.join(seal.folder_name());
+            file::rename_durably(&folder, &path)?;
+            break Settled { run: SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))), known };
+        };
+        drop(lock);
         if let Err(error) = upkeep::pack_small(&self.archive, &self.stop) {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");

@@ -20,25 +20,28 @@ use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
+use super::sealed::horizon::{Horizon, Share};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
-use crate::interface::{Sector, Ticker};
+use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::Column;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
-use crate::time::to_record;
 use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
 const HELD_ARTICLES: usize = 1 << 17;
 
-/// An archive as of an instant.
+/// Whatever was observed by a run that counts is known.
+const EVER: i64 = i64::MAX;
+
+/// An archive as of an instant: what the runs say that were sealed by then.
 #[derive(Clone, Debug)]
 pub struct View {
     archive: Archive,
-    as_of: DateTime<Utc>,
+    horizon: Horizon,
     /// Read once, on first use.
     listings: Arc<OnceLock<Listings>>,
 }
@@ -46,7 +49,18 @@ pub struct View {
 impl View {
     /// A view of an archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
-        Self { archive, as_of, listings: Arc::default() }
+        Self { archive, horizon: Horizon::at(as_of), listings: Arc::default() }
+    }
+
+    /// The same view, of some runs alone.
+    #[must_use]
+    pub(crate) fn of_runs(self, is_known: impl Fn(&str) -> bool) -> Self {
+        let (known, others): (Vec<_>, Vec<_>) = self.archive.runs().iter().partition(|run| is_known(run.name()));
+        let instants = |runs: Vec<&SealedRun>| -> BTreeSet<i64> {
+            runs.into_iter().map(|run| run.seal().sealed_at.timestamp_micros()).collect()
+        };
+        let horizon = self.horizon.without(&instants(others) - &instants(known));
+        Self { archive: self.archive, horizon, listings: Arc::default() }
     }
 
     /// The same view, read until a token is cancelled.
@@ -56,7 +70,7 @@ impl View {
 
     /// The instant.
     pub fn as_of(&self) -> DateTime<Utc> {
-        self.as_of
+        self.horizon.as_of()
     }
 
     /// The archive.
@@ -64,31 +78,32 @@ impl View {
         &self.archive
     }
 
-    /// The runs started by then, in the order in which they were sealed.
+    /// The runs sealed by then, in the order in which they were sealed.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &SealedRun> {
-        self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of)
+        self.archive.runs().iter().filter(|run| self.horizon.holds(run.seal().sealed_at))
     }
 
-    /// The folders with observations made by then.
+    /// The folders with rows that count.
     fn folders(&self) -> Vec<&Arc<Folder>> {
-        self.archive.read().iter().filter(|folder| folder.seal().started_at <= self.as_of).collect()
+        let counts = |folder: &&Arc<Folder>| self.horizon.share(folder.seal()) != Share::None;
+        self.archive.read().iter().filter(counts).collect()
     }
 
-    /// Fingerprint of the view's contents: the digests of each run's observations and listings, and the instant if it
-    /// cuts through one. Views with the same fingerprint have the same contents, however the runs are packed.
+    /// Fingerprint of the view's contents: the digests of each run's observations and listings. Views with the same
+    /// fingerprint have the same contents, however the runs are packed and merged.
     pub fn drawn_from(&self) -> Vec<String> {
         let files = || Table::ALL.into_iter().map(Table::file).chain([LISTINGS.to_owned()]);
-        let mut drawn_from = Vec::new();
-        let mut is_cut = false;
-        for run in self.runs() {
-            let changed = files().filter_map(|name| run.seal().file(&name)).filter(|file| file.rows > 0);
-            let changed = changed.map(|file| format!("{} {} {}", run.name(), file.name, file.blake3));
-            let before = drawn_from.len();
-            drawn_from.extend(changed);
-            is_cut |= drawn_from.len() > before && run.seal().sealed_at > self.as_of;
-        }
-        drawn_from.extend(is_cut.then(|| to_record(self.as_of)));
-        drawn_from
+        let of_run = |run: &SealedRun| -> Vec<String> {
+            let changed = files().filter_map(|name| run.seal().file(&name).cloned()).filter(|file| file.rows > 0);
+            changed.map(|file| format!("{} {} {}", run.name(), file.name, file.blake3)).collect()
+        };
+        self.runs().flat_map(of_run).collect()
+    }
+
+    /// The operations that gave signals.
+    pub(crate) fn operations(&self) -> BTreeSet<Endpoint> {
+        let operations = self.runs().flat_map(|run| run.seal().operations.iter().copied());
+        operations.filter(|operation| Table::of(*operation) == Some(Table::Signals)).collect()
     }
 
     /// The listings as of the instant.
@@ -96,7 +111,7 @@ impl View {
         if let Some(listings) = self.listings.get() {
             return Ok(listings);
         }
-        let listings = Listings::of(self.archive.read(), self.as_of)?;
+        let listings = Listings::of(self.archive.read(), &self.horizon)?;
         Ok(self.listings.get_or_init(|| listings))
     }
 
@@ -125,6 +140,16 @@ impl View {
     /// If a run cannot be read.
     pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
         Ok(scope.members(self.listings()?))
+    }
+
+    /// The operations whose answers listed some series.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn sources_of(&self, series: &HashSet<SeriesKey>) -> Result<BTreeSet<Endpoint>> {
+        let listed = self.listings()?.series().filter(|(key, _)| series.contains(*key));
+        Ok(listed.flat_map(|(_, events)| events.iter().map(|event| event.source)).collect())
     }
 
     /// The sector of each ticker that a sector request lists, or listed last; the first by name if there are several.
@@ -164,7 +189,7 @@ impl View {
         for run in self.runs().rev().take_while(|run| run.seal().sealed_at > after) {
             let answered = run.requests()?.into_iter().filter(|record| requests.contains(&record.request));
             let instants = answered.map(|record| record.observed_at);
-            if let Some(last) = instants.filter(|&seen| seen > after && seen <= self.as_of).max() {
+            if let Some(last) = instants.filter(|&seen| seen > after).max() {
                 return Ok(Some(last));
             }
         }
@@ -213,7 +238,7 @@ impl View {
 
     /// The histories of a piece.
     fn histories_of(&self, table: Table, piece: &Portion) -> Result<Histories> {
-        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of_micros());
+        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, EVER);
         histories().map_err(ArchiveError::merge)
     }
 
@@ -232,7 +257,7 @@ impl View {
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(view.as_of_micros(), options)))
+            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, options)))
         }))
     }
 
@@ -265,7 +290,7 @@ impl View {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
             let observed = view.observed(Table::Signals, &tickers)?;
-            let signals = observed.known(view.as_of_micros(), options)?;
+            let signals = observed.known(EVER, options)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
@@ -291,7 +316,7 @@ impl View {
                 ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()))
             };
             let slab = Slab { signals: usable(&signals, &members)?, articles, summaries, records };
-            Ok(Some(ObservedSlab { slab, signals: observed, as_of: view.as_of_micros() }))
+            Ok(Some(ObservedSlab { slab, signals: observed }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
@@ -309,7 +334,7 @@ impl View {
     }
 
     fn merged(&self, table: Table) -> Result<Merged> {
-        Merged::open(table, &self.folders())
+        Merged::open(table, &self.folders(), &self.horizon)
     }
 
     /// A table of news, with only the columns that a slab needs.
@@ -336,11 +361,7 @@ impl View {
 
     /// Every value of the cells of a portion, and from when to when it was current.
     fn spans(&self, table: Table, portion: &Portion) -> Result<RecordBatch> {
-        self.observed(table, portion)?.spans(self.as_of_micros())
-    }
-
-    fn as_of_micros(&self) -> i64 {
-        self.as_of.timestamp_micros()
+        self.observed(table, portion)?.spans(EVER)
     }
 
     /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
@@ -353,7 +374,7 @@ impl View {
     fn is_of_one_run(&self, table: Table) -> bool {
         let mut folders = self.folders().into_iter().filter(|folder| folder.seal().rows(&table.file()) > 0);
         let (Some(folder), None) = (folders.next(), folders.next()) else { return false };
-        folder.seal().sealed_at <= self.as_of && !folder.seal().is_pack()
+        !folder.seal().is_pack() && !folder.seal().is_merge()
     }
 }
 
@@ -362,7 +383,6 @@ pub struct ObservedSlab {
     /// The slab.
     pub slab: Slab,
     signals: Observed,
-    as_of: i64,
 }
 
 impl ObservedSlab {
@@ -372,7 +392,7 @@ impl ObservedSlab {
     ///
     /// If the observations cannot be grouped.
     pub fn histories(&self) -> Result<Histories> {
-        self.signals.histories(self.as_of)
+        self.signals.histories(EVER)
     }
 }
 
@@ -411,7 +431,7 @@ impl Giant {
 /// The signals of some series that have a date.
 fn usable(signals: &RecordBatch, members: &HashSet<SeriesKey>) -> Result<RecordBatch> {
     let failed = ArchiveError::merge;
-    let ranges = keys::ranges(signals).map_err(ArchiveError::merge)?;
+    let ranges = keys::ranges(Table::Signals, signals).map_err(ArchiveError::merge)?;
     let kept: Vec<_> = ranges.iter().filter(|(key, _)| members.contains(key)).map(|(_, range)| range).collect();
     let dated = if kept.len() == ranges.len() {
         signals.clone()

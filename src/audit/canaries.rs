@@ -41,13 +41,15 @@ impl Canaries {
     pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
         let now = self.observed_at;
         let (interrupted, stop) = (Interrupted::Leave, known.archive().stop());
-        let beginning = NewRun { definition: "canaries", text: "", now, interrupted, stop };
+        let last = known.archive().runs().last().expect("an archive with news has a run");
+        let service = &last.seal().service;
+        let beginning = NewRun { definition: "canaries", text: "", service, now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {
             self.answer_all(&unfinished, known, Endpoint::HistoricalSentiment, self.records())?;
         }
-        unfinished.seal(now).map(drop)
+        unfinished.seal(&[], || Ok(now), || Ok(true)).map(drop)
     }
 
     /// Answers an operation for every ticker.

@@ -1,5 +1,7 @@
 //! Observations by column, as the audits read them.
 
+use std::str::FromStr;
+
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
@@ -8,7 +10,7 @@ use arrow::datatypes::{Float64Type, Int8Type, Int16Type, TimestampMicrosecondTyp
 use chrono::{DateTime, Utc};
 
 use crate::archive::{Histories, History};
-use crate::interface::Signal;
+use crate::interface::{Endpoint, Signal};
 use crate::tables::Change;
 
 /// The value of a cell: the signal and confidence of a signal, or the score of an article.
@@ -27,7 +29,8 @@ pub(super) struct ObservedColumns<'a> {
     pub(super) texts: Option<[&'a StringArray; 2]>,
     offsets: Option<&'a Int16Array>,
     changes: &'a [Change],
-    signals: Option<Signals<'a>>,
+    signals: Option<Choices<'a, Signal>>,
+    sources: Choices<'a, Endpoint>,
     numbers: &'a Float64Array,
 }
 
@@ -46,7 +49,8 @@ impl<'a> ObservedColumns<'a> {
                 .map(|(title, link)| [title, link].map(|column| column.as_string::<i32>())),
             offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
             changes: &histories.changes,
-            signals: is_of_signals.then(|| Signals::of(column(rows, "signal"))),
+            signals: is_of_signals.then(|| Choices::of(column(rows, "signal"))),
+            sources: Choices::of(column(rows, "source")),
             numbers: column(rows, number).as_primitive::<Float64Type>(),
         }
     }
@@ -60,6 +64,11 @@ impl<'a> ObservedColumns<'a> {
     pub(super) fn written_date(&self, row: usize) -> Option<i64> {
         let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map_or(0, |offsets| offsets.value(row));
         self.dates.is_valid(row).then(|| self.dates.value(row) + i64::from(offset) * 60_000_000)
+    }
+
+    /// The operation that gave a row.
+    pub(super) fn source(&self, row: usize) -> Option<Endpoint> {
+        self.sources.get(row)
     }
 
     /// When a row was observed.
@@ -87,20 +96,20 @@ pub(super) fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     rows.column_by_name(name).expect("a table has the columns that it declares")
 }
 
-/// A column of signals, decoded from its dictionary.
-struct Signals<'a> {
+/// A column of a closed set, decoded from its dictionary.
+struct Choices<'a, T> {
     codes: &'a Int8Array,
-    spelled: Vec<Option<Signal>>,
+    spelled: Vec<Option<T>>,
 }
 
-impl<'a> Signals<'a> {
+impl<'a, T: FromStr + Copy> Choices<'a, T> {
     fn of(column: &'a ArrayRef) -> Self {
         let column = column.as_dictionary::<Int8Type>();
         let spelled = column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
         Self { codes: column.keys(), spelled }
     }
 
-    fn get(&self, row: usize) -> Option<Signal> {
+    fn get(&self, row: usize) -> Option<T> {
         self.codes.is_valid(row).then(|| self.spelled[self.codes.value(row) as usize])?
     }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use crate::archive::{Scope, View};
 use crate::error::Result;
-use crate::interface::{Endpoint, Sector, Ticker};
+use crate::interface::{Sector, Ticker};
 use crate::tables::{SeriesKey, Table};
 
 /// An archive, or a part of one.
@@ -53,17 +53,8 @@ impl Subject {
 
     /// Whether a series is in scope.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
-        self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
+        self.part.as_ref().is_none_or(|part| match key.table {
             Some(Table::Signals) => part.series.contains(key),
-            _ => part.tickers.contains(&key.ticker),
-        })
-    }
-
-    /// Whether a series is in scope, or comparable to one that is.
-    pub(super) fn has_peer(&self, key: &SeriesKey) -> bool {
-        let peer = |source: Endpoint| SeriesKey { source, ..key.clone() };
-        self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
-            Some(Table::Signals) => part.series.contains(&peer(part.scope.source)),
             _ => part.tickers.contains(&key.ticker),
         })
     }

@@ -3,7 +3,7 @@
 use super::folders::Folders;
 use super::outcome::Result;
 use super::{cancellable, say};
-use crate::archive::Removal;
+use crate::archive::{Removal, Seal};
 use crate::human::{bytes, grouped};
 use crate::links;
 use crate::project::Project;
@@ -40,13 +40,15 @@ impl Archive {
         let archive = self.folders.archive(project);
         links::refuse_below(&self.folders.data(project), &archive)?;
         match self.action {
-            Action::Compact { keep } => match cancellable(move |control| compact(&archive, keep, control))? {
-                Some(pack) => {
+            Action::Compact { keep } => {
+                let packs = cancellable(move |control| compact(&archive, keep, control))?;
+                let line = |pack: &Seal| {
                     let (runs, size) = (grouped(pack.members.len() as u64), bytes(pack.bytes()));
-                    say(&format!("packed {runs} runs into `pack={}`, {size}\n", pack.run))
-                }
-                None => say("nothing to pack\n"),
-            },
+                    format!("packed {runs} runs of {} into `pack={}`, {size}\n", pack.service.name, pack.run)
+                };
+                let text: String = packs.iter().map(line).collect();
+                say(if text.is_empty() { "nothing to pack\n" } else { &text })
+            }
             Action::Prune { dry_run } => {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
                 let removals = cancellable(move |control| prune(&archive, mode, control))?;

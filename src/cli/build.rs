@@ -16,12 +16,14 @@ use super::note;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{day, instant, known, one_of, plan_of, usage};
+use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
+use crate::definition::DefinitionFile;
+use crate::export::{ListedVersion, RecordedProvenance, VersionKind, published};
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
-use crate::plan::{AdHoc, Filter, Format, Plan, RowKind, Shape, Vintage};
+use crate::plan::{AdHoc, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
 use crate::project::Project;
 #[cfg(feature = "spark")]
 use crate::run::ClusterOptions;
@@ -38,10 +40,11 @@ pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path.
     definition: String,
 
-    /// Use only what had been observed by this instant: `2026-03-31` (the end of that day in UTC) or
-    /// `2026-03-31T18:00:00Z`. Default: everything in the archive.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
-    as_of: Option<DateTime<Utc>>,
+    /// Use only the runs sealed by this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Or
+    /// rebuild a version, `20260331T180000Z-7f3a`, from its own runs and its own definition. Default: everything in the
+    /// archive.
+    #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
+    as_of: Option<AsOf>,
 
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
     #[arg(long, value_name = "VINTAGE", value_parser = one_of::<Vintage>(Vintage::ALL.iter().map(|it| it.as_str())))]
@@ -101,6 +104,9 @@ pub(super) struct Build {
     quiet: bool,
 }
 
+/// A version to rebuild, and its instant.
+type Pinned = (DateTime<Utc>, PinnedVersion);
+
 /// Where a dataset goes.
 enum Target {
     /// To a published version.
@@ -116,8 +122,8 @@ enum Target {
 
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(Some(&self.definition), project)?;
-        let (ad_hoc, store) = (self.ad_hoc(&plan)?, self.store.url()?);
+        let (plan, pinned) = self.plan(project)?;
+        let (ad_hoc, store) = (self.ad_hoc(&plan, pinned)?, self.store.url()?);
         if let Some(engine) = &self.engine {
             // Not by the parser, which would repeat a token in the address.
             let engine: Engine = engine.parse().map_err(|refusal: String| {
@@ -221,7 +227,7 @@ impl Build {
     }
 
     /// The options that override the definition.
-    fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
+    fn ad_hoc(&self, plan: &Plan, pinned: Option<Pinned>) -> Result<AdHoc> {
         if plan.dataset.rows == RowKind::Article && !(self.periods.is_empty() && self.regimes.is_empty()) {
             return Err(usage(
                 "a dataset of news has no periods and no regimes",
@@ -251,7 +257,31 @@ impl Build {
                 formats.push(format);
             }
         }
-        Ok(AdHoc { as_of: self.as_of, vintage: self.vintage, filter, formats })
+        let (as_of, version) = match (&self.as_of, pinned) {
+            (_, Some((as_of, version))) => (Some(as_of), Some(version)),
+            (Some(AsOf::Instant(as_of)), None) => (Some(*as_of), None),
+            (_, None) => (None, None),
+        };
+        Ok(AdHoc { as_of, version, vintage: self.vintage, filter, formats })
+    }
+
+    /// The plan; to rebuild a version, that of its definition as it was, with its instant and its runs.
+    fn plan(&self, project: &Project) -> Result<(Plan, Option<Pinned>)> {
+        let plan = plan_of(Some(&self.definition), project)?;
+        let Some(AsOf::Version(name)) = &self.as_of else { return Ok((plan, None)) };
+        let versions = published(&self.folders.data(project).join("datasets"))?;
+        let is_it = |version: &&ListedVersion| {
+            version.recorded.name == plan.name
+                && version.recorded.version == *name
+                && version.kind != VersionKind::AdHoc
+        };
+        let Some(version) = versions.iter().find(is_it) else {
+            let what = format!("no version `{name}` of `{}`", plan.name);
+            return Err(usage(&what, "`bellwether datasets NAME` lists the versions"));
+        };
+        let RecordedProvenance { definition, as_of, runs, .. } = version.recorded.clone();
+        let plan = Plan::of(DefinitionFile::new(plan.path, definition)?)?;
+        Ok((plan, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
     }
 }
 

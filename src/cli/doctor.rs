@@ -12,6 +12,7 @@ use super::{interruptible, say};
 use crate::escape::escaped;
 use crate::project::Project;
 use crate::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
+use crate::schedule::sealed_runs;
 use crate::time::Clock;
 
 /// Check everything that a run needs.
@@ -39,9 +40,10 @@ impl Doctor {
             found.push(Diagnosis::ok("definition", plan.path.display().to_string()));
         }
         let clock = Clock::System;
+        let known_runs = plan.as_ref().map_or_else(Vec::new, |plan| sealed_runs(&data, plan));
         found.extend(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
-            doctor(plan, DoctorOptions { data, archive, clock, control }).await
+            doctor(plan, DoctorOptions { data, archive, known_runs, clock, control }).await
         })?);
         match self.json.is_wanted() {
             true => say(&document(Diagnoses::of(&found)))?,

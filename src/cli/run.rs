@@ -12,7 +12,7 @@ use super::typed::{plan_of, worded};
 use super::{interruptible, log, note, progress, say};
 use crate::definition::TimeSpan;
 use crate::project::Project;
-use crate::run::{Control, Interrupted, Options, WhenHeld};
+use crate::run::{Control, Interrupted, Options, WhenHeld, WhenLost};
 use crate::schedule::{Folders as Places, Overview, execute, metrics};
 use crate::time::Clock;
 
@@ -34,6 +34,10 @@ pub(super) struct Run {
     /// Start over instead of resuming an interrupted run.
     #[arg(long)]
     fresh: bool,
+
+    /// Begin a new archive, although the definition asked another service before, or go on without runs that are gone.
+    #[arg(long)]
+    new_archive: bool,
 
     /// Wait for another run of the definition on this archive to finish: for an hour, or for the given time, such as
     /// `--wait=15m`. Without this option the command fails with exit code 75.
@@ -88,14 +92,14 @@ impl Run {
         });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
+        let when_lost = if self.new_archive { WhenLost::BeginAnew } else { WhenLost::Fail };
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
         let store = self.store.url()?;
         let summary = interruptible(async |stop| {
-            let clock = Clock::System;
             let control = Control { observer, stop };
-            let execution =
-                execute(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await;
+            let options = Options { interrupted, when_held, when_lost, store, control, archive, ..Options::new(data) };
+            let execution = execute(plan, options).await;
             if let Some(record) = execution.record {
                 record.run.map(|name| run.set(name));
                 self.write_metrics(&places);

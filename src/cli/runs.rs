@@ -4,7 +4,7 @@ use super::aligned::Aligned;
 use super::documents::{AsJson, archive as documents};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use crate::archive::{Archive, Seal, SealedRun, UnfinishedRun, unfinished_runs};
+use crate::archive::{Archive, Seal, SealedRun, UnfinishedRun, open_all, unfinished_runs};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
@@ -36,14 +36,18 @@ enum Action {
 impl Runs {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let folder = self.folders.archive(project);
-        let archive = Archive::open(&folder)?;
+        let archives = open_all(&folder)?;
         match &self.action {
             None => {
-                let unfinished = unfinished_runs(archive.path())?;
-                self.json.say(|| documents::Runs::of(&archive, &unfinished), || listed(&archive, &unfinished))
+                let unfinished =
+                    |(service, archive): &(String, Archive)| Ok((service.clone(), unfinished_runs(archive.path())?));
+                let unfinished: Vec<(String, Vec<UnfinishedRun>)> =
+                    archives.iter().map(unfinished).collect::<Result<_>>()?;
+                self.json.say(|| documents::Runs::of(&archives, &unfinished), || listed(&archives, &unfinished))
             }
             Some(Action::Show { run }) => {
-                let found = archive.runs().iter().find(|sealed| sealed.name().starts_with(run.as_str()));
+                let mut runs = archives.iter().flat_map(|(_, archive)| archive.runs());
+                let found = runs.find(|sealed| sealed.name().starts_with(run.as_str()));
                 let found = found.ok_or_else(|| Failure::NoRun { run: run.clone(), archive: folder })?;
                 self.json.say(|| documents::Run::of(found), || shown(found))
             }
@@ -51,20 +55,24 @@ impl Runs {
     }
 }
 
-fn listed(archive: &Archive, unfinished: &[UnfinishedRun]) -> String {
-    let mut table = Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]);
-    for run in archive.runs() {
+fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedRun>)]) -> String {
+    let columns = ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"];
+    let mut table = Aligned::new(3, columns);
+    for run in archives.iter().flat_map(|(_, archive)| archive.runs()) {
         let seal = run.seal();
         let changes = seal.changes;
         let counts = [changes.added, changes.revised, changes.withdrawn, seal.rows("rejects.parquet")].map(grouped);
-        table.row([seal.run.clone(), whose(seal)].into_iter().chain(counts).chain([bytes(seal.bytes())]));
+        let whose = [seal.run.clone(), seal.service.name.clone(), whose(seal)];
+        table.row(whose.into_iter().chain(counts).chain([bytes(seal.bytes())]));
     }
-    for run in unfinished {
-        let answers = counted(run.answers as u64, "answer", "answers");
-        table.row([format!("{}  {}  unfinished, {answers}", run.run, run.definition)]);
+    for (service, runs) in unfinished {
+        for run in runs {
+            let answers = counted(run.answers as u64, "answer", "answers");
+            table.row([format!("{}  {service}  {}  unfinished, {answers}", run.run, run.definition)]);
+        }
     }
     let mut text = table.to_string();
-    match archive.superseded_count() {
+    match archives.iter().map(|(_, archive)| archive.superseded_count()).sum::<usize>() {
         0 => {}
         1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
         count => {
@@ -84,6 +92,7 @@ fn shown(run: &SealedRun) -> String {
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));
     line(&mut text, format_args!("folder      {}", run.path().display()));
+    line(&mut text, format_args!("service     {}", seal.service));
     if let Some(definition) = &seal.definition {
         line(&mut text, format_args!("definition  {}, BLAKE3 {}", definition.name, definition.digest));
     }

@@ -2,17 +2,37 @@
 
 use std::str::FromStr;
 
+use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::definition::{self, DefinitionError};
 use crate::error::Error;
 use crate::escape::escaped;
 use crate::interface::Unknown;
+use crate::names::is_unique;
 use crate::plan::Plan;
 use crate::project::Project;
-pub(super) use crate::time::{day, instant};
+pub(super) use crate::time::day;
+use crate::time::{self, Clock};
 
 use super::outcome::{Failure, Result};
+
+/// An instant in the past. The current day means now.
+pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    time::as_of(text, Clock::System.now())
+}
+
+/// An instant, or a version whose runs are meant.
+#[derive(Clone, Debug)]
+pub(super) enum AsOf {
+    Instant(DateTime<Utc>),
+    Version(String),
+}
+
+/// An instant in the past, or the name of a version.
+pub(super) fn as_of(text: &str) -> Result<AsOf, String> {
+    if is_unique(text) { Ok(AsOf::Version(text.to_owned())) } else { instant(text).map(AsOf::Instant) }
+}
 
 /// Arguments that do not go together.
 pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {

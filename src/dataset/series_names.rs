@@ -18,12 +18,12 @@ pub struct SeriesNames {
 }
 
 impl SeriesNames {
-    /// The names of some series.
-    pub fn of(series: &HashSet<SeriesKey>) -> Self {
+    /// The names of some series, and of the operations that gave them.
+    pub fn of(series: &HashSet<SeriesKey>, sources: BTreeSet<Endpoint>) -> Self {
         Self {
             periods: series.iter().filter_map(|key| key.period).collect(),
             regimes: series.iter().filter_map(|key| key.regime).collect(),
-            sources: series.iter().map(|key| key.source).collect(),
+            sources,
         }
     }
 }

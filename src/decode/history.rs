@@ -19,7 +19,7 @@ use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
 use crate::date;
 use crate::interface::{Period, Regime, Ticker};
-use crate::tables::{Leniencies, Series, SeriesKey};
+use crate::tables::{Leniencies, Series, SeriesKey, Table};
 
 /// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
@@ -159,7 +159,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             ticker: ticker.ok_or_else(|| missing("ticker"))?,
             period: Some(period.ok_or_else(|| missing("period"))?),
             regime: Some(regime.ok_or_else(|| missing("regime"))?),
-            source: self.answer.request.endpoint,
+            table: Table::of(self.answer.request.endpoint),
         };
         self.answer.check(asked, &key)?;
         self.notes.unknown(self.pattern, &unknown);

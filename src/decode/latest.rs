@@ -9,7 +9,7 @@ use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::Object;
 use super::rows;
-use crate::tables::{Leniencies, Series, SeriesKey};
+use crate::tables::{Leniencies, Series, SeriesKey, Table};
 
 /// Decodes a body with one latest signal.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -36,7 +36,7 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
         ticker: ticker.one_of()?,
         period: Some(period.one_of()?),
         regime: Some(regime.one_of()?),
-        source: answer.request.endpoint,
+        table: Table::of(answer.request.endpoint),
     };
     answer.check(answer.asked_ticker().as_str(), &key)?;
     let mut lenient = Leniencies::default();

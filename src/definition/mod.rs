@@ -84,6 +84,9 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct SourceSection {
+    /// The name of the service, which its archive goes by. Definitions with the same name share what they know. Default:
+    /// made from `base_url`, or `demo`.
+    pub name: Option<Placed<String>>,
     /// A service by name: `demo` is built in and needs no API key.
     pub service: Option<Placed<Service>>,
     /// The base address of the signals operations.

@@ -34,7 +34,13 @@ impl RecordedVersion {
         let damaged = |error: serde_json::Error| FileError::damaged(&folder.join(RECORD), error);
         let record: CommonRecord = serde_json::from_slice(text).map_err(damaged)?;
         if record.layout != u64::from(LAYOUT) {
-            return Err(FileError::Layout { path: folder.join(RECORD), layout: record.layout, known: LAYOUT }.into());
+            return Err(FileError::Layout {
+                path: folder.join(RECORD),
+                layout: record.layout,
+                known: LAYOUT,
+                bellwether: None,
+            }
+            .into());
         }
         record.check_names(folder)?;
         let recorded: RecordedProvenance = serde_json::from_slice(text).map_err(damaged)?;

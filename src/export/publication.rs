@@ -24,7 +24,7 @@ use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, ColumnNames, Plan, Shape};
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -41,6 +41,8 @@ pub(crate) struct Provenance {
     pub ad_hoc: AdHoc,
     /// The digest of everything that determines its files: datasets with the same basis have the same files.
     pub basis: String,
+    /// The service whose data it holds.
+    pub service: ServiceIdentity,
     /// The runs whose observations it was built from.
     pub runs: Vec<String>,
     /// Observations after this instant are ignored.

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
+use crate::plan::ServiceIdentity;
 use crate::time::as_record;
 
 /// A published version of a dataset.
@@ -25,6 +26,8 @@ pub(crate) struct Version {
     pub files: Vec<FileRecord>,
     /// Digest of its facts; `None` in records of earlier layouts.
     facts: Option<String>,
+    /// The runs that it was built from, all of one service; none in older records, which listed those of all services.
+    pub runs: Vec<String>,
 }
 
 impl Version {
@@ -55,6 +58,10 @@ pub(super) struct CommonRecord {
     name: String,
     pub(super) files: Vec<FileRecord>,
     pub(super) facts: Option<String>,
+    #[serde(default)]
+    service: Option<ServiceIdentity>,
+    #[serde(default)]
+    runs: Vec<String>,
 }
 
 impl CommonRecord {
@@ -83,6 +90,12 @@ pub struct RecordedProvenance {
     /// When it was built.
     #[serde(with = "as_record")]
     pub built_at: DateTime<Utc>,
+    /// The service whose data it holds; none if an older version of the program wrote it.
+    #[serde(default)]
+    pub service: Option<ServiceIdentity>,
+    /// The runs that it was built from.
+    #[serde(default)]
+    pub runs: Vec<String>,
     /// Text of its definition.
     pub definition: String,
     /// Digest of its content.
@@ -221,7 +234,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<RecordedProv
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
         let CommonRecord { layout, .. } = read(&folder)?;
         if layout != u64::from(LAYOUT) {
-            return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT }.into());
+            return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT, bellwether: None }.into());
         }
         let recorded: RecordedProvenance = read(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
@@ -244,10 +257,13 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
             let record: CommonRecord = read(&path)?;
             let layout = record.layout;
             if layout > u64::from(LAYOUT) {
-                return Err(FileError::Layout { path: path.join(RECORD), layout, known: LAYOUT }.into());
+                return Err(
+                    FileError::Layout { path: path.join(RECORD), layout, known: LAYOUT, bellwether: None }.into()
+                );
             }
             record.check_names(&path)?;
-            versions.push(Version { path, files: record.files, facts: record.facts });
+            let runs = if record.service.is_some() { record.runs } else { Vec::new() };
+            versions.push(Version { path, files: record.files, facts: record.facts, runs });
         }
     }
     Ok(versions)

@@ -132,7 +132,7 @@ impl PublishedReader {
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
-            Some(layout) => return Err(FileError::Layout { path, layout, known: LAYOUT }.into()),
+            Some(layout) => return Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: None }.into()),
             None => return Err(damaged("it has no `layout`".into())),
         }
         let record: ReadRecord = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;

@@ -12,7 +12,7 @@ use super::content::type_in_words;
 use crate::error::Result;
 use crate::file::{FileError, FileRecord};
 use crate::links;
-use crate::plan::{AdHoc, Column, ColumnNames, Plan, Shape};
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
 use crate::time::to_record;
 
 /// Name of the file.
@@ -35,6 +35,7 @@ pub(super) struct DatasetRecord<'a> {
     description: Option<&'a str>,
     as_of: String,
     built_at: String,
+    service: &'a ServiceIdentity,
     runs: &'a [String],
     definition: &'a str,
     /// The options of an ad hoc build, by name; null for the definition's own dataset.
@@ -103,6 +104,7 @@ impl<'a> DatasetRecord<'a> {
             description: plan.description.as_deref(),
             as_of: to_record(provenance.as_of),
             built_at: to_record(provenance.built_at),
+            service: &provenance.service,
             runs: &provenance.runs,
             definition: &provenance.definition,
             ad_hoc: options(&provenance.ad_hoc),

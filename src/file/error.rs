@@ -30,7 +30,7 @@ pub(crate) enum FileError {
 
     /// An archive or a dataset with another layout.
     #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
-    Layout { path: PathBuf, layout: u64, known: u32 },
+    Layout { path: PathBuf, layout: u64, known: u32, bellwether: Option<String> },
 
     /// An output file that already exists.
     #[error("`{}` already exists", path.display())]
@@ -96,7 +96,10 @@ impl Diagnostic for FileError {
             }
             Self::Damaged { .. } => "restore it from a backup; `bellwether verify` lists all damaged files",
             Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
-                "move the archive elsewhere and run the definition again; the version that wrote it can still read it"
+                "migrate an archive with `bellwether archive migrate`; build a dataset again with `bellwether build NAME`"
+            }
+            Self::Layout { bellwether: Some(version), .. } => {
+                return Some(format!("it was written by bellwether {version}: use that version or a newer one"));
             }
             Self::Layout { .. } => "use the version of bellwether that wrote it, or a newer one",
             Self::Exists { .. } => "move it, or choose another file with `--output`",

@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Batches, Selection};
-use crate::archive::{ArchiveError, View, ViewOptions};
+use crate::archive::{ArchiveError, View, ViewOptions, of_service};
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::Ticker;
@@ -35,7 +35,7 @@ impl Articles {
     ///
     /// When the archive cannot be read or has no answers to the plan's requests.
     pub fn of(plan: &Plan, archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<Self> {
-        let view = view(archive, as_of, &CancellationToken::new())?;
+        let view = view(&of_service(archive, &plan.service.name)?, as_of, &CancellationToken::new())?;
         let scope = archived(plan, &view)?;
         let tickers = view.members(&scope)?.into_iter().map(|series| series.ticker);
         let selection = Selection { tickers: Some(tickers.collect()), ..Selection::default() };

@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use tokio_util::sync::DropGuard;
 
 use super::Selection;
-use crate::archive::{Scope, View};
+use crate::archive::{Scope, View, of_service};
 use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ impl Built {
     pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
         ad_hoc.apply(&mut plan);
         let stop = CancellationToken::new();
-        let view = view(archive, ad_hoc.as_of, &stop)?;
+        let view = view(&of_service(archive, &plan.service.name)?, ad_hoc.as_of, &stop)?;
         let scope = archived(&plan, &view)?;
         Ok(Self { plan, view, scope, selection: Selection::default(), stop })
     }

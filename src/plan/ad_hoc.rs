@@ -11,14 +11,25 @@ use crate::time::to_record;
 /// The options of a build that override its definition. Without any, the build is the definition's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdHoc {
-    /// Observations after this instant are ignored.
+    /// Runs sealed after this instant are ignored.
     pub as_of: Option<DateTime<Utc>>,
+    /// The version whose runs are used, and no others.
+    pub version: Option<PinnedVersion>,
     /// Another vintage.
     pub vintage: Option<Vintage>,
     /// A narrower filter on the signals.
     pub filter: Filter,
     /// Other formats; empty for those of the definition.
     pub formats: Vec<Format>,
+}
+
+/// A version to rebuild.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedVersion {
+    /// Its name.
+    pub name: String,
+    /// The runs that it was built from.
+    pub runs: Vec<String>,
 }
 
 impl AdHoc {
@@ -29,13 +40,14 @@ impl AdHoc {
 
     /// The options, as `build` takes them: their names without `--`, and a value each.
     pub fn options(&self) -> Vec<(&'static str, String)> {
-        let Self { as_of, vintage, filter, formats } = self;
+        let Self { as_of, version, vintage, filter, formats } = self;
         let Filter { tickers, sectors, periods, regimes, from, to } = filter;
         let mut options: Vec<(&'static str, String)> = Vec::new();
         fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
             values.into_iter().map(|value| (name, value.to_string())).collect()
         }
-        options.extend(each("as-of", as_of.map(to_record)));
+        let as_of = version.as_ref().map(|version| version.name.clone()).or(as_of.map(to_record));
+        options.extend(each("as-of", as_of));
         options.extend(each("vintage", *vintage));
         options.extend(each("ticker", tickers.iter().flatten()));
         options.extend(each("sector", sectors.iter().flatten()));
@@ -78,6 +90,7 @@ mod tests {
         };
         let all = AdHoc {
             as_of: "2026-03-31T23:59:59.999999Z".parse().ok(),
+            version: None,
             vintage: Some(Vintage::First),
             filter,
             formats: vec![Format::Csv, Format::Arrow],

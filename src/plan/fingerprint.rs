@@ -13,6 +13,8 @@ impl Plan {
             text,
             checks: _,
             source: _,
+            service: _,
+            names_service: _,
             ways: _,
             of_each_ticker: _,
             news_tickers: _,

@@ -9,6 +9,7 @@ mod columns;
 mod fingerprint;
 mod meaning;
 mod request;
+mod service;
 mod written;
 
 use std::collections::BTreeSet;
@@ -23,9 +24,10 @@ pub use crate::definition::{
     Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnMissing, Statistic,
     StoreKind, StoreUrl, Vintage, Zone,
 };
-pub use ad_hoc::AdHoc;
+pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Feature, Reference, RowKind, describe};
 pub use request::Request;
+pub use service::ServiceIdentity;
 pub use written::{ColumnNames, WrittenColumns};
 
 use crate::definition::DefinitionFile;
@@ -47,6 +49,10 @@ pub struct Plan {
     pub text: String,
     /// The service.
     pub source: Source,
+    /// Whose data it is.
+    pub service: ServiceIdentity,
+    /// Whether the definition names the service itself.
+    pub names_service: bool,
     /// How to get the signals: the first way that the service offers is used.
     pub ways: Vec<Way>,
     /// The other operations to request for each ticker.

@@ -3,8 +3,8 @@
 use rustix::fs::FileType;
 
 use crate::names::{
-    ANSWERS, MATRICES, MATRIX_FOLDERS, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET, ROWS_OF_SPARK,
-    RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
+    ANSWERS, MATRICES, MATRIX_FOLDERS, MERGE_FOLDER, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET,
+    ROWS_OF_SPARK, RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
 };
 
 /// The permitted contents of a folder of ours.
@@ -37,8 +37,16 @@ static MATRIX: Contents = Contents { files: MATRICES, folders: &[] };
 
 static SORTED: Contents = Contents { files: &["%.arrow"], folders: &[] };
 
-static COPY_OF_ARCHIVE: Contents =
-    Contents { files: &[], folders: &[(&[RUN_FOLDER, PACK_FOLDER], &RUN), (&[".partial"], &UNFINISHED_RUNS)] };
+static COPY_OF_ARCHIVE: Contents = Contents {
+    files: &[],
+    folders: &[
+        (&[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER], &RUN),
+        (&[".partial"], &UNFINISHED_RUNS),
+        (&[".locks"], &SEALING),
+    ],
+};
+
+static SEALING: Contents = Contents { files: &[".seal"], folders: &[] };
 
 static UNFINISHED_RUNS: Contents = Contents { files: &[], folders: &[(&[unique!()], &UNFINISHED), (&[PACKING], &RUN)] };
 
@@ -54,13 +62,14 @@ pub(super) struct Form {
 }
 
 /// Every folder that is ever removed.
-pub(super) static FOLDERS: [Form; 15] = [
+pub(super) static FOLDERS: [Form; 16] = [
     // In an archive.
     Form { path: &[".partial", unique!()], contents: &UNFINISHED },
     Form { path: &[".partial", unique!(), "sealed"], contents: &RUN },
     Form { path: &[".partial", PACKING], contents: &RUN },
     Form { path: &[".partial", REMOVING[0]], contents: &RUN },
     Form { path: &[".partial", REMOVING[1]], contents: &RUN },
+    Form { path: &[".partial", REMOVING[2]], contents: &RUN },
     // In a folder of datasets.
     Form { path: &["$", concat!(".partial-", unique!())], contents: &VERSION },
     Form { path: &["$", concat!(".removed-", unique!())], contents: &VERSION },
@@ -77,9 +86,10 @@ pub(super) static FOLDERS: [Form; 15] = [
 ];
 
 /// Every folder that is renamed to one of [`FOLDERS`] and then removed.
-pub(super) static RETIRED: [Form; 4] = [
+pub(super) static RETIRED: [Form; 5] = [
     Form { path: &[RUN_FOLDER], contents: &RUN },
     Form { path: &[PACK_FOLDER], contents: &RUN },
+    Form { path: &[MERGE_FOLDER], contents: &RUN },
     Form { path: &["$", unique!()], contents: &VERSION },
     Form { path: &["$", "builds", concat!(unique!(), "-*")], contents: &VERSION },
 ];

@@ -1,15 +1,15 @@
 //! Audits of the archive, or of the part that a definition uses.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::as_of::{first, view};
+use super::as_of::{check_past, first, view};
 use super::observer::Control;
 use super::scope::{archived, requested};
 use super::stage::Stage;
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, View, of_service, services};
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, quality, windows};
 use crate::audit::revisions::{Revisions, revisions};
@@ -32,6 +32,8 @@ fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Res
 pub struct AuditOptions<'a> {
     /// The archive.
     pub archive: &'a Path,
+    /// The service to audit; none for that of the definition, or the only one.
+    pub service: Option<&'a str>,
     /// The definition whose part of it is audited; none for the whole.
     pub plan: Option<&'a Plan>,
     /// The instant to audit as of; none for the latest state.
@@ -47,11 +49,35 @@ impl AuditOptions<'_> {
     ///
     /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
     pub(crate) fn subject(&self) -> Result<Subject> {
-        let view = view(self.archive, self.as_of, &self.control.stop)?;
+        let view = self.view()?;
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
         }
+    }
+
+    /// The archive of the service as of the instant.
+    fn view(&self) -> Result<View> {
+        view(&self.of_service()?, self.as_of, &self.control.stop)
+    }
+
+    /// The folder of the service.
+    fn of_service(&self) -> Result<PathBuf> {
+        let service = self.plan.map(|plan| plan.service.name.as_str()).or(self.service);
+        match service {
+            Some(service) => of_service(self.archive, service),
+            None => only_service(self.archive),
+        }
+    }
+}
+
+/// The folder of the only service in an archive.
+fn only_service(archive: &Path) -> Result<PathBuf> {
+    let services = services(archive)?;
+    match &services[..] {
+        [] => Err(ArchiveError::NoRuns { path: archive.to_owned() }.into()),
+        [only] => of_service(archive, only),
+        _ => Err(ArchiveError::Services { path: archive.to_owned(), services }.into()),
     }
 }
 
@@ -65,7 +91,7 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
         let what = format!("`{}` is a dataset of news, which joins nothing", plan.name);
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
-    let view = view(archive, None, &control.stop)?;
+    let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
     let scope = archived(plan, &view)?;
     observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
 }
@@ -82,7 +108,8 @@ pub fn audit_revisions(
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     if let Some(as_of) = from {
-        let first = first(&Archive::open(options.archive)?).filter(|first| as_of < *first);
+        check_past(as_of)?;
+        let first = first(&Archive::open(&options.of_service()?)?).filter(|first| as_of < *first);
         first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }))?;
     }
     observed(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
@@ -107,7 +134,7 @@ pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch
 }
 
 fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    let view = view(options.archive, options.as_of, &options.control.stop)?;
+    let view = options.view()?;
     let (answers, windows) = match options.plan {
         Some(plan) => {
             let scope = archived(plan, &view)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::view;
+use super::as_of::{late_arrivals, view};
 use super::blocking::blocking;
 use super::builder::{Builder, ReportContext, add_counts, scratch};
 use super::checks::{self, Checking};
@@ -16,7 +16,7 @@ use super::scope::archived;
 use super::stage::Stage;
 use super::store::{self, RemoteStore};
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::Scope;
+use crate::archive::{ArchiveError, Scope, SealedRun, View, of_service};
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
@@ -29,7 +29,7 @@ use crate::export::{
 use crate::file;
 use crate::human::{counted, grouped};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Column, Format, Plan, RowKind, Shape, StoreUrl};
+use crate::plan::{AdHoc, Column, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
@@ -159,14 +159,43 @@ pub(super) fn from_archive<T>(
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
-    let view = view(&options.archive, options.ad_hoc.as_of, &options.control.stop)?;
+    let archive = of_service(&options.archive, &plan.service.name)?;
+    let view = view(&archive, options.ad_hoc.as_of, &options.control.stop)?;
+    let view = match &options.ad_hoc.version {
+        Some(version) => rebuilt(view, version)?,
+        None => view,
+    };
     let scope = archived(&plan, &view)?;
     let PreviousVersions { datasets, in_store } = before;
     let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
-    let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
+    let mut notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
+    notes.extend(note_on_late_arrivals(&options.ad_hoc, &view));
     options.control.note(&notes);
     let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
     build(work, &options, notes)
+}
+
+/// The view that a version was built from: of its runs alone.
+fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
+    let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
+    let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
+    if !runs.is_empty() {
+        let (path, version) = (view.archive().path().to_owned(), version.name.clone());
+        return Err(ArchiveError::Incomplete { path, version, runs }.into());
+    }
+    let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
+    Ok(view.of_runs(|run| runs.contains(run)))
+}
+
+/// The note on runs that were brought in after the instant of a build.
+fn note_on_late_arrivals(ad_hoc: &AdHoc, view: &View) -> Option<String> {
+    if ad_hoc.as_of.is_none() || ad_hoc.version.is_some() {
+        return None;
+    }
+    let late = late_arrivals(view) as u64;
+    let runs = counted(late, "run", "runs");
+    (late > 0)
+        .then(|| format!("{runs} sealed by then became known later; `--as-of VERSION` rebuilds a version without them"))
 }
 
 /// A complete version, and the facts of its rows.
@@ -200,6 +229,7 @@ impl Builder<'_> {
             definition: self.plan.text.clone(),
             ad_hoc,
             basis: self.basis(),
+            service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,
             built_at: clock.now(),
@@ -251,6 +281,13 @@ impl Builder<'_> {
                 "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
             ));
         }
+        if facts.contradictions > 0 {
+            let count = counted(facts.contradictions, "signal differs", "signals differ");
+            notes.push(format!(
+                "{count} between operations of the service: the latest answer counts; `bellwether audit sources {}` lists them",
+                self.plan.name
+            ));
+        }
         if self.plan.dataset.windows().is_empty() && self.plan.dataset.rows == RowKind::Signal {
             return Ok(notes);
         }
@@ -296,7 +333,7 @@ impl Builder<'_> {
     pub(super) fn basis(&self) -> String {
         // The filter is part of the plan.
         let Scope { source, requests, filter: _ } = self.scope;
-        let series = format!("{source} {requests:?}");
+        let series = format!("{} {source} {requests:?}", self.plan.service.name);
         let parts = [self.plan.fingerprint(), series, self.view.drawn_from().join("\n")];
         digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))
     }
@@ -354,6 +391,7 @@ impl Builder<'_> {
         }
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
+        facts.contradictions = self.contradictions()?;
         let facts_as_json = || {
             facts.news = self.news(&facts)?;
             Ok(facts.to_json())

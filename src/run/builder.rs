@@ -12,6 +12,7 @@ use crate::archive::{Scope, SealedRun, View, ViewOptions};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
+use crate::audit::sources::contradictions;
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames};
@@ -76,7 +77,8 @@ impl Builder<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, options);
-        let names = SeriesNames::of(&self.view.members(self.scope)?);
+        let members = self.view.members(self.scope)?;
+        let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
         let counts = dataset::build(DatasetInput { slabs, whole, names, sectors, stop }, dataset, scratch, |rows| {
             cancel::check(stop)?;
             deliver(rows)
@@ -85,6 +87,16 @@ impl Builder<'_> {
             counting.articles()?;
         }
         Ok((counts, counting.map(Counting::finish)))
+    }
+
+    /// The number of signals that operations of the service contradict each other about.
+    pub(super) fn contradictions(&self) -> Result<u64> {
+        if self.plan.dataset.rows == RowKind::Article || self.view.operations().len() < 2 {
+            return Ok(0);
+        }
+        let _work = work!("compare operations");
+        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        Ok(contradictions(&subject)?.disagreements)
     }
 
     /// The articles of the tickers of some rows; none if the dataset has no news.
@@ -127,8 +139,7 @@ impl Builder<'_> {
     pub(super) fn with_a_past(&self) -> Result<Option<Subject>> {
         let has_rows =
             |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
-        let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
-        if self.view.archive().runs().iter().filter(begun).filter(has_rows).nth(1).is_none() {
+        if self.view.runs().filter(has_rows).nth(1).is_none() {
             return Ok(None);
         }
         Subject::part(self.view.clone(), self.scope.clone()).map(Some)

@@ -192,9 +192,7 @@ impl Checking<'_> {
         let sectors = if self.scope.filter.sectors.is_some() { self.view.sectors()? } else { HashMap::new() };
         let kept = |universe: Universe| -> Universe {
             let is_taken = |key: &SeriesKey| takes(&self.scope.filter, key, sectors.get(&key.ticker));
-            // A series from another operation is the same series.
-            let of_any = |key: SeriesKey| SeriesKey { source: self.scope.source, ..key };
-            universe.into_iter().filter(is_taken).map(of_any).collect()
+            universe.into_iter().filter(is_taken).collect()
         };
         let (listed, now) = (kept(listed), kept(now));
         if listed.is_empty() {

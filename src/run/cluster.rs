@@ -17,7 +17,7 @@ use super::observer::Control;
 use super::stage::{Stage, Timing};
 use super::store::RemoteStore;
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{Scope, View, ViewOptions};
+use crate::archive::{Scope, View, ViewOptions, of_service};
 use crate::columns::Rows;
 use crate::digest;
 use crate::error::{Error, Result};
@@ -105,9 +105,12 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
             // The cluster reads the archive in the store.
             own.pull_archive(None).await?;
             own.push_archive().await?;
-            for_spark(own.url(), "archive")
+            for_spark(own.url(), &format!("archive/{}", plan.service.name))
         }
-        None => std::path::absolute(&build.archive).unwrap_or(build.archive.clone()).to_string_lossy().into_owned(),
+        None => {
+            let archive = of_service(&build.archive, &plan.service.name)?;
+            std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned()
+        }
     };
     target.store().probe().await?;
     let in_store = target.latest_record(&plan.name).await?;
@@ -188,6 +191,7 @@ impl Builder<'_> {
                 definition: self.plan.text.clone(),
                 ad_hoc: options.ad_hoc.clone(),
                 basis,
+                service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 as_of: self.view.as_of(),
                 built_at: options.clock.now(),
@@ -278,6 +282,7 @@ impl Sealing {
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, archived_in: None };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &facts, &plan.dataset)?;
+        facts.contradictions = work.contradictions()?;
         facts.news = work.news(&facts)?;
         checks::age(&plan, facts.dates.map(|(_, last)| last), provenance.built_at)?;
         let of_rows = work.notes(&facts)?;

@@ -11,10 +11,12 @@ use rustix::fs::{Access, access, statvfs};
 
 use super::as_of::newest;
 use super::blocking::blocking;
+use super::continuity::{self, Continuity, Expected};
 use super::demo::Demo;
 use super::observer::Control;
+use super::options::WhenLost;
 use super::{addresses, key};
-use crate::archive::{Archive, unfinished_runs};
+use crate::archive::{self, Archive, services, unfinished_runs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Addresses, Client, ResponseHead};
 use crate::human::{bytes, counted};
@@ -110,6 +112,8 @@ pub struct DoctorOptions {
     pub data: PathBuf,
     /// The archive.
     pub archive: PathBuf,
+    /// Runs of the definition that are known to have been sealed in the archive of its service.
+    pub known_runs: Vec<String>,
     /// Where the time comes from.
     pub clock: Clock,
     /// Cancels the checks.
@@ -136,8 +140,7 @@ pub async fn doctor(plan: Option<Plan>, options: DoctorOptions) -> Result<Vec<Di
         None => vec![Diagnosis::none("service", "no definition was named")],
     };
     found.push(of_disk(&options.data));
-    let (archive, now) = (options.archive, options.clock.now());
-    found.push(blocking(move || Ok(of_archive(&archive, now))).await?);
+    found.extend(blocking(move || Ok(of_archives(plan.as_ref(), &options))).await?);
     Ok(found)
 }
 
@@ -319,6 +322,41 @@ fn of_disk(data: &Path) -> Diagnosis {
     }
 }
 
+/// The archive of the definition's service and its history, or the archives of all services.
+fn of_archives(plan: Option<&Plan>, options: &DoctorOptions) -> Vec<Diagnosis> {
+    const HISTORY: &str = "history";
+    let (root, now) = (&options.archive, options.clock.now());
+    let Some(plan) = plan else {
+        return match services(root) {
+            Err(error) => vec![Diagnosis::of_error("archive", &error)],
+            Ok(names) if names.is_empty() => {
+                vec![Diagnosis::none("archive", format!("none in `{}` yet", root.display()))]
+            }
+            Ok(names) => names.iter().map(|name| of_archive(&root.join(name), now)).collect(),
+        };
+    };
+    let archive = match archive::of_service(root, &plan.service.name) {
+        Ok(archive) => archive,
+        Err(error) => return vec![Diagnosis::of_error("archive", &error)],
+    };
+    let expected = Expected {
+        plan,
+        data: &options.data,
+        archive: &archive,
+        known_runs: &options.known_runs,
+        in_store: None,
+        when_lost: WhenLost::Fail,
+    };
+    let history = match continuity::check(expected) {
+        Ok(Continuity { notes, .. }) => {
+            let note = notes.into_iter().next();
+            Diagnosis::ok(HISTORY, note.unwrap_or_else(|| format!("goes on with service {}", plan.service)))
+        }
+        Err(error) => Diagnosis::of_error(HISTORY, &error),
+    };
+    vec![of_archive(&archive, now), history]
+}
+
 fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
     const CHECK: &str = "archive";
     let archive = match Archive::open(path) {
@@ -328,7 +366,7 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
         }
         Err(error) => return Diagnosis::of_error(CHECK, &error),
     };
-    if newest(&archive) > now {
+    if newest(&archive).is_some_and(|newest| newest > now) {
         let found = "its newest run is later than the clock";
         return Diagnosis::failed(CHECK, found, "set the clock; a run refuses to start until it is later");
     }
@@ -338,6 +376,16 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
             CHECK,
             found,
             "restore it from a backup; `bellwether verify` lists all damaged files",
+        );
+    }
+    let missing: Vec<&str> = archive.missing().collect();
+    if let Some(first) = missing.first() {
+        let runs = counted(missing.len() as u64, "run", "runs");
+        let found = format!("`{}` lacks {runs} that others are based on, such as `{first}`", path.display());
+        return Diagnosis::failed(
+            CHECK,
+            found,
+            "restore them from a backup, or fetch them with `bellwether store pull`",
         );
     }
     let interrupted = unfinished_runs(path).map_or(0, |runs| runs.len() as u64);

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::human::{counted, grouped, percent};
 use crate::lock::Holder;
+use crate::plan::ServiceIdentity;
 use crate::time::to_record;
 
 /// A run that cannot start, or publishes nothing.
@@ -20,6 +21,14 @@ pub(crate) enum RunError {
     /// Another process that prunes the same archive.
     #[error("another process is pruning `{}`{}", archive.display(), by(holder.as_ref()))]
     PruneInProgress { archive: PathBuf, holder: Option<Holder> },
+
+    /// A definition that asks another service than before.
+    #[error("`{name}` used service {before} until now, and its definition now asks {now}")]
+    OtherService { name: String, before: ServiceIdentity, now: ServiceIdentity },
+
+    /// A service with another address.
+    #[error("service {before} of `{name}` has another address: {}", addresses(now))]
+    ServiceMoved { name: String, before: ServiceIdentity, now: ServiceIdentity },
 
     /// A clock that is behind the newest run of the archive.
     #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
@@ -59,6 +68,7 @@ impl Diagnostic for RunError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::InProgress { .. } | Self::PruneInProgress { .. } => ErrorKind::Temporary,
+            Self::OtherService { .. } | Self::ServiceMoved { .. } => ErrorKind::Definition,
             Self::ClockBehind { .. } | Self::ClockWentBack { .. } => ErrorKind::Storage,
             Self::Address { .. } | Self::NoOperation { .. } => ErrorKind::Service,
             #[cfg(feature = "spark")]
@@ -71,6 +81,19 @@ impl Diagnostic for RunError {
         let hint = match self {
             Self::InProgress { .. } => "try again when that run has finished, or wait for it with `--wait`",
             Self::PruneInProgress { .. } => "try again when it has finished",
+            Self::OtherService { before, .. } => {
+                return Some(format!(
+                    "to go on with that history, write `name = \"{}\"` in `[source]`; to begin a new one, run it with \
+                     `--new-archive`",
+                    before.name
+                ));
+            }
+            Self::ServiceMoved { before, .. } => {
+                return Some(format!(
+                    "if it is the same service, write `name = \"{}\"` in `[source]`; if not, give it another name",
+                    before.name
+                ));
+            }
             Self::ClockBehind { run: None, .. } => {
                 "set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed: restore the archive from a backup made before that run"
             }
@@ -157,6 +180,12 @@ fn joined(rejected: &[Rejected]) -> String {
 fn shift(missing: &str, new: &str) -> String {
     let parts = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
     parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>().join("; ")
+}
+
+/// The addresses of a service.
+fn addresses(service: &ServiceIdentity) -> String {
+    let addresses = [&service.base_url, &service.sentiment_base_url];
+    addresses.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn by(holder: Option<&Holder>) -> String {

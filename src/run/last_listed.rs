@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::as_of::newest;
-use crate::archive::{Archive, View};
+use crate::archive::{View, open_merged};
+use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Request, RequestList, Way};
@@ -34,8 +35,8 @@ impl LastListed {
 
     /// From some requests.
     pub(super) fn of(requests: &[Request], archive: &Path) -> Result<Self> {
-        let archive = Archive::open(archive)?;
-        let as_of = newest(&archive);
+        let archive = open_merged(archive, &CancellationToken::new())?;
+        let as_of = newest(&archive).unwrap_or_default();
         let listing = View::of(archive, as_of).listing(&requests.iter().map(Request::to_string).collect())?;
         let (listed, others): (Vec<_>, Vec<_>) =
             requests.iter().partition(|request| listing.contains_key(&request.to_string()));

@@ -13,6 +13,7 @@ mod builder;
 mod checks;
 #[cfg(feature = "spark")]
 mod cluster;
+mod continuity;
 mod demo;
 mod doctor;
 mod error;
@@ -36,6 +37,7 @@ mod upkeep;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit_sources};
@@ -48,7 +50,7 @@ pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
 pub use gather::SignalSource;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
-pub use options::{Options, WhenHeld};
+pub use options::{Options, WhenHeld, WhenLost};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
@@ -60,7 +62,7 @@ pub use upkeep::{compact, verify};
 
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
-use crate::archive::{Archive, NewRun, Settled, Unfinished, View};
+use crate::archive::{NewRun, Settled, Unfinished, of_service};
 use crate::error::Result;
 use crate::export::RecordedProvenance;
 use crate::fetch::{Addresses, Client};
@@ -69,11 +71,11 @@ use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
 
-use as_of::newest;
 pub(crate) use as_of::view;
 use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, RunAnswers};
+use continuity::{Continuity, Expected};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
@@ -97,21 +99,36 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     {
         options.control.observe(Event::Warning(&warning));
     }
-    let ours = [options.archive.clone(), options.evidence(), options.data.join("datasets").join(&plan.name)];
+    let ours =
+        [options.archive.join(&plan.service.name), options.evidence(), options.data.join("datasets").join(&plan.name)];
     ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
     let _lock = start::lock(&plan.name, &options).await?;
-    let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &options.data, &options.control)?;
+    // Everything else is about the archive of the service.
+    let root = options.archive.clone();
+    let options = Options { archive: of_service(&root, &plan.service.name)?, ..options };
+    let store = RemoteStore::of(&plan, options.store.as_ref(), &root, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
     let in_store = match &store {
         Some(store) => store.begin(&plan.name).await?,
         None => None,
     };
+    let expected = Expected {
+        plan: &plan,
+        data: &options.data,
+        archive: &options.archive,
+        known_runs: &options.known_runs,
+        in_store: in_store.as_ref(),
+        when_lost: options.when_lost,
+    };
+    let Continuity { lost, notes } = continuity::check(expected)?;
+    options.control.note(&notes);
     let now = start::now(&options).await?;
     let begun = StartTime { at: now, instant };
     let key = key(&plan, &options.control.stop).await?;
     // Before the first request: fail early if the output cannot be written.
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
-    let beginning = NewRun { definition: &plan.name, text: &plan.text, now, interrupted, stop };
+    let service = &plan.service;
+    let beginning = NewRun { definition: &plan.name, text: &plan.text, service, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     options.control.observe(Event::Named(unfinished.name()));
     let demo = match plan.source {
@@ -124,12 +141,25 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
     };
     let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?;
-    let gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
+    let mut gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
+    if let Ok(gathered) = &mut gathered {
+        gathered.notes.splice(0..0, notes);
+    }
     if let Some(demo) = demo {
         demo.stop().await;
     }
     let (sealed, once_sealed) = oneshot::channel();
-    let finished = finish(Finishing { plan: Arc::clone(&plan), options, gathered: gathered?, begun, in_store, sealed });
+    let finishing = Finishing {
+        plan: Arc::clone(&plan),
+        options,
+        gathered: gathered?,
+        begun,
+        lost,
+        store: store.clone(),
+        in_store,
+        sealed,
+    };
+    let finished = finish(finishing);
     let (summary, sent) = tokio::join!(finished, store::send_once(store.as_ref(), once_sealed));
     let mut summary = summary?;
     if let Some(fetched) = &mut summary.fetched {
@@ -155,6 +185,9 @@ struct Finishing {
     options: Options,
     gathered: Gathered,
     begun: StartTime,
+    /// The runs that are gone and that it goes on without.
+    lost: Vec<String>,
+    store: Option<RemoteStore>,
     /// The record of the latest version in the store.
     in_store: Option<RecordedProvenance>,
     /// Learns that the run is sealed.
@@ -163,8 +196,9 @@ struct Finishing {
 
 /// The second half of a run, after everything was fetched.
 async fn finish(finishing: Finishing) -> Result<Summary> {
+    let runtime = Handle::current();
     blocking(move || {
-        let Finishing { plan, options, gathered, begun, in_store, sealed } = finishing;
+        let Finishing { plan, options, gathered, begun, lost, store, in_store, sealed } = finishing;
         let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
         let records = unfinished.records();
         let fetched = Fetched::of(&records, signals);
@@ -177,8 +211,13 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         }
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
-        let sealed_at = start::sealing_instant(&unfinished.records(), begun, options.clock)?;
-        let Settled { run, known } = unfinished.seal(sealed_at)?;
+        let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
+        // Whether no other machine has sent a run meanwhile.
+        let is_current = || match &store {
+            Some(store) => Ok(runtime.block_on(store.pull_archive(None))?.folders == 0),
+            None => Ok(true),
+        };
+        let Settled { run, known } = unfinished.seal(&lost, sealing, is_current)?;
         let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
         let _ = sealed.send(());
@@ -186,9 +225,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
         let stage = Stage::begin(&options.control, "dataset");
-        let archive = Archive::open(&options.archive)?.until(&options.control.stop);
-        let as_of = newest(&archive);
-        let view = View::of(archive, as_of);
+        let view = view(&options.archive, None, &options.control.stop)?;
         let datasets = options.data.join("datasets");
         let (datasets, in_store) = (Some(&*datasets), in_store.as_ref());
         let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };

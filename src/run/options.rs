@@ -24,6 +24,10 @@ pub struct Options {
     pub interrupted: Interrupted,
     /// What to do while another run of the same definition is in progress.
     pub when_held: WhenHeld,
+    /// What to do if runs are gone, or the definition asks another service than before.
+    pub when_lost: WhenLost,
+    /// Runs of the definition that are known to have been sealed in the archive of its service.
+    pub known_runs: Vec<String>,
     /// The object store to use instead of the definition's.
     pub store: Option<StoreUrl>,
     /// Follows and cancels the run.
@@ -41,6 +45,8 @@ impl Options {
             clock: Clock::System,
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            when_lost: WhenLost::Fail,
+            known_runs: Vec::new(),
             store: None,
             control: Control::default(),
         }
@@ -58,4 +64,13 @@ pub enum WhenHeld {
     Fail,
     /// It waits, up to a limit.
     Wait(Duration),
+}
+
+/// What a run does if it does not go on with the history that its definition had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenLost {
+    /// It fails.
+    Fail,
+    /// It begins a new history, or goes on without the runs that are gone.
+    BeginAnew,
 }

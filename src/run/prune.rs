@@ -20,10 +20,10 @@ use super::error::RunError;
 use super::observer::Control;
 use super::options::EVIDENCE;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Pruning, Removal};
+use crate::archive::{self, Archive, Pruning, Removal, open_all};
 use crate::cancel;
 use crate::definition;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::export;
 use crate::file::{self, FileError};
 use crate::footprint::{Footprint, size};
@@ -131,19 +131,19 @@ impl Prunable {
     ///
     /// If a folder cannot be read.
     pub fn of(options: PruneOptions) -> Result<Self> {
-        let archive = options.archive.exists().then(|| Archive::open(&options.archive)).transpose()?;
-        Self::with(options, archive)
+        let archives = if options.archive.exists() { open_all(&options.archive)? } else { Vec::new() };
+        Self::with(options, archives.into_iter().map(|(_, archive)| archive).collect())
     }
 
-    /// Like [`of`](Self::of), for an archive that is already open.
+    /// Like [`of`](Self::of), for the archives of the services if they are already open.
     ///
     /// # Errors
     ///
     /// If a folder cannot be read.
-    pub fn with(options: PruneOptions, archive: Option<Archive>) -> Result<Self> {
+    pub fn with(options: PruneOptions, archives: Vec<Archive>) -> Result<Self> {
         let mut prunable = Self { options, all: Vec::new(), kept: Vec::new(), freed: 0 };
         prunable.find_in_datasets()?;
-        if let Some(archive) = archive {
+        for archive in archives {
             prunable.find_in_archive(archive)?;
         }
         prunable.find_in_data()?;
@@ -163,8 +163,8 @@ impl Prunable {
         let PruneOptions { data, archive, clock, .. } = self.options.clone();
         let archive = archive.exists().then_some(archive);
         let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;
-        let archive = archive.map(|archive| Archive::open(&archive)).transpose()?;
-        let archive = archive.map(|archive| archive.until(&control.stop));
+        let archives = archive.map_or(Ok(Vec::new()), |archive| open_all(&archive))?;
+        let archives: Vec<Archive> = archives.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
         let stage = Stage::begin(control, "prune");
         let mut first = None;
         let mut succeeds = |result: Result<()>| match result {
@@ -174,11 +174,12 @@ impl Prunable {
                 false
             }
         };
-        let are_packed_gone = succeeds(archive.clone().map_or(Ok(()), |archive| self.remove_packed(archive)));
+        let are_packed_gone = succeeds(archives.iter().try_for_each(|archive| self.remove_packed(archive.clone())));
         let mut removed = Vec::new();
         for pruned in std::mem::take(&mut self.all) {
             cancel::check(&control.stop)?;
-            let is_gone = match (pruned.kind, &archive) {
+            let of_path = |archive: &&Archive| pruned.path.starts_with(archive.path());
+            let is_gone = match (pruned.kind, archives.iter().find(of_path)) {
                 (PrunedKind::PackedRun, _) => are_packed_gone,
                 (PrunedKind::Version, _) => succeeds(export::remove_surplus(&pruned.path)),
                 (PrunedKind::InterruptedRun, Some(archive)) => {
@@ -198,7 +199,8 @@ impl Prunable {
     /// Removes the packed runs that were found, and leftovers of killed packing.
     fn remove_packed(&self, archive: Archive) -> Result<()> {
         let mut pruning = Pruning::of(archive).settled();
-        let path = |removal: &Removal| self.options.archive.join(&removal.folder);
+        let folder = pruning.archive().path().to_owned();
+        let path = |removal: &Removal| folder.join(&removal.folder);
         let is_found = |removal: &Removal| self.all.iter().any(|pruned| pruned.path == path(removal));
         pruning.removals.retain(is_found);
         archive::prune(&pruning)
@@ -243,7 +245,7 @@ impl Prunable {
             self.add(PrunedKind::InterruptedRun, path);
         }
         for Removal { folder, bytes, .. } in &pruning.removals {
-            let path = self.options.archive.join(folder);
+            let path = pruning.archive().path().join(folder);
             self.all.push(Pruned { kind: PrunedKind::PackedRun, path, bytes: *bytes });
         }
         Ok(())
@@ -275,17 +277,20 @@ impl Prunable {
 /// When the archive cannot be read, another process is pruning it, a pack misses a row, or a folder cannot be removed;
 /// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
 pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<Removal>> {
-    let plan = || Ok::<_, Error>(Pruning::of(Archive::open(archive)?.until(&control.stop)));
-    let listed = plan()?;
+    let plans = || -> Result<Vec<Pruning>> {
+        let archives = open_all(archive)?.into_iter();
+        Ok(archives.map(|(_, archive)| Pruning::of(archive.until(&control.stop))).collect())
+    };
+    let removals = |plans: Vec<Pruning>| plans.into_iter().flat_map(|plan| plan.removals).collect();
     if mode == PruneMode::List {
-        return Ok(listed.removals);
+        return Ok(removals(plans()?));
     }
     let _lock = lock(archive, Clock::System)?;
     let stage = Stage::begin(control, "prune");
-    let plan = plan()?;
-    archive::prune(&plan)?;
+    let plans = plans()?;
+    plans.iter().try_for_each(archive::prune)?;
     stage.finish();
-    Ok(plan.removals)
+    Ok(removals(plans))
 }
 
 /// How many versions each dataset keeps that has a valid definition in a folder.

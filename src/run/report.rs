@@ -10,6 +10,7 @@ use super::builder::{Builder, ReportContext, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
+use crate::archive::of_service;
 use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
@@ -57,7 +58,8 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let plan =
             Plan::of(DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
-        let view = view(&options.archive, Some(as_of), &options.control.stop)?;
+        let archive = of_service(&options.archive, &plan.service.name)?;
+        let view = view(&archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
         let stage = Stage::begin(&options.control, "report");
@@ -97,6 +99,7 @@ impl Builder<'_> {
         })?;
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
+        facts.contradictions = self.contradictions()?;
         facts.news = self.news(&facts)?;
         Ok((facts, self.beside(revisions)?))
     }

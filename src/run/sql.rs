@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::as_of::view;
 use super::observer::Control;
 use super::scope::archived;
+use crate::archive::of_service;
 use crate::error::Result;
 use crate::plan::{AdHoc, Plan};
 use crate::sql::{Dialect, Question, statement};
@@ -35,12 +36,13 @@ pub struct SqlOptions {
 pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
     let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
     ad_hoc.apply(&mut plan);
+    let archive = of_service(&archive, &plan.service.name)?;
     let view = view(&archive, ad_hoc.as_of, &control.stop)?;
     let scope = archived(&plan, &view)?;
-    let location = location.unwrap_or_else(|| {
-        let path = std::path::absolute(&archive).unwrap_or(archive);
-        path.to_string_lossy().into_owned()
-    });
+    let location = match location {
+        Some(location) => format!("{}/{}", location.trim_end_matches('/'), plan.service.name),
+        None => std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned(),
+    };
     let question = Question {
         name: &plan.name,
         plan: &plan.dataset,

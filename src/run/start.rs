@@ -10,7 +10,7 @@ use super::error::RunError;
 use super::observer::CancellationToken;
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lock::{Attempt, Holder, Lock};
 use crate::time::Clock;
 
@@ -56,7 +56,10 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
 ///
 /// [`RunError::ClockBehind`] when the clock is further behind than clocks of different machines may be apart.
 pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
-    let archive = Archive::open(&options.archive)?;
+    let archive = match Archive::open(&options.archive) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(options.clock.now()),
+        archive => archive?,
+    };
     let Some(newest) = archive.runs().iter().max_by_key(|run| run.seal().sealed_at) else {
         return Ok(options.clock.now());
     };

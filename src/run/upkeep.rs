@@ -1,12 +1,14 @@
 //! Upkeep of the archive and the datasets: verification and packing.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Seal, Verified, fault};
+use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all, services};
 use crate::error::Result;
 use crate::export::{Version, versions};
+use crate::human::counted;
 
 /// Verifies every file of an archive, and of the datasets in an output folder.
 ///
@@ -15,12 +17,29 @@ use crate::export::{Version, versions};
 /// When a folder or a record cannot be read; [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was
 /// cancelled.
 pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
-    let archive = Archive::open(archive)?.until(&control.stop);
+    let archives: Vec<Archive> =
+        open_all(archive)?.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
     let versions = versions(&data.join("datasets"))?;
-    let count = archive.file_count() + versions.iter().map(Version::file_count).sum::<usize>();
+    let of_archives = archives.iter().map(Archive::file_count).sum::<usize>();
+    let count = of_archives + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
-    let Verified { mut files, mut faults } = archive::verify(&archive, |file| stage.done(0, file.bytes))?;
+    let (mut files, mut faults) = (0, Vec::new());
+    for archive in &archives {
+        let verified = archive::verify(archive, |file| stage.done(0, file.bytes))?;
+        files += verified.files;
+        faults.extend(verified.faults);
+    }
+    let runs: BTreeSet<&str> = archives.iter().flat_map(Archive::runs).map(SealedRun::name).collect();
+    let lost: BTreeSet<&str> =
+        archives.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
     for version in versions {
+        // Older versions of the program recorded the runs of all services, before they had archives of their own.
+        let gone =
+            version.runs.iter().filter(|run| !runs.contains(run.as_str()) && !lost.contains(run.as_str())).count();
+        if gone > 0 {
+            let gone = counted(gone as u64, "run", "runs");
+            faults.push(format!("`{}` was built from {gone} that the archive lacks", version.path.display()));
+        }
         files += version.file_count();
         faults.extend(version.fault_of_facts());
         for file in &version.files {
@@ -32,16 +51,19 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
     Ok(Verified { files, faults })
 }
 
-/// Packs the runs of an archive, except the newest, into one folder with the same content; none if there are fewer
-/// than two folders to pack. The packed runs stay until they are pruned.
+/// Packs the runs of each service of an archive, except the newest, into one folder with the same content, unless there
+/// are fewer than two folders to pack. The packed runs stay until they are pruned.
 ///
 /// # Errors
 ///
 /// When a run cannot be read or is damaged, or the pack cannot be written;
 /// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
-pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Option<Seal>> {
+pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Vec<Seal>> {
     let stage = Stage::begin(control, "pack");
-    let pack = archive::compact(archive, keep, &control.stop)?;
+    let mut packs = Vec::new();
+    for service in services(archive)? {
+        packs.extend(archive::compact(&archive.join(service), keep, &control.stop)?);
+    }
     stage.finish();
-    Ok(pack)
+    Ok(packs)
 }

@@ -39,6 +39,8 @@ pub async fn execute(plan: Plan, options: Options) -> Execution {
 pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTime<Utc>>) -> Execution {
     let (begun, clock) = (Instant::now(), options.clock);
     let mut record = RunRecord::begun(&plan.name, due, clock.now());
+    record.service = Some(plan.service.name.clone());
+    options.known_runs = journal::sealed_runs(&options.data, &plan);
     let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
     options.control.observer = Some(Arc::clone(&naming) as Arc<dyn Observer>);
     let result = run::run(plan, options).await;

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
-use super::record::RunRecord;
+use super::record::{Outcome, RunRecord};
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
+use crate::plan::Plan;
 use crate::time::Clock;
 
 /// The folder of journals in the data folder.
@@ -73,6 +74,15 @@ fn shorten(data: &Path, definition: &str, clock: Clock) -> Result<()> {
         text.push(b'\n');
     }
     file::replace(&path(data, definition), &text)
+}
+
+/// The names of the runs of a plan that the journal says were sealed in the archive of its service. A journal that cannot
+/// be read names none: status and metrics report it.
+pub fn sealed_runs(data: &Path, plan: &Plan) -> Vec<String> {
+    let is_sealed =
+        |record: &RunRecord| record.outcome == Outcome::Success && record.service.as_ref() == Some(&plan.service.name);
+    let records = read(data, &plan.name).unwrap_or_default();
+    records.into_iter().filter(is_sealed).filter_map(|record| record.run).collect()
 }
 
 /// The runs of a definition, oldest first. Lines that are not records are ignored.

@@ -36,6 +36,7 @@ pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute};
+pub use journal::sealed_runs;
 pub use listen::{Listening, listen};
 pub use page::{Links, page};
 pub use record::{Outcome, PublishedRecord, RunRecord};

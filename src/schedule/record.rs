@@ -52,6 +52,9 @@ pub struct RunRecord {
     pub definition: String,
     /// The name of the run, which its folder in the archive has once it is sealed; none if it failed before it had one.
     pub run: Option<String>,
+    /// The service that was asked; none in older records.
+    #[serde(default)]
+    pub service: Option<String>,
     /// The time that it was scheduled for; none for a run that was started by hand.
     #[serde(default, with = "optional")]
     pub due: Option<DateTime<Utc>>,
@@ -117,6 +120,7 @@ impl RunRecord {
             version: VERSION,
             definition: definition.to_owned(),
             run: None,
+            service: None,
             due,
             started_at,
             ended_at: started_at,

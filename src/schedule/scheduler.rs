@@ -22,13 +22,13 @@ use super::event::{ScheduleEvent, Watcher};
 use super::execute::{conclude, perform};
 use super::memory::{Decision, Memory, Place};
 use super::record::{Outcome, RunRecord};
-use crate::archive::{Archive, Interrupted};
+use crate::archive::{Interrupted, Seal, SealedRun, open_all};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::export;
 use crate::lock::Lock;
 use crate::plan::{Plan, Schedule, StoreUrl};
-use crate::run::{Control, Options, WhenHeld};
+use crate::run::{Control, Options, WhenHeld, WhenLost};
 use crate::time::Clock;
 
 /// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
@@ -297,6 +297,8 @@ impl Scheduler {
             clock: *clock,
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            when_lost: WhenLost::Fail,
+            known_runs: Vec::new(),
             store: store.clone(),
             control: Control { observer: watcher.observer(name), stop: stop.clone() },
         }
@@ -406,9 +408,11 @@ fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
 
 /// The run of a definition that began at or after an instant, if its dataset was published.
 fn run_since(archive: &Path, data: &Path, definition: &str, due: DateTime<Utc>) -> Option<String> {
-    let archive = Archive::open(archive).ok()?;
+    let archives = open_all(archive).ok()?;
     let is_own = |name: &str| name == definition;
-    let seals = archive.runs().iter().map(|run| run.seal());
+    let mut seals: Vec<&Seal> = archives.iter().flat_map(|(_, archive)| archive.runs()).map(SealedRun::seal).collect();
+    seals.sort_by_key(|seal| seal.sealed_at);
+    let seals = seals.into_iter();
     let seal = seals
         .filter(|seal| seal.definition.as_ref().is_some_and(|definition| is_own(&definition.name)))
         .rfind(|seal| seal.started_at >= due)?;

@@ -16,7 +16,7 @@ use super::journal;
 use super::memory::{Memory, Place, deadline};
 use super::record::{Outcome, RunRecord};
 use super::times::upcoming;
-use crate::archive::Archive;
+use crate::archive::{Archive, open_all};
 use crate::definition::DefinitionError;
 use crate::error::{Error, Result};
 use crate::export::{self, ListedVersion, VersionKind};
@@ -121,8 +121,8 @@ struct Facts {
 struct Shared<'a> {
     folders: &'a Folders,
     published: Result<Vec<ListedVersion>>,
-    /// None if there is none yet.
-    archive: Option<Archive>,
+    /// The archive of each service; none if they cannot be read.
+    archives: Option<Vec<(String, Archive)>>,
     now: DateTime<Utc>,
 }
 
@@ -135,7 +135,7 @@ impl Overview {
     pub fn of(folders: &Folders, names: &[String], now: DateTime<Utc>) -> Result<Self> {
         let all = files(&folders.definitions)?;
         let published = export::published(&folders.data.join("datasets"));
-        let shared = Shared { folders, published, archive: Archive::open(&folders.archive).ok(), now };
+        let shared = Shared { folders, published, archives: open_all(&folders.archive).ok(), now };
         let definitions = if names.is_empty() {
             all.keys().map(|name| shared.status(name, shared.plan(name))).collect()
         } else {
@@ -146,7 +146,7 @@ impl Overview {
             names.iter().map(of).collect::<Result<_>>()?
         };
         let disk = Disk::of(&folders.data, &folders.archive);
-        let prunable = prunable(folders, shared.archive);
+        let prunable = prunable(folders, shared.archives);
         Ok(Self { now, definitions, disk, prunable })
     }
 
@@ -265,15 +265,16 @@ impl Shared<'_> {
     }
 
     fn fetched_at(&self, name: &str) -> Option<DateTime<Utc>> {
-        let seals = self.archive.iter().flat_map(|archive| archive.runs().iter().map(|run| run.seal()));
+        let archives = self.archives.iter().flatten();
+        let seals = archives.flat_map(|(_, archive)| archive.runs().iter().map(|run| run.seal()));
         let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|definition| definition.name == name));
         own.map(|seal| seal.sealed_at).max()
     }
 }
 
 /// What `bellwether prune` would free; `None` if that cannot be told.
-fn prunable(folders: &Folders, archive: Option<Archive>) -> Option<u64> {
-    if archive.is_none() && folders.archive.exists() {
+fn prunable(folders: &Folders, archives: Option<Vec<(String, Archive)>>) -> Option<u64> {
+    if archives.is_none() && folders.archive.exists() {
         return None;
     }
     let options = PruneOptions {
@@ -283,7 +284,8 @@ fn prunable(folders: &Folders, archive: Option<Archive>) -> Option<u64> {
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };
-    Prunable::with(options, archive).ok().map(|prunable| prunable.freed)
+    let archives = archives.into_iter().flatten().map(|(_, archive)| archive).collect();
+    Prunable::with(options, archives).ok().map(|prunable| prunable.freed)
 }
 
 fn facts(version: &Path) -> Option<Facts> {

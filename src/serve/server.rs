@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use url::Url;
 
-use super::service::{Service, prefix};
+use super::service::Service;
 use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::interface::Base;
 
@@ -59,7 +59,8 @@ pub async fn start(service: Service, port: u16) -> Result<Running> {
 
 fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
     let address = listener.local_addr()?;
-    let (base_url, sentiment_base_url) = (url(address, Base::Signals)?, url(address, Base::Sentiment)?);
+    let url = |base| Url::parse(&format!("http://{address}{}", service.path(base))).map_err(io::Error::other);
+    let (base_url, sentiment_base_url) = (url(Base::Signals)?, url(Base::Sentiment)?);
     // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing to set the
     // option is harmless.
     let listener = listener.tap_io(|connection| {
@@ -75,10 +76,6 @@ fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
         let _ = server.await;
     });
     Ok(Running { base_url, sentiment_base_url, stop, server })
-}
-
-fn url(address: SocketAddr, base: Base) -> io::Result<Url> {
-    Url::parse(&format!("http://{address}{}", prefix(base))).map_err(io::Error::other)
 }
 
 impl Running {

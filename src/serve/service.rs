@@ -35,34 +35,35 @@ pub struct Service {
     key: Key,
 }
 
-/// The path of a base address.
-pub(super) fn prefix(base: Base) -> &'static str {
-    match base {
-        Base::Signals => "/api",
-        Base::Sentiment => "/sentiment",
-    }
-}
-
 impl Service {
     /// The service of a universe at a point of the change record, for callers with `key`.
     pub fn new(universe: Universe, change_set: ChangeSet, key: String) -> Self {
         Self { source: Arc::new(AnswerSource { universe, change_set }), key: Key::new(key) }
     }
 
-    /// Its operations, those of signals under `/api` and those of sentiment under `/sentiment`.
+    /// The path of a base address. Universes of different seeds are different services, so it names the seed.
+    pub(super) fn path(&self, base: Base) -> String {
+        let of_base = match base {
+            Base::Signals => "api",
+            Base::Sentiment => "sentiment",
+        };
+        format!("/seed-{}/{of_base}", self.source.universe.seed())
+    }
+
+    /// Its operations, those of signals under `/seed-N/api` and those of sentiment under `/seed-N/sentiment`.
     pub fn router(self) -> Router {
         let service = Arc::new(self);
         let change_set = service.source.change_set;
         let mut router = Router::new();
         for endpoint in Endpoint::ALL.into_iter().filter(|&endpoint| change_set.has(endpoint)) {
-            let service = Arc::clone(&service);
+            let (service, path) = (Arc::clone(&service), service.path(endpoint.base()));
             let answer = move |symbol: Result<Path<String>, PathRejection>, RawQuery(query): RawQuery| async move {
                 // A path without a symbol, or with invalid UTF-8, gives the empty symbol, which is not a ticker.
                 let symbol = symbol.map(|Path(symbol)| symbol).unwrap_or_default();
                 service.answer(Request { endpoint, symbol, query: &query.unwrap_or_default() })
             };
             let route = get(answer).head(method_not_allowed).fallback(method_not_allowed);
-            router = router.route(&format!("{}/{}", prefix(endpoint.base()), endpoint.path()), route);
+            router = router.route(&format!("{path}/{}", endpoint.path()), route);
         }
         router.fallback(not_found)
     }

@@ -23,6 +23,7 @@ const FIVE_YEARS: Months = Months::new(60);
 /// of one seed agree on every cell that both have, except for the rewrites between them.
 #[derive(Clone, Debug)]
 pub struct Universe {
+    number: u64,
     seed: Draw,
     today: NaiveDate,
     trading_days: Vec<NaiveDate>,
@@ -33,7 +34,13 @@ impl Universe {
     pub fn new(seed: u64, today: NaiveDate) -> Self {
         let eve = today.checked_sub_months(FIVE_YEARS).unwrap_or(NaiveDate::MIN);
         let days = eve.iter_days().skip(1).take_while(|&date| date <= today);
-        Self { seed: Draw::from_seed(seed), today, trading_days: days.filter(|&date| is_trading_day(date)).collect() }
+        let trading_days = days.filter(|&date| is_trading_day(date)).collect();
+        Self { number: seed, seed: Draw::from_seed(seed), today, trading_days }
+    }
+
+    /// Its seed.
+    pub fn seed(&self) -> u64 {
+        self.number
     }
 
     /// The day it is as of.

@@ -49,9 +49,9 @@ pub(crate) struct Question<'a> {
     pub(crate) source: Endpoint,
     /// The requests, as text, whose latest answers list its series.
     pub(crate) requests: &'a BTreeSet<String>,
-    /// Later observations are ignored.
+    /// Runs sealed later are ignored.
     pub(crate) as_of: DateTime<Utc>,
-    /// The folder or URL of the archive, as the engine addresses it.
+    /// The folder or URL of the service's archive, as the engine addresses it.
     pub(crate) archive: &'a str,
     pub(crate) dialect: Dialect,
 }

@@ -105,10 +105,9 @@ impl Signals<'_> {
         };
         format!(
             "select {}\nfrom (\n{}\n) join series using (ticker, period, regime)\n\
-             where {number} = 1 and change <> 'withdrawn' and source = {} and date is not null",
+             where {number} = 1 and change <> 'withdrawn' and date is not null",
             columns.join(",\n    "),
             indented(&known),
-            quoted(self.question.source.as_str()),
         )
     }
 

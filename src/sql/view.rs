@@ -28,11 +28,11 @@ impl View<'_> {
         format!("select {} as folder\nfrom {files}\nwhere {bytes} >= {SMALLEST_RECORD}", self.dialect.folder())
     }
 
-    /// The rows of a file in every sealed folder, observed by the instant.
+    /// The rows of a file in every sealed folder that count from a run sealed by the instant.
     fn rows(&self, file: &str) -> String {
         let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
         let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
-        format!("from {files}\nwhere {folder} in {sealed}\n    and observed_at <= '{}'", to_record(self.as_of))
+        format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of))
     }
 
     /// The observations of a table; `newest` is 1 for the latest of each cell. The archive documents this query.
@@ -58,18 +58,28 @@ impl View<'_> {
 
     /// The observations of a table that differ from the previous one; concurrent runs may repeat each other.
     pub(super) fn changes(&self, table: Table) -> String {
+        let is_optional = |name: &&str| table.optional().contains(name);
         let values = table.values().iter().copied().chain(table.has_extra().then_some("extra"));
-        let value = self.dialect.row(&values.collect::<Vec<_>>().join(", "));
+        let value = self.dialect.row(&values.filter(|name| !is_optional(name)).collect::<Vec<_>>().join(", "));
         let valued = format!(
             "select *, case when change <> 'withdrawn' then {value} end as value\n{}",
             self.rows(&table.file())
         );
+        let order = format!("over (partition by {} order by observed_at, change)", cell(table));
+        // A null there says nothing, and is not distinct from anything.
+        let optional: Vec<&str> = table.optional().to_vec();
+        let before = optional.iter().map(|name| format!(",\n    lag({name}) {order} as {name}_before"));
         let before = format!(
-            "select *, lag(value) over (partition by {} order by observed_at, change) as value_before\nfrom (\n{}\n)",
-            cell(table),
+            "select *, lag(value) {order} as value_before{}\nfrom (\n{}\n)",
+            before.collect::<String>(),
             indented(&valued)
         );
-        format!("select * from (\n{}\n) where value is distinct from value_before", indented(&before))
+        let differs = optional.iter().map(|name| format!("\n    or {name} <> {name}_before"));
+        format!(
+            "select * from (\n{}\n) where value is distinct from value_before{}",
+            indented(&before),
+            differs.collect::<String>()
+        )
     }
 
     /// The values of a table over time, each with the times when it was observed and replaced.

@@ -29,7 +29,7 @@ const PARTS_AT_ONCE: usize = 3;
 /// A folder that a record seals.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
-    /// The folder's key: `archive/run=…`.
+    /// The folder's key: `archive/acme/run=…`.
     pub at: String,
     /// Name of the record.
     pub record: &'static str,

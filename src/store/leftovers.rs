@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::objects::{Created, Object, Store};
 use super::probe::PROBE;
 use crate::error::Result;
-use crate::names::{self, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
+use crate::names::{self, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
+use crate::plan::ServiceIdentity;
 use crate::time::{as_record, random};
 
 /// The age at which an upload counts as killed.
@@ -47,8 +48,10 @@ pub(crate) fn by_folder(objects: Vec<Object>) -> BTreeMap<String, Vec<Object>> {
 fn folder_of(key: &str) -> Option<(&str, &str)> {
     let mut parts = key.split('/');
     match (parts.next()?, parts.next()?) {
-        ("archive", folder) if fits(folder, RUN_FOLDER) || fits(folder, PACK_FOLDER) => {
-            let (at, name) = key.split_at_checked("archive/".len() + folder.len())?;
+        ("archive", service) if ServiceIdentity::is_name(service) => {
+            let is_sealed = |name: &&str| [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form));
+            let folder = parts.next().filter(is_sealed)?;
+            let (at, name) = key.split_at_checked("archive/".len() + service.len() + 1 + folder.len())?;
             let name = name.strip_prefix('/')?;
             RUN_FILES.contains(&name).then_some((at, name))
         }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! s3://bucket/prefix/
-//!     archive/run=20261120T213000Z-7f3a/           the files of a sealed run, `run.json` last
-//!     archive/pack=20261120T213000Z-01c2/          the files of a pack
+//!     archive/acme/run=20261120T213000Z-7f3a/      the files of a sealed run of a service, `run.json` last
+//!     archive/acme/pack=20261120T213000Z-01c2/     the files of a pack, and likewise of a merge
 //!     datasets/demo/20261120T213000Z-7f3a/         the files of a published version, `dataset.json` last
 //!     datasets/demo/latest.json                    names the latest version
 //! ```

@@ -14,8 +14,8 @@ use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDict
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use records::{Drift, Leniencies, Oversized, Reject, RequestRecord};
-pub(crate) use series::key_columns;
 pub use series::{Change, Changes, Series, SeriesKey};
+pub(crate) use series::{key_columns, sources};
 pub use slab::{ArticlePieces, Pieces, Slab};
 pub use table::Table;
 

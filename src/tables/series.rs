@@ -27,14 +27,14 @@ pub struct SeriesKey {
     pub period: Option<Period>,
     /// The market regime, for signals.
     pub regime: Option<Regime>,
-    /// The operation that returns it.
-    pub source: Endpoint,
+    /// The table of its values; none for a ticker that is only listed.
+    pub table: Option<Table>,
 }
 
 impl SeriesKey {
-    /// The key of a series about a ticker as a whole.
+    /// The key of what an operation says of a ticker as a whole.
     pub fn of_ticker(source: Endpoint, ticker: Ticker) -> Self {
-        Self { ticker, period: None, regime: None, source }
+        Self { ticker, period: None, regime: None, table: Table::of(source) }
     }
 }
 
@@ -175,8 +175,12 @@ impl Change {
 pub struct Changes {
     /// The series.
     pub key: SeriesKey,
+    /// The operation that answered.
+    pub source: Endpoint,
     /// When the answer was complete.
     pub observed_at: DateTime<Utc>,
+    /// When the run was sealed that these rows count from.
+    pub sealed_at: DateTime<Utc>,
     /// The kind of change of each row.
     pub kinds: Vec<Change>,
     /// The rows, in cell order; withdrawn cells have no values.
@@ -191,32 +195,40 @@ impl Table {
     /// If a key or the rows of a series do not belong to this table.
     pub fn batch(self, changes: &[Changes]) -> Result<RecordBatch, ArrowError> {
         if changes.is_empty() {
-            return Ok(RecordBatch::new_empty(self.schema()));
+            return Ok(RecordBatch::new_empty(self.file_schema()));
         }
-        let [ticker, period, regime, source] = key_columns(changes.iter().map(|one| (&one.key, one.kinds.len())));
+        let [ticker, period, regime] = key_columns(changes.iter().map(|one| (&one.key, one.kinds.len())));
         let mut columns = vec![ticker];
         if self == Self::Signals {
             columns.extend([period, regime]);
         }
-        columns.push(source);
         for place in 0..self.open_row_schema().fields().len() {
             columns.push(concat_arrays(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
         }
-        let count = changes.iter().map(|one| one.kinds.len()).sum();
-        let mut seen = Vec::with_capacity(count);
-        for one in changes {
-            seen.extend(repeat_n(one.observed_at.timestamp_micros(), one.kinds.len()));
-        }
+        let instants = |instant: fn(&Changes) -> DateTime<Utc>| -> ArrayRef {
+            let mut instants = Vec::with_capacity(changes.iter().map(|one| one.kinds.len()).sum());
+            for one in changes {
+                instants.extend(repeat_n(instant(one).timestamp_micros(), one.kinds.len()));
+            }
+            Arc::new(TimestampMicrosecondArray::from(instants).with_timezone("UTC"))
+        };
+        columns.push(sources(changes.iter().map(|one| (one.source, one.kinds.len()))));
         let kinds = changes.iter().flat_map(|one| one.kinds.chunk_by(|kind, next| kind == next));
         let kinds = kinds.map(|alike| (Some(alike[0].as_str()), alike.len()));
         columns.push(choice_runs(Change::ALL.map(Change::as_str), kinds));
-        columns.push(Arc::new(TimestampMicrosecondArray::from(seen).with_timezone("UTC")));
-        RecordBatch::try_new(self.schema(), columns)
+        columns.push(instants(|one| one.observed_at));
+        columns.push(instants(|one| one.sealed_at));
+        RecordBatch::try_new(self.file_schema(), columns)
     }
 }
 
-/// The key columns (ticker, period, regime, source) from runs of rows of one series.
-pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 4] {
+/// A column of operations, from runs of rows of one operation.
+pub(crate) fn sources(runs: impl Iterator<Item = (Endpoint, usize)>) -> ArrayRef {
+    choice_runs(Endpoint::ALL.map(Endpoint::as_str), runs.map(|(source, length)| (Some(source.as_str()), length)))
+}
+
+/// The key columns (ticker, period, regime) from runs of rows of one series.
+pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 3] {
     let spelled = |spelling: fn(&SeriesKey) -> Option<&'static str>| {
         keys.clone().map(move |(key, length)| (spelling(key), length))
     };
@@ -224,7 +236,6 @@ pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)>
         symbol_runs(keys.clone().map(|(key, length)| (key.ticker.as_str(), length))),
         choice_runs(Period::all().map(Period::as_str), spelled(|key| key.period.map(Period::as_str))),
         choice_runs(Regime::ALL.map(Regime::as_str), spelled(|key| key.regime.map(Regime::as_str))),
-        choice_runs(Endpoint::ALL.map(Endpoint::as_str), spelled(|key| Some(key.source.as_str()))),
     ]
 }
 

@@ -66,7 +66,7 @@ impl Slab {
     /// when the value was current; a null end means it still is.
     pub fn news_schema(table: Table) -> SchemaRef {
         let all = table.schema();
-        let said = &all.fields()[..all.fields().len() - 2];
+        let said = &all.fields()[..all.fields().len() - 3];
         let is_of_use = |field: &&FieldRef| *field.data_type() != DataType::Utf8 || field.name() == "record";
         let mut fields: Vec<Field> = said.iter().filter(is_of_use).map(|field| field.as_ref().clone()).collect();
         fields.push(Field::new("seen_from", instant(), false));

@@ -3,12 +3,14 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
 
 use super::{choice, date, instant, symbol};
 use crate::interface::Endpoint;
 
 /// A table of observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Table {
     /// Signals.
     Signals,
@@ -92,9 +94,18 @@ impl Table {
         }
     }
 
+    /// The columns of a value that some forms of an answer lack. A null there says nothing: it is no other value.
+    pub fn optional(self) -> &'static [&'static str] {
+        match self {
+            Self::Signals | Self::Articles => &["utc_offset_minutes"],
+            Self::Summaries => &["low_date", "low_summary", "high_date", "high_summary", "avg_date", "avg_summary"],
+            Self::SentimentHistory => &[],
+        }
+    }
+
     /// Number of key columns, which come first in the table's file.
     pub fn key_columns(self) -> usize {
-        self.schema().fields().len() - self.row_schema().fields().len() - 2
+        if self == Self::Signals { 3 } else { 1 }
     }
 
     /// Whether its cells have dates.
@@ -145,7 +156,7 @@ impl Table {
         Arc::clone(&SCHEMAS[self as usize])
     }
 
-    /// The columns of known cells: series, cell, value, and details of its observations.
+    /// The columns of known cells: series, cell, value, operation, and details of its observations.
     pub fn known_schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
             Table::ALL.map(|table| {
@@ -153,6 +164,7 @@ impl Table {
                 let mut fields: Vec<Field> =
                     all.fields()[..table.key_columns()].iter().map(|field| field.as_ref().clone()).collect();
                 fields.extend(table.row_fields());
+                fields.push(Field::new("source", choice(), false));
                 fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
                 fields.push(Field::new("revisions", DataType::Int32, false));
                 fields.push(Field::new("backfilled", DataType::Boolean, true));
@@ -225,7 +237,7 @@ impl Table {
         self.row_fields().into_iter().map(opened).collect()
     }
 
-    /// The columns of the table's file: series key, row, change and observation time.
+    /// The columns of an observation: series key, row, operation, change and observation time.
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> =
             LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
@@ -237,11 +249,23 @@ impl Table {
         if self == Self::Signals {
             fields.extend(["period", "regime"].map(|name| Field::new(name, choice(), false)));
         }
-        fields.push(Field::new("source", choice(), false));
         fields.extend(self.open_row_fields());
+        fields.push(Field::new("source", choice(), false));
         fields.push(Field::new("change", choice(), false));
         fields.push(Field::new("observed_at", instant(), false));
         fields
+    }
+
+    /// The columns of the table's file: an observation, and when the run that it counts from was sealed.
+    pub fn file_schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
+            Table::ALL.map(|table| {
+                let mut fields = table.fields();
+                fields.push(Field::new("sealed_at", instant(), false));
+                Arc::new(Schema::new(fields))
+            })
+        });
+        Arc::clone(&SCHEMAS[self as usize])
     }
 }
 

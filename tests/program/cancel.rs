@@ -13,8 +13,7 @@ use bellwether::load::{AdHoc, Dataset};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{
-    self, AuditOptions, BuildOptions, CancellationToken, Control, Event, Interrupted, Options, PruneMode,
-    ReportOptions, Summary, WhenHeld,
+    self, AuditOptions, BuildOptions, CancellationToken, Control, Event, Options, PruneMode, ReportOptions, Summary,
 };
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
@@ -67,13 +66,9 @@ impl Demo {
 
     fn run(&self, now: &str, at: At) -> Result<Summary> {
         let options = Options {
-            data: self.place.file("output"),
-            archive: self.place.file("output/archive"),
             clock: Clock::Fixed(now.parse::<DateTime<Utc>>().expect("an instant")),
-            interrupted: Interrupted::Resume,
-            when_held: WhenHeld::Fail,
-            store: None,
             control: control(at),
+            ..Options::new(self.place.file("output"))
         };
         self.runtime.block_on(run::run(self.plan(), options))
     }
@@ -146,7 +141,7 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
     let scratch = output.join(".scratch-20261120T220000Z-0000");
     let plan = demo.plan();
     fn options<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> AuditOptions<'a> {
-        AuditOptions { archive, plan: Some(plan), as_of: None, control }
+        AuditOptions { archive, service: None, plan: Some(plan), as_of: None, control }
     }
     type Work<'a> = Box<dyn Fn(&Control) -> Result<()> + 'a>;
     let works: [(At, Work<'_>); 8] = [

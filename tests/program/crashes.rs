@@ -11,7 +11,7 @@ use bellwether::harness::archive::{NewRun, Unfinished};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::{Period, Regime};
-use bellwether::plan::Request;
+use bellwether::plan::{Request, ServiceIdentity};
 use bellwether::run::CancellationToken;
 use bellwether::time::Clock;
 
@@ -54,9 +54,9 @@ fn runs_are_listed_and_damaged_files_are_named() {
     assert!(outcome.stderr.starts_with("error: 3 files failed verification\n"), "{}", outcome.stderr);
 
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
-    fs::write(folder.join("run.json"), seal.replace("\"layout\": 9", "\"layout\": 10")).unwrap();
+    fs::write(folder.join("run.json"), seal.replace("\"layout\": 10", "\"layout\": 11")).unwrap();
     let later = place.run(["runs"]).failed_with(1).stderr;
-    assert!(later.contains("has layout 10; this version reads layout 9\nhint: use the version"), "{later}");
+    assert!(later.contains("has layout 11; this version reads layout 10\nhint: use the version"), "{later}");
 }
 
 /// Seals a run with a confidence that no answer can have.
@@ -72,8 +72,14 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     });
     assert!(read.is_ok(), "{read:?}");
     let now = Clock::System.now();
-    let beginning =
-        NewRun { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
+    let beginning = NewRun {
+        definition: "it",
+        text: "",
+        service: &ServiceIdentity::demo(),
+        now,
+        interrupted: Interrupted::Leave,
+        stop: &CancellationToken::new(),
+    };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {
@@ -98,7 +104,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         observed_at: now,
     };
     run.commit(draft, record).expect("room on the disk");
-    run.seal(now).expect("a sealed run");
+    run.seal(&[], || Ok(now), || Ok(true)).expect("a sealed run");
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn an_archive_with_a_number_json_cannot_hold_is_refused() {
         let place = Place::new();
         let rest = "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n[sentiment]\narticles = false\n";
         place.define("it", &format!("[source]\nservice = \"demo\"\n{rest}"));
-        seal_signals_of(&place.file("output/archive"), number);
+        seal_signals_of(&place.file("output/archive/demo"), number);
         for command in [&["build", "it"][..], &["audit", "quality", "it"], &["audit", "revisions"], &["verify"]] {
             let outcome = place.run(command).failed_with(1);
             let message = outcome.stdout + &outcome.stderr;
@@ -122,7 +128,7 @@ fn an_archive_with_a_number_json_cannot_hold_is_refused() {
         "it",
         "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n",
     );
-    seal_signals_of(&place.file("output/archive"), 0.75);
+    seal_signals_of(&place.file("output/archive/demo"), 0.75);
     place.run(["build", "it"]).succeeded();
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bellwether::error::{Error, ErrorKind};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::{self, CancellationToken, Control, Event, Interrupted, Options, Progress, Summary, WhenHeld};
+use bellwether::run::{self, CancellationToken, Control, Event, Options, Progress, Summary};
 use bellwether::time::Clock;
 use serde_json::Value;
 
@@ -128,13 +128,9 @@ fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error
         events.lock().expect("no panic").push(line);
     };
     let options = Options {
-        data: place.file("output"),
-        archive: place.file("output/archive"),
         clock: Clock::Fixed("2026-11-20T22:00:00Z".parse().expect("an instant")),
-        interrupted: Interrupted::Resume,
-        when_held: WhenHeld::Fail,
-        store: None,
         control: Control { stop, ..Control::observed_by(observer) },
+        ..Options::new(place.file("output"))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let outcome = runtime.block_on(run::run(plan, options));

@@ -51,7 +51,7 @@ impl Draft {
     pub fn add_series(&mut self, series: Series) -> Result<()> {
         self.rows += series.rows.num_rows() as u64;
         self.write(RowKind::Typed, &series.rows)?;
-        if series.rows.num_rows() == 0 && Table::of(series.key.source) == Some(Table::Signals) {
+        if series.rows.num_rows() == 0 && series.key.table == Some(Table::Signals) {
             self.empty.push(series.key.clone());
         }
         self.series.push(series.key);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
+    Array, ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
 };
 use arrow::compute::{SortOptions, concat_batches, take_arrays, take_record_batch};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
@@ -26,7 +26,41 @@ pub(in crate::archive) struct Cells {
     /// Observation time and kind of change of each row.
     seen: TimestampMicrosecondArray,
     pub(in crate::archive) changes: Vec<Change>,
-    is_same_value: Vec<DynComparator>,
+    is_same_value: Vec<ValueComparator>,
+}
+
+/// Compares the values of a column.
+pub(in crate::archive) struct ValueComparator {
+    compare: DynComparator,
+    /// Whether a row says nothing of the column, for each side; none if every row does.
+    says_nothing: Option<[ArrayRef; 2]>,
+}
+
+impl ValueComparator {
+    /// Compares the columns of a table's values, between two sides.
+    pub(in crate::archive) fn of_values(
+        table: Table,
+        names: impl Iterator<Item = &'static str>,
+        sides: [&RecordBatch; 2],
+    ) -> Result<Vec<Self>, ArrowError> {
+        let columns = names.filter_map(|name| {
+            let [one, other] = sides.map(|rows| rows.column_by_name(name));
+            Some((name, one?, other?))
+        });
+        let comparator = |(name, one, other): (&str, &ArrayRef, &ArrayRef)| {
+            let compare = make_comparator(one, other, SortOptions::default())?;
+            let has_nulls = one.null_count() > 0 || other.null_count() > 0;
+            let is_optional = table.optional().contains(&name) && has_nulls;
+            Ok(Self { compare, says_nothing: is_optional.then(|| [Arc::clone(one), Arc::clone(other)]) })
+        };
+        columns.map(comparator).collect()
+    }
+
+    /// Whether two values are equal, or one of them says nothing.
+    pub(in crate::archive) fn is_same(&self, one: usize, other: usize) -> bool {
+        let says_nothing = |[ones, others]: &[ArrayRef; 2]| ones.is_null(one) || others.is_null(other);
+        (self.compare)(one, other).is_eq() || self.says_nothing.as_ref().is_some_and(says_nothing)
+    }
 }
 
 /// The known state of a cell.
@@ -52,7 +86,8 @@ impl Cells {
             starts.push(start);
             start += batch.num_rows() as u32;
         }
-        let rows = concat_batches(&table.schema(), batches)?;
+        let schema = batches.clone().into_iter().next().map_or_else(|| table.schema(), |first| first.schema());
+        let rows = concat_batches(&schema, batches)?;
         let order = Order::of(table, &rows, &starts)?;
         let is_given = order.is_given();
         let Order { rows: ordered, cells: bounds } = order;
@@ -60,9 +95,7 @@ impl Cells {
         let changes = changes(&rows);
         let is_value = |name: &&str| *name != "extra" || table.has_extra();
         let names = table.values().iter().copied().chain(["extra"]).filter(is_value);
-        let columns = names.filter_map(|name| rows.column_by_name(name));
-        let is_same_value =
-            columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()?;
+        let is_same_value = ValueComparator::of_values(table, names, [&rows, &rows])?;
         let seen = observed(&rows).clone();
         Ok(Self { table, rows, bounds, seen, changes, is_same_value })
     }
@@ -80,7 +113,17 @@ impl Cells {
             first += self.bounds[start..].partition_point(|cell| cell.end <= rows.end);
             (key, start..first)
         };
-        Ok(keys::ranges(&self.rows)?.into_iter().map(of_series).collect())
+        Ok(keys::ranges(self.table, &self.rows)?.into_iter().map(of_series).collect())
+    }
+
+    /// The observations of some cells.
+    pub(in crate::archive) fn observations(&self, cells: Range<usize>) -> RecordBatch {
+        let (start, end) = match &self.bounds[cells] {
+            [] => (0, 0),
+            [first, .., last] => (first.start, last.end),
+            [only] => (only.start, only.end),
+        };
+        self.rows.slice(start, end - start)
     }
 
     /// The known state of some cells as of an instant, in cell order, without cells not yet known.
@@ -92,12 +135,14 @@ impl Cells {
                 all.extend(self.has_value(row, as_of_micros).then_some(known));
                 continue;
             }
-            let mut known: Option<CellState> = None;
+            let (mut known, mut last): (Option<CellState>, Option<u32>) = (None, None);
             for (row, value) in self.timeline(cell, as_of_micros) {
+                let is_same = self.is_same(last, value);
+                last = value;
                 match (&mut known, value) {
                     (None, Some(_)) => known = Some(CellState { first: row, latest: value, revisions: 0 }),
                     (None, None) => {}
-                    (Some(known), value) if self.is_same(known.latest, value) => {}
+                    (Some(_), _) if is_same => {}
                     (Some(known), value) => {
                         known.latest = value;
                         known.revisions += 1;
@@ -125,7 +170,7 @@ impl Cells {
         match (one, other) {
             (None, None) => true,
             (Some(one), Some(other)) => {
-                self.is_same_value.iter().all(|compare| compare(one as usize, other as usize).is_eq())
+                self.is_same_value.iter().all(|compared| compared.is_same(one as usize, other as usize))
             }
             _ => false,
         }
@@ -138,11 +183,12 @@ impl Cells {
         for cell in &self.bounds {
             let mut last: Option<u32> = None;
             for (row, value) in self.timeline(cell, as_of_micros) {
-                if self.is_same(last, value) {
+                let before = std::mem::replace(&mut last, value);
+                if self.is_same(before, value) {
                     continue;
                 }
                 let instant = self.seen.value(row as usize);
-                if last.is_some() {
+                if before.is_some() {
                     *until.last_mut().expect("the row before has a value") = Some(instant);
                 }
                 if let Some(row) = value {
@@ -150,7 +196,6 @@ impl Cells {
                     from.push(instant);
                     until.push(None);
                 }
-                last = value;
             }
         }
         (rows, from, until)
@@ -170,9 +215,8 @@ impl Cells {
             }
             let mut last: Option<u32> = None;
             for (row, value) in self.timeline(cell, as_of_micros) {
-                if !self.is_same(last, value) {
+                if !self.is_same(std::mem::replace(&mut last, value), value) {
                     turns.push(row);
-                    last = value;
                 }
             }
             if turns.len() > start {

@@ -42,7 +42,7 @@ impl Histories {
             let changes = turns.iter().map(|&row| cells.changes[row as usize]).collect();
             (take_record_batch(&cells.rows, &UInt32Array::from(turns))?, changes)
         };
-        let ranges = keys::ranges(&rows).map_err(ArrowError::from_external_error)?;
+        let ranges = keys::ranges(cells.table, &rows).map_err(ArrowError::from_external_error)?;
         let mut rest = &bounds[..];
         let of_series = |(key, range): (SeriesKey, Range<usize>)| {
             let (of_series, others) = rest.split_at(rest.partition_point(|cell| cell.end <= range.end));

@@ -16,6 +16,7 @@ use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::horizon::{Horizon, Share};
 use crate::archive::sealed::rows::{are_added, ticker};
 use crate::error::Result;
 use crate::tables::{Change, Table};
@@ -39,14 +40,27 @@ pub(in crate::archive) struct Portion {
 }
 
 impl Merged {
-    /// Opens a table of some folders, skipping those without rows.
-    pub(in crate::archive) fn open(table: Table, folders: &[&Arc<Folder>]) -> Result<Self> {
+    /// Opens the observations of a table in some folders that count, skipping folders without any.
+    pub(in crate::archive) fn open(table: Table, folders: &[&Arc<Folder>], horizon: &Horizon) -> Result<Self> {
+        let is_known = |folder: &&&Arc<Folder>| horizon.share(folder.seal()) != Share::None;
+        let folders: Vec<&Arc<Folder>> = folders.iter().filter(is_known).copied().collect();
+        Self::of(table, &folders, |folder| {
+            let known = ByTicker::known(folder, &table.file(), &table.file_schema(), horizon)?;
+            Ok(known.expect("some of its rows count"))
+        })
+    }
+
+    /// Opens the whole rows of a table in some folders, in the columns of [`Table::file_schema`].
+    pub(in crate::archive) fn whole(table: Table, folders: &[&Arc<Folder>]) -> Result<Self> {
+        Self::of(table, folders, |folder| ByTicker::open(folder, &table.file(), &table.file_schema()))
+    }
+
+    fn of(table: Table, folders: &[&Arc<Folder>], open: impl Fn(&Arc<Folder>) -> Result<ByTicker>) -> Result<Self> {
         let rows = |folder: &Folder| folder.seal().rows(&table.file());
-        let open = |folder: &&Arc<Folder>| ByTicker::open(folder, &table.file(), &table.schema());
-        let mut with_rows: Vec<&&Arc<Folder>> = folders.iter().filter(|folder| rows(folder) > 0).collect();
+        let mut with_rows: Vec<&Arc<Folder>> = folders.iter().copied().filter(|folder| rows(folder) > 0).collect();
         with_rows.sort_by_key(|folder| rows(folder));
         let mut held = 0;
-        let is_small = |folder: &&&Arc<Folder>| {
+        let is_small = |folder: &&Arc<Folder>| {
             held += rows(folder);
             held <= MAX_HELD_ROWS
         };
@@ -220,7 +234,8 @@ impl SortedRows {
 
 /// Merges the rows of some files.
 fn put_together(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
-    let rows = concat_batches(&table.schema(), batches)?;
+    let schema = batches.first().map_or_else(|| table.schema(), RecordBatch::schema);
+    let rows = concat_batches(&schema, batches)?;
     let ends = batches.iter().scan(0, |end, batch| {
         *end += batch.num_rows() as u32;
         Some(*end)

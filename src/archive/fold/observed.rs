@@ -91,7 +91,7 @@ impl Observed {
 
 /// When each row was observed.
 fn observed_at(rows: &RecordBatch) -> &ArrayRef {
-    rows.column(rows.num_columns() - 1)
+    rows.column_by_name("observed_at").expect("every table has the column")
 }
 
 /// The chosen observation of each cell.

@@ -14,10 +14,14 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
+use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{first_where, observed};
 use crate::columns::Boundaries;
 use crate::tables::Table;
+
+/// What orders observations that differ in nothing else.
+const TIES: [&str; 3] = ["extra", "source", SEALED_AT];
 
 /// An order of observations.
 pub(in crate::archive) struct Order {
@@ -113,7 +117,7 @@ impl<'a> SortColumns<'a> {
             columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()
         };
         let others = compared(&mut table.identity().iter().copied().filter(|name| *name != "date"))?;
-        let ties = compared(&mut ["change"].into_iter().chain(table.values().iter().copied()).chain(["extra"]))?;
+        let ties = compared(&mut ["change"].into_iter().chain(table.values().iter().copied()).chain(TIES))?;
         Ok(Self { dates, others, seen: observed(rows).values(), ties })
     }
 
@@ -168,7 +172,7 @@ mod tests {
                 ticker,
                 period: Period::all().nth(series / 2 % 2 * 30),
                 regime: Some(Regime::ALL[series % 2]),
-                source: Endpoint::SignalsHistoryAll,
+                table: Some(table),
             },
             _ => SeriesKey::of_ticker(Endpoint::NewsArticles, ticker),
         }
@@ -189,7 +193,9 @@ mod tests {
             let columns = schema.fields().iter().map(|field| column(field.name())).collect();
             Changes {
                 key: key(table, series),
+                source: Endpoint::SignalsHistoryAll,
                 observed_at: DateTime::from_timestamp_micros(seen).unwrap(),
+                sealed_at: DateTime::UNIX_EPOCH,
                 kinds: vec![Change::Added],
                 rows: RecordBatch::try_new(Arc::clone(&schema), columns).unwrap(),
             }
@@ -240,7 +246,7 @@ mod tests {
             };
             let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
             expected.sort_by_key(|&row| (cell(row), rows[row as usize].3, row));
-            let order = Order::of(table, &concat_batches(&table.schema(), &batches).unwrap(), &starts).unwrap();
+            let order = Order::of(table, &concat_batches(&table.file_schema(), &batches).unwrap(), &starts).unwrap();
             assert_eq!(order.rows, expected, "round {round}");
             let mut at = 0;
             for of_cell in expected.chunk_by(|&one, &other| cell(one) == cell(other)) {

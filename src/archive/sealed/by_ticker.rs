@@ -14,6 +14,7 @@ use parquet::file::statistics::Statistics;
 
 use super::bound::{Bound, Cuts};
 use super::folder::Folder;
+use super::horizon::{Horizon, SEALED_AT, Share};
 use super::rows::{check, ticker};
 use super::source::FileBytes;
 use crate::cancel::{self, CancellationToken};
@@ -33,9 +34,11 @@ pub(in crate::archive) struct ByTicker {
     metadata: ArrowReaderMetadata,
     /// Cancels reading it.
     stop: CancellationToken,
-    /// The columns to read.
+    /// The columns to hand out.
     schema: SchemaRef,
     mask: ProjectionMask,
+    /// Which rows count, unless all do.
+    horizon: Option<Horizon>,
     /// The next row group.
     group: usize,
     batches: Option<ParquetRecordBatchReader>,
@@ -60,6 +63,7 @@ impl ByTicker {
             stop: folder.stop().clone(),
             schema,
             mask,
+            horizon: None,
             group: 0,
             batches: None,
             left_in_batches: 0,
@@ -68,12 +72,34 @@ impl ByTicker {
         })
     }
 
+    /// Opens a file for the rows that count, without the column that says so; none if none do.
+    pub(in crate::archive) fn known(
+        folder: &Folder,
+        name: &str,
+        schema: &SchemaRef,
+        horizon: &Horizon,
+    ) -> Result<Option<Self>> {
+        let share = horizon.share(folder.seal());
+        if share == Share::None {
+            return Ok(None);
+        }
+        let whole = Self::open(folder, name, schema)?;
+        let horizon = (share == Share::Some).then(|| horizon.clone());
+        Ok(Some(Self { horizon, ..whole }.narrowed(|_| true)))
+    }
+
     /// Reads only some of the columns; the first one always.
     pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         let fields = self.schema.fields().iter().enumerate();
-        let places: Vec<usize> =
-            fields.filter(|(place, field)| *place == 0 || is_read(field.name())).map(|(place, _)| place).collect();
+        let is_handed_out = |name: &str| name != SEALED_AT && is_read(name);
+        let mut places: Vec<usize> = fields
+            .filter(|(place, field)| *place == 0 || is_handed_out(field.name()))
+            .map(|(place, _)| place)
+            .collect();
         let schema = Arc::new(self.schema.project(&places).expect("these are places of its columns"));
+        if self.horizon.is_some() {
+            places.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
+        }
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), places);
         Self { schema, mask, ..self }
     }
@@ -236,14 +262,20 @@ impl ByTicker {
                 Some(batches) => match batches.next().transpose() {
                     Ok(Some(batch)) if batch.num_rows() == 0 => {}
                     Ok(Some(batch)) => {
-                        self.check(&batch)?;
                         self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
                         if self.left_in_batches == 0 {
                             // Many files may wait for their next ticker, and the decoders of a file take more memory
                             // than most of them hold.
                             self.batches = None;
                         }
-                        return Ok(Some(batch));
+                        let batch = match &self.horizon {
+                            Some(horizon) => horizon.rows(&batch).map_err(|error| self.damaged(error))?,
+                            None => batch,
+                        };
+                        if batch.num_rows() > 0 {
+                            self.check(&batch)?;
+                            return Ok(Some(batch));
+                        }
                     }
                     Ok(None) => self.batches = None,
                     Err(error) => return Err(self.damaged(error)),

@@ -10,11 +10,14 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use chrono::{DateTime, Utc};
 
+use super::answers::{self, ANSWERS, SeriesAnswer};
 use super::folder::Folder;
 use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{SEAL, Seal};
 use crate::archive::ArchiveError;
+use crate::archive::lineage::Lineage;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::file::{self, FileError};
@@ -83,6 +86,20 @@ impl SealedRun {
         Ok(requests)
     }
 
+    /// What was answered about each series.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(crate) fn answers(&self) -> Result<Vec<SeriesAnswer>> {
+        let mut answers = Vec::new();
+        for rows in self.rows(ANSWERS, &answers::schema())? {
+            let failed = |reason| FileError::damaged(&self.path().join(ANSWERS), reason);
+            answers.extend(answers::records(&rows?).map_err(failed)?);
+        }
+        Ok(answers)
+    }
+
     /// The rejected records, batch by batch, as `rejects.parquet` has them.
     ///
     /// # Errors
@@ -93,7 +110,11 @@ impl SealedRun {
     }
 
     /// Its rows in a file: from its own folder, or from a pack if that was removed since the archive was opened.
-    fn rows(&self, name: &str, schema: &SchemaRef) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+    pub(in crate::archive) fn rows(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let of = |folder: &Folder| folder.rows(name, schema, self.place(folder, name));
         match (of(&self.folder), &self.pack) {
             (Err(_), Some(pack)) if !self.path().exists() => of(pack),
@@ -103,7 +124,7 @@ impl SealedRun {
 
     /// Its rows in a file that holds one run after another: number of rows before them, and their number.
     fn place(&self, folder: &Folder, name: &str) -> (u64, u64) {
-        let before = folder.seal().runs().iter().take_while(|run| run.run != self.seal.run);
+        let before = folder.seal().parts().iter().take_while(|part| part.run != self.seal.run);
         (before.map(|run| run.rows(name)).sum(), self.seal.rows(name))
     }
 }
@@ -118,6 +139,8 @@ pub struct Archive {
     folders: Vec<Arc<Folder>>,
     /// The folders that rows are read from.
     read: Vec<Arc<Folder>>,
+    /// Which run knew which.
+    lineage: Arc<Lineage>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -145,7 +168,8 @@ impl Archive {
         };
         let read = cover(&folders);
         let runs = runs(&folders, &read)?;
-        Ok(Self { path: path.to_owned(), runs, folders, read, stop: CancellationToken::new() })
+        let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
+        Ok(Self { path: path.to_owned(), runs, folders, read, lineage, stop: CancellationToken::new() })
     }
 
     /// Its folder.
@@ -168,7 +192,36 @@ impl Archive {
         let runs = self.runs.into_iter().map(renewed).collect();
         let read = self.read.iter().map(renew).collect();
         let folders = self.folders.iter().map(renew).collect();
-        Self { path: self.path, runs, folders, read, stop: stop.clone() }
+        Self { path: self.path, runs, folders, read, lineage: self.lineage, stop: stop.clone() }
+    }
+
+    /// Which run knew which.
+    pub(in crate::archive) fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// The runs whose histories have to be merged, in the order in which they were sealed, unless they are merged.
+    pub(in crate::archive) fn unmerged(&self) -> Vec<&Seal> {
+        let concurrent = self.lineage.concurrent();
+        let runs: Vec<&Seal> = concurrent.into_iter().map(|place| self.runs[place].seal()).collect();
+        let joins = |merge: &Seal| {
+            let joined: HashSet<&str> = merge.joins.iter().map(|joined| joined.run.as_str()).collect();
+            runs.iter().all(|run| joined.contains(run.run.as_str()))
+        };
+        let is_merged = self.folders.iter().flat_map(|folder| folder.seal().parts()).any(joins);
+        if is_merged { Vec::new() } else { runs }
+    }
+
+    /// Number of runs sealed by an instant that a run sealed after it did not know: they were brought in later.
+    pub(crate) fn late_arrivals(&self, as_of: DateTime<Utc>) -> usize {
+        let by_then = self.runs.partition_point(|run| run.seal.sealed_at <= as_of);
+        let is_late = |run: &usize| (by_then..self.runs.len()).any(|later| !self.lineage.knew(later, *run));
+        (0..by_then).filter(is_late).count()
+    }
+
+    /// Runs that other runs knew when they were settled, and that are not in the archive.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &str> {
+        self.lineage.missing().iter().map(String::as_str)
     }
 
     /// The token that cancels reading it.
@@ -183,7 +236,7 @@ impl Archive {
 
     /// The own folder of a run; `None` if only a pack holds it.
     pub fn own_folder(&self, run: &SealedRun) -> Option<&Path> {
-        let is_member = |folder: &&Arc<Folder>| folder.seal().runs().iter().any(|member| member.run == run.name());
+        let is_member = |folder: &&Arc<Folder>| folder.seal().runs().any(|member| member.run == run.name());
         let mut folders = self.folders.iter().filter(is_member);
         let only = folders.next().filter(|_| folders.next().is_none())?;
         Some(only.path()).filter(|_| !only.seal().is_pack())
@@ -249,7 +302,7 @@ fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
     let mut sealed = Vec::new();
     for path in file::entries(archive).map_err(|error| ListingError { error, vanished: false })? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if !name.starts_with("run=") && !name.starts_with("pack=") {
+        if !["run=", "pack=", "merge="].iter().any(|kind| name.starts_with(kind)) {
             continue;
         }
         match sealed_folder(&path) {
@@ -277,7 +330,7 @@ fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
 fn runs(folders: &[Arc<Folder>], read: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
     let mut runs: BTreeMap<&str, SealedRun> = BTreeMap::new();
     let packs = read.iter().filter(|folder| folder.seal().is_pack());
-    let members = packs.flat_map(|pack| pack.seal().runs().iter().map(move |run| (run.run.as_str(), pack)));
+    let members = packs.flat_map(|pack| pack.seal().runs().map(move |run| (run.run.as_str(), pack)));
     let packed: HashMap<&str, &Arc<Folder>> = members.collect();
     // Requests are read from a run's own folder if it has one.
     let (packs, alone): (Vec<_>, Vec<_>) = folders.iter().partition(|folder| folder.seal().is_pack());
@@ -302,12 +355,12 @@ fn runs(folders: &[Arc<Folder>], read: &[Arc<Folder>]) -> Result<Vec<SealedRun>>
     Ok(runs)
 }
 
-/// The fewest folders that contain every run: the largest packs, and folders for the runs they lack.
+/// The fewest folders that contain every run and merge: the largest packs, and folders for what they lack.
 fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let names =
-        |folder: &Arc<Folder>| -> Vec<String> { folder.seal().runs().iter().map(|run| run.run.clone()).collect() };
+        |folder: &Arc<Folder>| -> Vec<String> { folder.seal().parts().iter().map(|part| part.run.clone()).collect() };
     let mut by_size: Vec<&Arc<Folder>> = folders.iter().collect();
-    by_size.sort_by_key(|folder| (Reverse(folder.seal().runs().len()), folder.path()));
+    by_size.sort_by_key(|folder| (Reverse(folder.seal().parts().len()), folder.path()));
     let mut covered: HashSet<String> = HashSet::new();
     let is_disjoint = |folder: &&Arc<Folder>| {
         let is_disjoint = names(folder).iter().all(|name| !covered.contains(name));

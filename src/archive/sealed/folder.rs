@@ -24,7 +24,7 @@ const MAX_GROUP_ROWS: i64 = 1 << 20;
 /// The most bytes of a decompressed row group.
 const MAX_GROUP_BYTES: i64 = 256 << 20;
 
-/// A sealed folder: a run, or a pack that replaces several runs.
+/// A sealed folder: a run, a pack that replaces several runs, or a merge of their histories.
 #[derive(Clone, Debug)]
 pub(in crate::archive) struct Folder {
     path: PathBuf,

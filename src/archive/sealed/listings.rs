@@ -3,16 +3,19 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, TimestampMicrosecondArray};
-use arrow::datatypes::{Field, Int32Type, Schema, SchemaRef};
+use arrow::datatypes::{Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::by_ticker::ByTicker;
 use super::folder::Folder;
-use super::keys;
+use super::horizon::{Horizon, SEALED_AT};
+use super::keys::{self, ParsedDictionary};
 use super::rows::{changes, observed};
+use super::seal::Counts;
 use crate::error::{Reason, Result};
-use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, symbol, symbol_runs};
+use crate::interface::Endpoint;
+use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, sources, symbol, symbol_runs};
 
 /// Name of the file.
 pub(crate) const LISTINGS: &str = "listings.parquet";
@@ -21,9 +24,13 @@ pub(crate) const LISTINGS: &str = "listings.parquet";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::archive) struct Listing {
     pub(in crate::archive) key: SeriesKey,
+    /// The operation of the request.
+    pub(in crate::archive) source: Endpoint,
     pub(in crate::archive) request: Name,
     pub(in crate::archive) change: Change,
     pub(in crate::archive) observed_at: DateTime<Utc>,
+    /// When the run was sealed that it counts from.
+    pub(in crate::archive) sealed_at: DateTime<Utc>,
 }
 
 /// The text of a request, shared by many series.
@@ -32,7 +39,7 @@ pub(in crate::archive) type Name = Arc<str>;
 impl Listing {
     /// The sort key of listings; those of one instant are ordered by change.
     pub(in crate::archive) fn order(&self) -> impl Ord + '_ {
-        (&self.key, &self.request, self.observed_at, self.change as i8)
+        (&self.key, self.source, &self.request, self.observed_at, self.change as i8, self.sealed_at)
     }
 }
 
@@ -47,6 +54,7 @@ pub(in crate::archive) fn schema() -> SchemaRef {
             Field::new("request", symbol(), false),
             Field::new("change", choice(), false),
             Field::new("observed_at", instant(), false),
+            Field::new(SEALED_AT, instant(), false),
         ]))
     });
     Arc::clone(&SCHEMA)
@@ -54,19 +62,29 @@ pub(in crate::archive) fn schema() -> SchemaRef {
 
 /// Listings as rows of the file.
 pub(in crate::archive) fn batch(listings: &[Listing]) -> std::result::Result<RecordBatch, ArrowError> {
-    let seen = listings.iter().map(|listing| listing.observed_at.timestamp_micros());
-    let [ticker, period, regime, source] = key_columns(listings.iter().map(|listing| (&listing.key, 1)));
+    let instants = |instant: fn(&Listing) -> DateTime<Utc>| -> ArrayRef {
+        let micros = listings.iter().map(|listing| instant(listing).timestamp_micros());
+        Arc::new(TimestampMicrosecondArray::from_iter_values(micros).with_timezone("UTC"))
+    };
+    let [ticker, period, regime] = key_columns(listings.iter().map(|listing| (&listing.key, 1)));
     let changes = listings.iter().map(|listing| listing.change as i8).collect();
     let columns: Vec<ArrayRef> = vec![
         ticker,
         period,
         regime,
-        source,
+        sources(listings.iter().map(|listing| (listing.source, 1))),
         symbol_runs(listings.iter().map(|listing| (&*listing.request, 1))),
         choices(changes, Change::ALL.map(Change::as_str)),
-        Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
+        instants(|listing| listing.observed_at),
+        instants(|listing| listing.sealed_at),
     ];
     RecordBatch::try_new(schema(), columns)
+}
+
+/// The series that some listings list and delist.
+pub(in crate::archive) fn counted(listings: &[Listing]) -> Counts {
+    let delisted = listings.iter().filter(|listing| listing.change == Change::Withdrawn).count() as u64;
+    Counts { listed: listings.len() as u64 - delisted, delisted, ..Counts::default() }
 }
 
 /// The listings of some folders, by series, request and instant.
@@ -84,13 +102,17 @@ pub(in crate::archive) fn read(folders: &[Arc<Folder>]) -> Result<Vec<Listing>> 
 fn records(rows: &RecordBatch) -> std::result::Result<Vec<Listing>, Reason> {
     let requests = rows.column(4).as_dictionary::<Int32Type>();
     let names: Vec<Name> = requests.values().as_string::<i32>().iter().flatten().map(Name::from).collect();
+    let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let (kinds, seen) = (changes(rows), observed(rows));
+    let sealed = rows.column(7).as_primitive::<TimestampMicrosecondType>();
+    let instant = |micros: i64| DateTime::from_timestamp_micros(micros).ok_or("an instant is out of range");
     let mut listings = Vec::with_capacity(rows.num_rows());
-    for (key, range) in keys::ranges(rows)? {
+    for (key, range) in keys::ranges_of_any(rows)? {
         for row in range {
             let request = Arc::clone(&names[requests.keys().value(row) as usize]);
-            let observed_at = DateTime::from_timestamp_micros(seen.value(row)).ok_or("an instant is out of range")?;
-            listings.push(Listing { key: key.clone(), request, change: kinds[row], observed_at });
+            let (observed_at, sealed_at) = (instant(seen.value(row))?, instant(sealed.value(row))?);
+            let source = sources.get(row)?.ok_or("a listing has no operation")?;
+            listings.push(Listing { key: key.clone(), source, request, change: kinds[row], observed_at, sealed_at });
         }
     }
     Ok(listings)
@@ -101,10 +123,14 @@ fn records(rows: &RecordBatch) -> std::result::Result<Vec<Listing>, Reason> {
 pub(in crate::archive) struct Listings(Vec<Listing>);
 
 impl Listings {
-    /// The listings as of an instant.
-    pub(in crate::archive) fn of(folders: &[Arc<Folder>], as_of: DateTime<Utc>) -> Result<Self> {
-        let mut listings = read(folders)?;
-        listings.retain(|listing| listing.observed_at <= as_of);
+    /// The listings of the runs that count.
+    pub(in crate::archive) fn of(folders: &[Arc<Folder>], horizon: &Horizon) -> Result<Self> {
+        Ok(Self::latest(read(folders)?, |listing| horizon.holds(listing.sealed_at)))
+    }
+
+    /// The latest of some listings, which are in order.
+    pub(in crate::archive) fn latest(mut listings: Vec<Listing>, counts: impl Fn(&Listing) -> bool) -> Self {
+        listings.retain(counts);
         // Keeps the last one of each series and request.
         listings.dedup_by(|next, last| {
             let is_same = (&next.key, &next.request) == (&last.key, &last.request);
@@ -114,7 +140,7 @@ impl Listings {
             is_same
         });
         listings.shrink_to_fit();
-        Ok(Self(listings))
+        Self(listings)
     }
 
     /// The series in order, each with its latest listing by each request.

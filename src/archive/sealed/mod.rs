@@ -2,10 +2,12 @@
 //!
 //! Everything in a folder is checked before it is used; see `folder` for files and `seal` for the seal.
 
+pub(super) mod answers;
 pub(super) mod bound;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
 pub(super) mod folder;
+pub(super) mod horizon;
 pub(super) mod keys;
 pub(super) mod listings;
 pub(super) mod requests;

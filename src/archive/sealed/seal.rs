@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{self, FileError, FileRecord};
+use crate::interface::Endpoint;
 use crate::links;
 use crate::names::{RUN_FILES, is_unique};
+use crate::plan::ServiceIdentity;
 use crate::tables::{Drift, Table};
 use crate::time::as_record;
 
 /// Version of the layout; readers refuse all others.
-pub(crate) const LAYOUT: u32 = 9;
+pub(crate) const LAYOUT: u32 = 10;
 
 /// Name of the seal's file.
 pub(crate) const SEAL: &str = "run.json";
@@ -28,16 +30,18 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Placeholder for the seal's own digest while it is computed.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The contents of `run.json`, for a run or for a pack of several runs.
+/// The contents of `run.json`, for a run, for a pack of several runs, or for a merge of their histories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// Version of the layout.
     pub layout: u32,
-    /// Name of the run or pack.
+    /// Name of the run, pack or merge.
     pub run: String,
+    /// The service that answered.
+    pub service: ServiceIdentity,
     /// Version of the program that wrote it.
     pub bellwether: String,
-    /// The definition that was run; `None` for a pack.
+    /// The definition that was run; `None` for a pack or a merge.
     pub definition: Option<Definition>,
     /// When the run, or the first member of the pack, started.
     #[serde(with = "as_record")]
@@ -45,6 +49,14 @@ pub struct Seal {
     /// When the run, or the last member of the pack, was sealed.
     #[serde(with = "as_record")]
     pub sealed_at: DateTime<Utc>,
+    /// The runs that were known when the run was settled: those that no other of them had known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub basis: Vec<Parent>,
+    /// Runs that were gone by then, and that the run was told to go on without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// The operations that answered.
+    pub operations: Vec<Endpoint>,
     /// What the run, or all members of the pack, changed.
     pub changes: Counts,
     /// Unknown fields of the answers.
@@ -54,7 +66,41 @@ pub struct Seal {
     /// The seals of a pack's members, in the order in which they were sealed; empty for a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Self>,
+    /// The runs whose histories a merge joins, in the order in which they were sealed; empty for a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joins: Vec<Joined>,
+    /// The seal that the run had in an archive of an older layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migrated: Option<Migrated>,
     /// The BLAKE3 of the seal's text, with 64 zeros in place of this value.
+    pub seal: String,
+}
+
+/// A run that another one knew.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Parent {
+    /// Its name.
+    pub run: String,
+    /// The digest of its seal.
+    pub seal: String,
+}
+
+/// A run whose history is merged with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// Its name.
+    pub run: String,
+    /// When it was sealed.
+    #[serde(with = "as_record")]
+    pub sealed_at: DateTime<Utc>,
+}
+
+/// Where a run comes from that was migrated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// The older layout.
+    pub layout: u32,
+    /// The digest of its seal there.
     pub seal: String,
 }
 
@@ -98,14 +144,41 @@ impl Seal {
         !self.members.is_empty()
     }
 
-    /// The runs in the folder: the members of a pack, or the run itself.
-    pub(crate) fn runs(&self) -> &[Self] {
+    /// Whether the folder merges the histories of several runs.
+    pub fn is_merge(&self) -> bool {
+        !self.joins.is_empty()
+    }
+
+    /// What the folder stands for: the members of a pack, or the run or merge itself.
+    pub(crate) fn parts(&self) -> &[Self] {
         if self.is_pack() { &self.members } else { std::slice::from_ref(self) }
+    }
+
+    /// The runs in the folder: those of a pack, or the run itself; none for a merge.
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Self> + Clone {
+        self.parts().iter().filter(|part| !part.is_merge())
+    }
+
+    /// When the first and the last of the runs were sealed that the folder's rows count from.
+    pub(in crate::archive) fn sealed(&self) -> (DateTime<Utc>, DateTime<Utc>) {
+        let of_members = self.members.iter().map(|member| member.sealed().0).min();
+        let first = of_members.or(self.joins.first().map(|first| first.sealed_at));
+        (first.unwrap_or(self.sealed_at), self.sealed_at)
     }
 
     /// Name of the folder.
     pub(crate) fn folder_name(&self) -> String {
-        format!("{}={}", if self.is_pack() { "pack" } else { "run" }, self.run)
+        let kind = match (self.is_pack(), self.is_merge()) {
+            (true, _) => "pack",
+            (false, true) => "merge",
+            (false, false) => "run",
+        };
+        format!("{kind}={}", self.run)
+    }
+
+    /// It, as another run knows it.
+    pub(in crate::archive) fn parent(&self) -> Parent {
+        Parent { run: self.run.clone(), seal: self.seal.clone() }
     }
 
     /// The record of one of its files.
@@ -162,7 +235,10 @@ impl Seal {
         // Another layout may have another seal, so only its version can be relied on.
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
-            Some(layout) => return Err(FileError::Layout { path: folder.to_owned(), layout, known: LAYOUT }.into()),
+            Some(layout) => {
+                let bellwether = value["bellwether"].as_str().map(ToOwned::to_owned);
+                return Err(FileError::Layout { path: folder.to_owned(), layout, known: LAYOUT, bellwether }.into());
+            }
             None => return Err(damaged("it has no `layout`".into())),
         }
         let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
@@ -185,6 +261,12 @@ impl Seal {
         if names.len() != self.files.len() || names != RUN_FILES.into_iter().filter(|name| *name != SEAL).collect() {
             return Err("it does not list the files of its layout".into());
         }
+        if self.is_pack() && self.is_merge() {
+            return Err("it is both a pack and a merge".into());
+        }
+        if !self.joins.is_sorted_by(|one, next| (one.sealed_at, &one.run) < (next.sealed_at, &next.run)) {
+            return Err("the runs that it joins are not sorted by when they were sealed".into());
+        }
         if self.is_pack() { self.check_members() } else { Ok(()) }
     }
 
@@ -196,6 +278,9 @@ impl Seal {
             }
             if member.layout != self.layout {
                 return Err(format!("its member `{}` has layout {}", member.run, member.layout).into());
+            }
+            if member.service.name != self.service.name {
+                return Err(format!("its member `{}` is of service `{}`", member.run, member.service.name).into());
             }
             member.check().map_err(|reason| format!("member `{}`: {reason}", member.run))?;
         }
@@ -241,6 +326,8 @@ pub(in crate::archive) struct Origin {
     pub(in crate::archive) run: String,
     pub(in crate::archive) definition: String,
     pub(in crate::archive) definition_digest: String,
+    /// The service that is asked.
+    pub(in crate::archive) service: ServiceIdentity,
     #[serde(with = "as_record")]
     pub(in crate::archive) started_at: DateTime<Utc>,
 }

@@ -15,7 +15,8 @@ use crate::archive::sealed::listings::Name;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
 use crate::file::FileError;
-use crate::tables::{Reject, SeriesKey, Table};
+use crate::interface::Endpoint;
+use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
 
 /// The most answers open at once.
 const OPEN_ANSWERS: usize = 1 << 12;
@@ -51,6 +52,8 @@ pub(super) struct AnswersBySeries<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct AnswerRows {
     pub(super) table: Table,
+    pub(super) source: Endpoint,
+    pub(super) request: Name,
     /// When the answer was complete.
     pub(super) observed_at: DateTime<Utc>,
     /// In the columns and order of [`Table::row_schema`].
@@ -94,10 +97,11 @@ impl<'a> AnswersBySeries<'a> {
         series
     }
 
-    /// The answered requests, and when.
-    pub(super) fn answered(&self) -> impl Iterator<Item = (Name, DateTime<Utc>)> {
-        let seen = self.answers.iter().map(|answer| answer.record.request.observed_at);
-        self.requests.iter().map(Arc::clone).zip(seen)
+    /// The answered requests with their operations, and when.
+    pub(super) fn answered(&self) -> impl Iterator<Item = (Name, (Endpoint, DateTime<Utc>))> {
+        let records = self.answers.iter().map(|answer| &answer.record.request);
+        let answered = records.map(|request| (request.endpoint, request.observed_at));
+        self.requests.iter().map(Arc::clone).zip(answered)
     }
 
     /// The requests whose answers listed a series. A history without signals is not listed.
@@ -111,7 +115,7 @@ impl<'a> AnswersBySeries<'a> {
         if self.open.len() > OPEN_ANSWERS {
             self.open.clear();
         }
-        let has_rows = |series: &&AnsweredSeries| Table::of(series.key.source).is_some();
+        let has_rows = |series: &&AnsweredSeries| series.key.table.is_some();
         for place in series.iter().filter(has_rows).flat_map(|series| &series.places) {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
@@ -136,10 +140,15 @@ impl<'a> AnswersBySeries<'a> {
         self.answers[series.places[0].answer].record.request.observed_at
     }
 
+    /// The request that counts for a series.
+    pub(super) fn request(&self, series: &AnsweredSeries) -> Name {
+        Arc::clone(&self.requests[series.places[0].answer])
+    }
+
     /// The locations of a series, grouped by copy: a long list of articles or records comes in pieces; a history comes
     /// whole, possibly twice.
     pub(super) fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [RowsPlace]> {
-        let table = Table::of(series.key.source);
+        let table = series.key.table;
         let is_continued = move |one: &RowsPlace, next: &RowsPlace| {
             one.answer == next.answer && matches!(table, Some(Table::Articles | Table::SentimentHistory))
         };
@@ -153,20 +162,28 @@ impl<'a> AnswersBySeries<'a> {
         Repeated { reject, observed_at, records: rows as u64 }
     }
 
-    /// The rows of a series whose answers are open. The first copy counts; copies that differ from it are rejected.
-    pub(super) fn first_copy(&self, series: &AnsweredSeries) -> Result<Option<(AnswerRows, Vec<Repeated>)>> {
-        let Some(table) = Table::of(series.key.source) else { return Ok(None) };
-        let mut copies = self.copies(series);
-        let Some(first) = copies.next() else { return Ok(None) };
-        let rows = self.rows(table, first)?;
-        let mut repeated = Vec::new();
-        for other in copies {
-            let others = self.rows(table, other)?;
-            if others != rows {
-                repeated.push(self.repetition(series, other, others.num_rows()));
+    /// What each operation answered about a series, in order. The answers are open. The first copy of an operation
+    /// counts; copies that differ from it are rejected.
+    pub(super) fn first_copies(&self, series: &AnsweredSeries) -> Result<(Vec<AnswerRows>, Vec<Repeated>)> {
+        let (mut answers, mut repeated): (Vec<AnswerRows>, Vec<Repeated>) = (Vec::new(), Vec::new());
+        let Some(table) = series.key.table else { return Ok((answers, repeated)) };
+        for copy in self.copies(series) {
+            let place = copy[0].answer;
+            let RequestRecord { endpoint: source, observed_at, .. } = self.answers[place].record.request;
+            let rows = self.rows(table, copy)?;
+            match answers.iter().find(|first| first.source == source) {
+                Some(first) if first.rows != rows => {
+                    repeated.push(self.repetition(series, copy, rows.num_rows()));
+                }
+                Some(_) => {}
+                None => {
+                    let request = Arc::clone(&self.requests[place]);
+                    answers.push(AnswerRows { table, source, request, observed_at, rows });
+                }
             }
         }
-        Ok(Some((AnswerRows { table, observed_at: self.observed_at(series), rows }, repeated)))
+        answers.sort_by_key(|answer| (answer.observed_at, answer.source));
+        Ok((answers, repeated))
     }
 
     /// The rows of a series, from the pieces of one answer.

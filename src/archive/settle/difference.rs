@@ -15,34 +15,62 @@ use arrow::compute::{SortOptions, concat_batches, take_record_batch};
 use arrow::datatypes::{Field, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use crate::archive::coverage::{self, Coverage};
+use crate::archive::fold::cells::ValueComparator;
 use crate::tables::{Change, Table};
 
 /// The changes of a series and their rows, in cell order.
-pub(super) type Difference = (Vec<Change>, RecordBatch);
+pub(in crate::archive) type Difference = (Vec<Change>, RecordBatch);
 
 /// The difference between what was known of a series and an answer, both in the columns and order of the table's rows;
-/// `None` if nothing changed. Both may be a range of whole dates; `covered_from` is the oldest date of the whole
-/// answer.
-pub(super) fn difference(
+/// `None` if nothing changed. Both may be a range of whole dates; `covers` is what the whole answer covers.
+pub(in crate::archive) fn difference(
     table: Table,
     known: &RecordBatch,
     answered: &RecordBatch,
-    covered_from: Option<i64>,
+    covers: Coverage,
 ) -> Result<Option<Difference>, ArrowError> {
-    // An empty history covers nothing.
-    if answered.num_rows() == 0 && covered_from.is_none() {
+    if answered.num_rows() == 0 && covers == Coverage::Nothing {
         return Ok(None);
     }
-    let has_oldest = oldest(answered) == covered_from;
+    let has_oldest = oldest(answered) == covers.oldest();
     let answered = &if has_oldest { aligned(table, answered.clone(), known)? } else { answered.clone() };
-    let first_covered = first_covered(table, known, covered_from);
+    let first_covered = first_covered(table, known, covers.oldest());
     let rest = known.slice(first_covered, known.num_rows() - first_covered);
     let count = rest.num_rows();
-    if count <= answered.num_rows() && has_dates(table, answered) && is_same(&rest, &answered.slice(0, count)) {
+    if count <= answered.num_rows() && has_dates(table, answered) && is_same(table, &rest, &answered.slice(0, count)) {
         let added = answered.slice(count, answered.num_rows() - count);
         return Ok((added.num_rows() > 0).then(|| (vec![Change::Added; added.num_rows()], added)));
     }
-    Merge::of(table, known, answered)?.difference(covered_from)
+    Merge::of(table, known, answered)?.difference(covers)
+}
+
+/// The state of a series after a difference.
+pub(in crate::archive) fn applied(
+    table: Table,
+    known: &RecordBatch,
+    (kinds, rows): &Difference,
+) -> Result<RecordBatch, ArrowError> {
+    let merge = Merge::of(table, known, rows)?;
+    let (before, changed) = (by_cell(table, known)?, by_cell(table, rows)?);
+    let is_replaced =
+        |row: u32| changed.binary_search_by(|&other| compare(&merge.identity, row, other).reverse()).is_ok();
+    let kept: UInt32Array = before.into_iter().filter(|&row| !is_replaced(row)).collect();
+    let is_value = |row: &u32| kinds[*row as usize] != Change::Withdrawn;
+    let changed: UInt32Array = changed.iter().copied().filter(is_value).collect();
+    let kept = take_record_batch(known, &kept)?;
+    let changed = RecordBatch::try_new(table.row_schema(), take_record_batch(rows, &changed)?.columns().to_vec())?;
+    let both = concat_batches(&table.row_schema(), [&kept, &changed])?;
+    let order = UInt32Array::from(by_date(&both));
+    take_record_batch(&both, &order)
+}
+
+/// Signals in the order of their dates.
+fn by_date(rows: &RecordBatch) -> Vec<u32> {
+    let dates = dates(rows);
+    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    order.sort_by_key(|&row| dates.is_valid(row as usize).then(|| dates.value(row as usize)));
+    order
 }
 
 /// The first known row that the answer covers.
@@ -64,17 +92,20 @@ fn dates(rows: &RecordBatch) -> &arrow::array::TimestampMicrosecondArray {
 }
 
 /// The oldest date of an answer.
-pub(super) fn oldest(rows: &RecordBatch) -> Option<i64> {
+fn oldest(rows: &RecordBatch) -> Option<i64> {
     rows.column_by_name("date").and_then(|_| dates(rows).iter().flatten().next())
 }
 
 /// Whether rows are equal, column by column.
-fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
-    one.columns().iter().zip(other.columns()).all(|(one, other)| {
+fn is_same(table: Table, one: &RecordBatch, other: &RecordBatch) -> bool {
+    let fields = one.schema_ref().fields().iter();
+    fields.zip(one.columns()).zip(other.columns()).all(|((field, one), other)| {
         // Comparing the texts row by row would cost more than everything else.
         let is_null = |column: &ArrayRef| column.null_count() == column.len();
+        let is_optional = table.optional().contains(&field.name().as_str());
         match (one.as_dictionary_opt::<Int8Type>(), other.as_dictionary_opt::<Int8Type>()) {
             _ if is_null(one) && is_null(other) => true,
+            _ if is_optional && (is_null(one) || is_null(other)) => true,
             (Some(one), Some(other)) => is_same_choice(one, other),
             _ => one == other,
         }
@@ -131,7 +162,7 @@ struct Merge<'a> {
     /// Comparators of the columns that identify a cell.
     identity: Vec<DynComparator>,
     /// Comparators of a cell's values.
-    values: Vec<DynComparator>,
+    values: Vec<ValueComparator>,
 }
 
 /// A changed row of either side.
@@ -147,10 +178,12 @@ impl<'a> Merge<'a> {
                 names.iter().filter_map(|name| Some((known.column_by_name(name)?, answered.column_by_name(name)?)));
             columns.map(|(known, answered)| make_comparator(known, answered, SortOptions::default())).collect()
         };
-        Ok(Self { table, known, answered, identity: compared(table.identity())?, values: compared(table.values())? })
+        let values = ValueComparator::of_values(table, table.values().iter().copied(), [known, answered])?;
+        Ok(Self { table, known, answered, identity: compared(table.identity())?, values })
     }
 
-    fn difference(&self, covered_from: Option<i64>) -> Result<Option<Difference>, ArrowError> {
+    fn difference(&self, covers: Coverage) -> Result<Option<Difference>, ArrowError> {
+        let date_of_known = coverage::dates(self.table, self.known);
         let (known, answered) = (by_cell(self.table, self.known)?, by_cell(self.table, self.answered)?);
         let mut changed = Vec::new();
         let (mut known, mut answered) = (known.into_iter().peekable(), answered.into_iter().peekable());
@@ -168,7 +201,7 @@ impl<'a> Merge<'a> {
                     changed.push(Changed::Answered(now, Change::Revised));
                 }
                 (None, Some(now)) => changed.push(Changed::Answered(now, Change::Added)),
-                (Some(before), None) if is_covered(self.table, self.known, before as usize, covered_from) => {
+                (Some(before), None) if covers.holds(self.table, date_of_known(before as usize)) => {
                     changed.push(Changed::Gone(before));
                 }
                 _ => {}
@@ -178,7 +211,7 @@ impl<'a> Merge<'a> {
     }
 
     fn is_same_value(&self, known: u32, answered: u32) -> bool {
-        if compare(&self.values, known, answered).is_ne() {
+        if !self.values.iter().all(|compared| compared.is_same(known as usize, answered as usize)) {
             return false;
         }
         let (before, now) = (self.known.column_by_name("extra"), self.answered.column_by_name("extra"));
@@ -243,20 +276,4 @@ fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
         order.sort_by(|&one, &other| compare(&columns, one, other));
     }
     Ok(order)
-}
-
-/// Whether an answer covers a cell: it has everything from its oldest date on. The oldest date of a list of articles
-/// may be incomplete, since lists are cut off.
-fn is_covered(table: Table, rows: &RecordBatch, row: usize, covered_from: Option<i64>) -> bool {
-    if !table.is_dated() {
-        return true;
-    }
-    let dates = rows.column(0).as_primitive::<TimestampMicrosecondType>();
-    match (covered_from, dates.is_valid(row)) {
-        (Some(from), true) if table == Table::Articles => dates.value(row) > from,
-        (Some(from), true) => dates.value(row) >= from,
-        // Rows without a date are covered only by answers that have such rows.
-        (_, false) => false,
-        (None, true) => false,
-    }
 }

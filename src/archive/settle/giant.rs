@@ -14,9 +14,14 @@ use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, ComparedSeries, Group};
+use chrono::{DateTime, Utc};
+
 use crate::archive::ArchiveError;
+use crate::archive::coverage::Coverage;
+use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::bound::Bound;
 use crate::error::Result;
+use crate::interface::Endpoint;
 use crate::tables::{Changes, Table};
 use crate::trace::work;
 
@@ -28,10 +33,14 @@ pub(super) fn settle(
     known: &mut KnownReader,
     by_series: &mut AnswersBySeries<'_>,
     series: &AnsweredSeries,
+    sealed_at: DateTime<Utc>,
     mut send: impl FnMut(Result<Group>) -> bool,
 ) -> bool {
     let settled = by_series.open(std::slice::from_ref(series)).and_then(|()| {
-        let mut giant = Giant::of(by_series, series)?;
+        let mut giant = Giant::of(by_series, series, sealed_at)?;
+        if !send(giant.answer()) {
+            return Ok(false);
+        }
         for cut in giant.cuts() {
             if !giant.settle_until(cut, known, &mut send)? {
                 return Ok(false);
@@ -57,16 +66,19 @@ struct Giant<'a> {
     compared: Vec<(bool, usize)>,
     /// Sampled dates of the first copy, in order.
     samples: Vec<i64>,
+    /// Number of articles of the first copy.
+    rows: u64,
     oldest: Option<i64>,
+    sealed_at: DateTime<Utc>,
     /// The date up to which articles are settled.
     settled: i64,
 }
 
 impl<'a> Giant<'a> {
     /// Reads the dates.
-    fn of(by_series: &'a AnswersBySeries<'_>, series: &'a AnsweredSeries) -> Result<Self> {
+    fn of(by_series: &'a AnswersBySeries<'_>, series: &'a AnsweredSeries, sealed_at: DateTime<Utc>) -> Result<Self> {
         let _work = work!("read dates of articles");
-        let (mut copies, mut samples) = (Vec::new(), Vec::new());
+        let (mut copies, mut samples, mut rows) = (Vec::new(), Vec::new(), 0);
         for copy in by_series.copies(series) {
             let mut pieces: Vec<DatedPiece> = Vec::with_capacity(copy.len());
             for &place in copy {
@@ -74,6 +86,7 @@ impl<'a> Giant<'a> {
                 let mut dates = listed_dates(&piece).to_vec();
                 dates.sort_unstable();
                 if copies.is_empty() {
+                    rows += dates.len() as u64;
                     samples.extend(dates.iter().step_by(SAMPLED));
                 }
                 pieces.extend(dates.first().zip(dates.last()).map(|(&first, &last)| (place, first, last)));
@@ -83,7 +96,26 @@ impl<'a> Giant<'a> {
         samples.sort_unstable();
         let oldest = copies.first().and_then(|pieces| pieces.iter().map(|(_, first, _)| *first).min());
         let compared = vec![(true, 0); copies.len()];
-        Ok(Self { by_series, series, copies, compared, samples, oldest, settled: i64::MIN })
+        Ok(Self { by_series, series, copies, compared, samples, rows, oldest, sealed_at, settled: i64::MIN })
+    }
+
+    /// What the answer covers.
+    fn covers(&self) -> Coverage {
+        self.oldest.map_or(Coverage::Nothing, |oldest| Coverage::from(Endpoint::NewsArticles, oldest))
+    }
+
+    /// The answer, without its rows.
+    fn answer(&self) -> Result<Group> {
+        let answer = SeriesAnswer {
+            key: self.series.key.clone(),
+            source: Endpoint::NewsArticles,
+            request: self.by_series.request(self.series),
+            rows: self.rows,
+            covers: self.covers(),
+            observed_at: self.by_series.observed_at(self.series),
+            sealed_at: self.sealed_at,
+        };
+        Group::of(vec![ComparedSeries { answers: vec![answer], ..ComparedSeries::default() }], Vec::new())
     }
 
     /// The dates at which ranges end.
@@ -137,9 +169,15 @@ impl<'a> Giant<'a> {
         let key = &self.series.key;
         let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
-        let found = difference(Table::Articles, &known, answered, self.oldest)?;
-        let changes = found.map(|(kinds, rows)| Changes { key: key.clone(), observed_at, kinds, rows });
-        Ok(ComparedSeries { changes, known: known.num_rows() as u64 })
+        let found = difference(Table::Articles, &known, answered, self.covers())?;
+        let (source, sealed_at) = (Endpoint::NewsArticles, self.sealed_at);
+        let changes =
+            found.map(|(kinds, rows)| Changes { key: key.clone(), source, observed_at, sealed_at, kinds, rows });
+        Ok(ComparedSeries {
+            changes: changes.into_iter().collect(),
+            known: known.num_rows() as u64,
+            answers: Vec::new(),
+        })
     }
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.

@@ -15,6 +15,7 @@ use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::horizon::Horizon;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{are_added, observed};
 use crate::error::Result;
@@ -55,10 +56,10 @@ impl KnownReader {
             let with_rows: Vec<_> = folders.iter().filter(|folder| folder.seal().rows(&table.file()) > 0).collect();
             let origin = match &with_rows[..] {
                 [] => continue,
-                [only] if !only.seal().is_pack() => Origin::OneRun,
+                [only] if !only.seal().is_pack() && !only.seal().is_merge() => Origin::OneRun,
                 _ => Origin::Several,
             };
-            tables.push((table, Merged::open(table, &folders)?, origin));
+            tables.push((table, Merged::open(table, &folders, &Horizon::none())?, origin));
         }
         let articles = tables.iter().find(|(table, ..)| *table == Table::Articles);
         let giants = articles.map(|(_, merged, _)| merged.giants()).unwrap_or_default();
@@ -87,7 +88,7 @@ impl KnownReader {
         for (table, merged, origin) in &mut self.tables {
             let mut tickers: Vec<&str> = series
                 .iter()
-                .filter(|series| Table::of(series.key.source) == Some(*table))
+                .filter(|series| series.key.table == Some(*table))
                 .map(|series| series.key.ticker.as_str())
                 .collect();
             tickers.dedup();
@@ -102,7 +103,7 @@ impl Observations {
         if origin == Origin::OneRun && batches.iter().all(are_added) {
             let mut single = Vec::new();
             for rows in batches {
-                let ranges = keys::ranges(rows).map_err(ArchiveError::merge)?;
+                let ranges = keys::ranges(table, rows).map_err(ArchiveError::merge)?;
                 single.extend(ranges.into_iter().map(|(key, range)| (key, rows.slice(range.start, range.len()))));
             }
             // A series may continue in the next batch.
@@ -116,6 +117,15 @@ impl Observations {
         self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
         self.cells.push(cells);
         Ok(())
+    }
+
+    /// The observations of a series.
+    pub(super) fn rows(&self, table: Table, key: &SeriesKey) -> RecordBatch {
+        match (self.single.get(key), self.ranges.get(key)) {
+            (Some(rows), _) => rows.clone(),
+            (None, Some((place, range))) => self.cells[*place].observations(range.clone()),
+            (None, None) => RecordBatch::new_empty(table.schema()),
+        }
     }
 
     /// Values of a series as of an instant, in the columns and order of the table's rows.

@@ -2,12 +2,14 @@
 //!
 //! Answers are merged with what the archive knows in ticker order, a few tickers at a time, so memory follows their
 //! size and not that of the run. Very many articles of one ticker are merged a few dates at a time (`giant`). Only the
-//! answered series are read.
+//! answered series are read. Where runs overlap in time, an answer may come before others that are sealed already:
+//! these are stated again after it (`restate`).
 
 mod by_series;
-mod difference;
+pub(super) mod difference;
 mod giant;
 mod known;
+pub(super) mod restate;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,14 +23,17 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use self::by_series::{AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{difference, oldest};
+use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
+use self::difference::{applied, difference};
 use self::known::{KnownReader, Observations};
-use self::tables::Tables;
+use self::restate::restate;
+pub(super) use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use super::answers::answer_files::Files;
+use super::coverage::Coverage;
+use super::fold::cells::Cells;
+use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use super::sealed::catalog::{Archive, SealedRun};
-use super::sealed::folder::Folder;
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
@@ -36,7 +41,8 @@ use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
 use crate::archive::ArchiveError;
 use crate::cancel;
 use crate::error::Result;
-use crate::file::{self, FileError, FileRecord};
+use crate::file::{FileError, FileRecord};
+use crate::interface::Endpoint;
 use crate::remove;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
@@ -73,188 +79,304 @@ pub struct Settled {
     pub known: u64,
 }
 
-/// Seals a run: writes its files to a hidden folder, and renames it.
-pub(super) fn seal(
-    before: &Archive,
-    folder: &Path,
-    origin: &Origin,
-    answers: &[Answer],
+/// A run to settle.
+#[derive(Clone, Copy)]
+pub(super) struct Settling<'a> {
+    /// The archive before it.
+    pub(super) before: &'a Archive,
+    pub(super) origin: &'a Origin,
+    pub(super) answers: &'a [Answer],
+    pub(super) sealed_at: DateTime<Utc>,
+    /// The runs that are gone and that it goes on without.
+    pub(super) lost: &'a [String],
+}
+
+impl Settling<'_> {
+    /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
+    /// were known before of the series that were answered.
+    pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
+        let Self { before, origin, answers, sealed_at, lost } = self;
+        let mut by_series = AnswersBySeries::of(answers, before.stop());
+        let series = by_series.series();
+        let listings = self.listed(&by_series, &series)?;
+        let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
+        out.write(listings::batch(&listings))?;
+        let listing_file = out.finish()?;
+        let FinishedFiles { mut files, mut counts, known, repeated } = self.series(folder, &mut by_series, &series)?;
+        files.push(listing_file);
+        counts += listings::counted(&listings);
+        files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
+        files.push(write_requests(&folder.join(REQUESTS), answers, &repeated)?);
+        let mut drift = Vec::new();
+        let fields = answers.iter().flat_map(|answer| answer.record.oddities.drift.clone());
+        fields.for_each(|field| field.add_to(&mut drift));
+        let operations: BTreeSet<Endpoint> = answers.iter().map(|answer| answer.record.request.endpoint).collect();
+        let mut seal = Seal {
+            layout: LAYOUT,
+            run: origin.run.clone(),
+            service: origin.service.clone(),
+            bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+            definition: Some(Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() }),
+            started_at: origin.started_at,
+            sealed_at,
+            basis: before.lineage().heads().to_vec(),
+            lost: lost.to_vec(),
+            operations: operations.into_iter().collect(),
+            changes: counts,
+            drift,
+            files,
+            members: Vec::new(),
+            joins: Vec::new(),
+            migrated: None,
+            seal: String::new(),
+        };
+        seal.write(folder)?;
+        Ok((seal, known))
+    }
+
+    /// The series that answers started or stopped listing, in order.
+    fn listed(&self, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
+        let answered: HashMap<Name, (Endpoint, DateTime<Utc>)> = by_series.answered().collect();
+        let known = listings::read(self.before.read())?;
+        // What another run was answered later is not known yet.
+        let by_then =
+            |listing: &Listing| answered.get(&listing.request).is_none_or(|(_, at)| listing.observed_at <= *at);
+        let later: Vec<Listing> = known.iter().filter(|listing| !by_then(listing)).cloned().collect();
+        let known = Listings::latest(known, by_then);
+        let mut known = known.series().peekable();
+        let mut changed = Vec::new();
+        let mut compare = |key: &SeriesKey, before: &[Listing], now: BTreeSet<Name>| {
+            let is_listed = |listing: &&Listing| listing.change == Change::Added;
+            let before: BTreeSet<&Name> = before.iter().filter(is_listed).map(|listing| &listing.request).collect();
+            let gone = before.iter().filter(|request| answered.contains_key(**request) && !now.contains(**request));
+            let gone = gone.map(|request| (Name::clone(request), Change::Withdrawn));
+            let new = now.iter().filter(|request| !before.contains(request));
+            let new = new.map(|request| (Name::clone(request), Change::Added));
+            changed.extend(gone.chain(new).map(|(request, change)| {
+                let ((source, observed_at), sealed_at) = (answered[&request], self.sealed_at);
+                Listing { key: key.clone(), source, request, change, observed_at, sealed_at }
+            }));
+        };
+        for series in series {
+            while let Some((key, before)) = known.next_if(|(key, _)| **key < series.key) {
+                compare(key, before, BTreeSet::new());
+            }
+            let before = known.next_if(|(key, _)| **key == series.key).map_or(&[][..], |(_, before)| before);
+            compare(&series.key, before, by_series.listing(series));
+        }
+        known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
+        let restated = self.relisted(&changed, &later)?;
+        changed.extend(restated);
+        changed.sort_unstable_by(|one, other| one.order().cmp(&other.order()));
+        Ok(changed)
+    }
+
+    /// Listings that later answers of other runs told by storing nothing: they listed a series as it was listed before,
+    /// which is no longer what is known before them.
+    fn relisted(&self, changed: &[Listing], later: &[Listing]) -> Result<Vec<Listing>> {
+        let overlapping = self.overlapping();
+        if overlapping.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut next: HashMap<Name, Vec<DateTime<Utc>>> = HashMap::new();
+        for run in overlapping {
+            for request in run.requests()? {
+                next.entry(request.request.into()).or_default().push(request.observed_at);
+            }
+        }
+        let restated = |listing: &Listing| {
+            let answers = next.get(&listing.request)?.iter().filter(|at| **at > listing.observed_at);
+            let observed_at = *answers.min()?;
+            let is_told = later.iter().any(|other| {
+                (&other.key, &other.request, other.observed_at) == (&listing.key, &listing.request, observed_at)
+            });
+            let change = if listing.change == Change::Withdrawn { Change::Added } else { Change::Withdrawn };
+            (!is_told).then(|| Listing { change, observed_at, ..listing.clone() })
+        };
+        Ok(changed.iter().filter_map(restated).collect())
+    }
+
+    /// The sealed runs that were answered after this run began.
+    fn overlapping(&self) -> Vec<&SealedRun> {
+        let is_overlapping = |run: &&SealedRun| run.seal().sealed_at > self.origin.started_at;
+        self.before.runs().iter().filter(is_overlapping).collect()
+    }
+
+    /// What these runs were answered, by series, in order.
+    fn later_answers(&self) -> Result<HashMap<SeriesKey, Vec<SeriesAnswer>>> {
+        let mut by_series: HashMap<SeriesKey, Vec<SeriesAnswer>> = HashMap::new();
+        for run in self.overlapping() {
+            for answer in run.answers()?.into_iter().filter(|answer| answer.observed_at > self.origin.started_at) {
+                by_series.entry(answer.key.clone()).or_default().push(answer);
+            }
+        }
+        by_series.values_mut().for_each(|answers| answers.sort_by_key(|answer| answer.observed_at));
+        Ok(by_series)
+    }
+
+    /// Settles every series and writes the changes to the files of a folder. The next tickers are read and compared
+    /// while the last ones are written.
+    fn series(
+        self,
+        folder: &Path,
+        by_series: &mut AnswersBySeries<'_>,
+        series: &[AnsweredSeries],
+    ) -> Result<FinishedFiles> {
+        let known = KnownReader::open(self.before)?;
+        let (tables, later) = (Tables::create(folder)?, self.later_answers()?);
+        let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?;
+        let mut writing = Writing { tables, answers, counts: Counts::default(), known: 0, repeated: Vec::new() };
+        let (sealed_at, stop) = (self.sealed_at, self.before.stop());
+        thread::scope(|scope| {
+            let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
+            let mut comparing = Comparing { known, by_series, later: &later, sealed_at };
+            // The receiver is gone once a write fails.
+            scope.spawn(move || comparing.all(series, |group| ready.send(group).is_ok()));
+            groups.into_iter().try_for_each(|group| {
+                cancel::check(stop)?;
+                writing.write(group?)
+            })
+        })?;
+        writing.finish()
+    }
+}
+
+/// Compares what was answered with what was known.
+struct Comparing<'a, 'b> {
+    known: KnownReader,
+    by_series: &'a mut AnswersBySeries<'b>,
+    /// What runs were answered later that are sealed already.
+    later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
     sealed_at: DateTime<Utc>,
-) -> Result<Settled> {
-    let mut by_series = AnswersBySeries::of(answers, before.stop());
-    let series = by_series.series();
-    let listings = listed(before, &by_series, &series)?;
-    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
-    out.write(listings::batch(&listings))?;
-    let listing_file = out.finish()?;
-    let FinishedFiles { mut files, mut counts, known, repeated } = settle(before, folder, &mut by_series, &series)?;
-    files.push(listing_file);
-    for listing in &listings {
-        match listing.change {
-            Change::Withdrawn => counts.delisted += 1,
-            Change::Added | Change::Revised => counts.listed += 1,
+}
+
+impl Comparing<'_, '_> {
+    /// Sends the changes of all tickers, until the receiver stops or a group fails.
+    fn all(&mut self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) {
+        let mut rest = series;
+        loop {
+            let is_giant = |series: &&AnsweredSeries| {
+                series.key.table == Some(Table::Articles)
+                    && (self.by_series.bytes(series) > BYTES_AT_ONCE || self.known.is_giant(series.key.ticker.as_str()))
+            };
+            let few = rest.iter().take_while(|series| !is_giant(series)).count();
+            let (tickers, others) = rest.split_at(few);
+            if !self.tickers(tickers, &mut send) {
+                return;
+            }
+            let Some((giant, others)) = others.split_first() else { return };
+            if !giant::settle(&mut self.known, self.by_series, giant, self.sealed_at, &mut send) {
+                return;
+            }
+            rest = others;
         }
     }
-    files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
-    files.push(write_requests(&folder.join(REQUESTS), answers, &repeated)?);
-    let mut drift = Vec::new();
-    answers.iter().flat_map(|answer| answer.record.oddities.drift.clone()).for_each(|field| field.add_to(&mut drift));
-    let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
-    let mut seal = Seal {
-        layout: LAYOUT,
-        run: origin.run.clone(),
-        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-        definition: Some(definition),
-        started_at: origin.started_at,
-        sealed_at,
-        changes: counts,
-        drift,
-        files,
-        members: Vec::new(),
-        seal: String::new(),
-    };
-    seal.write(folder)?;
-    cancel::check(before.stop())?;
-    let path = before.path().join(seal.folder_name());
-    file::rename_durably(folder, &path)?;
-    Ok(Settled { run: SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))), known })
-}
 
-/// The series that answers started or stopped listing, in order.
-fn listed(archive: &Archive, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
-    let answered: HashMap<Name, DateTime<Utc>> = by_series.answered().collect();
-    let known = Listings::of(archive.read(), DateTime::<Utc>::MAX_UTC)?;
-    let mut known = known.series().peekable();
-    let mut changed = Vec::new();
-    let mut compare = |key: &SeriesKey, before: &[Listing], now: BTreeSet<Name>| {
-        let is_listed = |listing: &&Listing| listing.change == Change::Added;
-        let before: BTreeSet<&Name> = before.iter().filter(is_listed).map(|listing| &listing.request).collect();
-        let gone = before.iter().filter(|request| answered.contains_key(**request) && !now.contains(**request));
-        let gone = gone.map(|request| (Name::clone(request), Change::Withdrawn));
-        let new = now.iter().filter(|request| !before.contains(request));
-        let new = new.map(|request| (Name::clone(request), Change::Added));
-        changed.extend(gone.chain(new).map(|(request, change)| {
-            let observed_at = answered[&request];
-            Listing { key: key.clone(), request, change, observed_at }
-        }));
-    };
-    for series in series {
-        while let Some((key, before)) = known.next_if(|(key, _)| **key < series.key) {
-            compare(key, before, BTreeSet::new());
+    /// Sends the changes of some tickers; returns whether it was completed and accepted. The next tickers are read while
+    /// these are settled.
+    fn tickers(&mut self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) -> bool {
+        let mut rest = series;
+        let mut observations = self.known.of(&rest[..whole_tickers(self.by_series, rest)]);
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(whole_tickers(self.by_series, rest));
+            let next = &others[..whole_tickers(self.by_series, others)];
+            let Self { known, by_series, later, sealed_at } = self;
+            let compared = Compared { later, sealed_at: *sealed_at };
+            let group = || observations.and_then(|observations| compared.group(by_series, some, &observations));
+            let (group, next) = rayon::join(group, || known.of(next));
+            let is_whole = group.is_ok();
+            if !send(group) || !is_whole {
+                return false;
+            }
+            (rest, observations) = (others, next);
         }
-        let before = known.next_if(|(key, _)| **key == series.key).map_or(&[][..], |(_, before)| before);
-        compare(&series.key, before, by_series.listing(series));
+        true
     }
-    known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
-    Ok(changed)
 }
 
-/// Settles every series and writes the changes to the files of a folder. The next tickers are read and compared while
-/// the last ones are written.
-fn settle(
-    archive: &Archive,
-    folder: &Path,
-    by_series: &mut AnswersBySeries<'_>,
-    series: &[AnsweredSeries],
-) -> Result<FinishedFiles> {
-    let mut known = KnownReader::open(archive)?;
-    let tables = Tables::create(folder)?;
-    let mut writing = Writing { tables, counts: Counts::default(), known: 0, repeated: Vec::new() };
-    thread::scope(|scope| {
-        let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-        // The receiver is gone once a write fails.
-        scope.spawn(move || settle_all(&mut known, by_series, series, |group| ready.send(group).is_ok()));
-        groups.into_iter().try_for_each(|group| {
-            cancel::check(archive.stop())?;
-            writing.write(group?)
-        })
-    })?;
-    writing.finish()
+/// The comparison of series.
+struct Compared<'a> {
+    later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
+    sealed_at: DateTime<Utc>,
 }
 
-/// Sends the changes of all tickers, until the receiver stops or a group fails.
-fn settle_all(
-    known: &mut KnownReader,
-    by_series: &mut AnswersBySeries<'_>,
-    series: &[AnsweredSeries],
-    mut send: impl FnMut(Result<Group>) -> bool,
-) {
-    let mut rest = series;
-    loop {
-        let is_giant = |series: &&AnsweredSeries| {
-            Table::of(series.key.source) == Some(Table::Articles)
-                && (by_series.bytes(series) > BYTES_AT_ONCE || known.is_giant(series.key.ticker.as_str()))
+impl Compared<'_> {
+    /// Settles the series of some tickers.
+    fn group(
+        &self,
+        by_series: &mut AnswersBySeries<'_>,
+        series: &[AnsweredSeries],
+        observations: &Observations,
+    ) -> Result<Group> {
+        let _work = work!("settle tickers");
+        by_series.open(series)?;
+        let by_series = &*by_series;
+        let settle = |series: &AnsweredSeries| {
+            let _work = work!("settle series");
+            let (answers, repeated) = by_series.first_copies(series)?;
+            let compared = self.series(&series.key, answers, observations).map_err(ArchiveError::merge)?;
+            Ok((compared, repeated))
         };
-        let few = rest.iter().take_while(|series| !is_giant(series)).count();
-        let (tickers, others) = rest.split_at(few);
-        if !settle_tickers(known, by_series, tickers, &mut send) {
-            return;
-        }
-        let Some((giant, others)) = others.split_first() else { return };
-        if !giant::settle(known, by_series, giant, &mut send) {
-            return;
-        }
-        rest = others;
+        let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
+        let (compared, repeated): (Vec<ComparedSeries>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
+        Group::of(compared, repeated.concat())
     }
-}
 
-/// Sends the changes of some tickers; returns whether it was completed and accepted. The next tickers are read while
-/// these are settled.
-fn settle_tickers(
-    known: &mut KnownReader,
-    by_series: &mut AnswersBySeries<'_>,
-    series: &[AnsweredSeries],
-    mut send: impl FnMut(Result<Group>) -> bool,
-) -> bool {
-    let mut rest = series;
-    let mut observations = known.of(&rest[..whole_tickers(by_series, rest)]);
-    while !rest.is_empty() {
-        let (some, others) = rest.split_at(whole_tickers(by_series, rest));
-        let next = &others[..whole_tickers(by_series, others)];
-        let group = || observations.and_then(|observations| settle_group(by_series, some, &observations));
-        let (group, next) = rayon::join(group, || known.of(next));
-        let is_whole = group.is_ok();
-        if !send(group) || !is_whole {
-            return false;
+    /// Settles what each operation answered about a series, one after the other.
+    fn series(
+        &self,
+        key: &SeriesKey,
+        answers: Vec<AnswerRows>,
+        observations: &Observations,
+    ) -> Result<ComparedSeries, ArrowError> {
+        let mut compared = ComparedSeries::default();
+        let Some(first) = answers.first() else { return Ok(compared) };
+        let (table, began) = (first.table, first.observed_at);
+        let mut known = observations.values(table, key, began)?;
+        compared.known = known.num_rows() as u64;
+        let count = answers.len();
+        for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
+            let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows));
+            let found = difference(table, &known, &rows, covers)?;
+            let (key, rows) = (key.clone(), rows.num_rows() as u64);
+            compared.answers.push(SeriesAnswer {
+                key: key.clone(),
+                source,
+                request,
+                rows,
+                covers,
+                observed_at,
+                sealed_at,
+            });
+            let Some(found) = found else { continue };
+            if place + 1 < count {
+                known = applied(table, &known, &found)?;
+            }
+            let (kinds, rows) = found;
+            compared.changes.push(Changes { key, source, observed_at, sealed_at, kinds, rows });
         }
-        (rest, observations) = (others, next);
+        if !compared.changes.is_empty() {
+            let later = self.later.get(key).into_iter().flatten().filter(|answer| answer.observed_at > began);
+            for answer in later {
+                let own = observations.values(table, key, answer.observed_at)?;
+                let ours = table.batch(&compared.changes)?;
+                let merged = [observations.rows(table, key), ours.project(&Vec::from_iter(0..ours.num_columns() - 1))?];
+                let merged = Cells::of(table, &merged)?;
+                let merged = merged.values(0..merged.count(), answer.observed_at.timestamp_micros())?;
+                compared.changes.extend(restate(answer, &own, &merged, self.sealed_at)?);
+            }
+        }
+        Ok(compared)
     }
-    true
-}
-
-/// Settles the series of some tickers.
-fn settle_group(
-    by_series: &mut AnswersBySeries<'_>,
-    series: &[AnsweredSeries],
-    observations: &Observations,
-) -> Result<Group> {
-    let _work = work!("settle tickers");
-    by_series.open(series)?;
-    let by_series = &*by_series;
-    let settle = |series: &AnsweredSeries| {
-        let _work = work!("settle series");
-        let Some((answer, repeated)) = by_series.first_copy(series)? else {
-            return Ok((ComparedSeries::default(), Vec::new()));
-        };
-        let compared = || -> Result<ComparedSeries, ArrowError> {
-            let known = observations.values(answer.table, &series.key, answer.observed_at)?;
-            let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;
-            let (key, observed_at) = (series.key.clone(), answer.observed_at);
-            let changes = found.map(|(kinds, rows)| Changes { key, observed_at, kinds, rows });
-            Ok(ComparedSeries { changes, known: known.num_rows() as u64 })
-        };
-        Ok((compared().map_err(ArchiveError::merge)?, repeated))
-    };
-    let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
-    let (compared, repeated): (Vec<ComparedSeries>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
-    Group::of(compared, repeated.concat())
 }
 
 /// A series, or some dates of it, after it was compared with what was known.
 #[derive(Default)]
 struct ComparedSeries {
     /// None if nothing changed.
-    changes: Option<Changes>,
+    changes: Vec<Changes>,
+    /// What was answered.
+    answers: Vec<SeriesAnswer>,
     /// The number of cells that were known.
     known: u64,
 }
@@ -263,6 +385,7 @@ struct ComparedSeries {
 struct Group {
     /// Changed rows by table, in order.
     rows: Vec<(Table, crate::columns::Rows)>,
+    answers: Vec<SeriesAnswer>,
     counts: Counts,
     known: u64,
     repeated: Vec<Repeated>,
@@ -270,18 +393,23 @@ struct Group {
 
 impl Group {
     fn of(compared: Vec<ComparedSeries>, repeated: Vec<Repeated>) -> Result<Self> {
-        let known = compared.iter().map(|compared| compared.known).sum();
-        let changes: Vec<Changes> = compared.into_iter().filter_map(|compared| compared.changes).collect();
-        let mut counts = Counts::default();
-        changes.iter().for_each(|changes| counts += counted(&changes.kinds));
-        let rows = written(changes).map_err(ArchiveError::merge)?;
-        Ok(Self { rows, counts, known, repeated })
+        let (mut counts, mut known) = (Counts::default(), 0);
+        let (mut changes, mut answers) = (Vec::new(), Vec::new());
+        for mut of_series in compared {
+            known += of_series.known;
+            of_series.changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+            changes.append(&mut of_series.changes);
+            answers.append(&mut of_series.answers);
+        }
+        let rows = batches(changes).map_err(ArchiveError::merge)?;
+        Ok(Self { rows, answers, counts, known, repeated })
     }
 }
 
-/// The observation files of a run being sealed.
+/// The files of a run being sealed that grow with every group.
 struct Writing {
     tables: Tables,
+    answers: Rowfile,
     counts: Counts,
     known: u64,
     repeated: Vec<Repeated>,
@@ -301,36 +429,50 @@ impl Writing {
         self.repeated.extend(group.repeated);
         self.counts += group.counts;
         self.known += group.known;
+        if !group.answers.is_empty() {
+            self.answers.write(answers::batch(&group.answers))?;
+        }
         group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
     }
 
     fn finish(self) -> Result<FinishedFiles> {
-        let Self { tables, counts, known, repeated } = self;
-        Ok(FinishedFiles { files: tables.finish()?, counts, known, repeated })
+        let Self { tables, answers, counts, known, repeated } = self;
+        let mut files = tables.finish()?;
+        files.push(answers.finish()?);
+        Ok(FinishedFiles { files, counts, known, repeated })
     }
 }
 
 /// Changes as rows of their tables, in the given order.
-fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, ArrowError> {
+pub(super) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, ArrowError> {
     let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
     for changes in changes {
-        if let Some(table) = Table::of(changes.key.source) {
+        if let Some(table) = changes.key.table {
             by_table.entry(table).or_default().push(changes);
         }
     }
     let mut pieces: Vec<(Table, Vec<Changes>)> = Vec::new();
     for (table, changes) in by_table {
         let mut rows = PIECE_ROWS;
+        let mut last: Option<SeriesKey> = None;
         for changes in changes {
-            if rows >= PIECE_ROWS {
+            let is_continued = last.as_ref() == Some(&changes.key);
+            if rows >= PIECE_ROWS && !is_continued {
                 pieces.push((table, Vec::new()));
                 rows = 0;
             }
             rows += changes.kinds.len();
+            last = Some(changes.key.clone());
             pieces.last_mut().expect("the first changes begin a piece").1.push(changes);
         }
     }
-    let rows = |(table, changes): (Table, Vec<Changes>)| Ok((table, table.batch(&changes)?.into()));
+    let rows = |(table, changes): (Table, Vec<Changes>)| {
+        let rows = table.batch(&changes)?;
+        // Several answers about a series are sorted by cell.
+        let is_continued = |pair: &[Changes]| pair[0].key == pair[1].key;
+        let rows = if changes.windows(2).any(is_continued) { Cells::of(table, [&rows])?.rows } else { rows };
+        Ok((table, rows.into()))
+    };
     pieces.into_par_iter().map(rows).collect()
 }
 
@@ -347,7 +489,7 @@ fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> 
     count
 }
 
-fn counted(kinds: &[Change]) -> Counts {
+pub(super) fn counted(kinds: &[Change]) -> Counts {
     let count = |kind: Change| kinds.iter().filter(|other| **other == kind).count() as u64;
     Counts {
         added: count(Change::Added),

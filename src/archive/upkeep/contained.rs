@@ -9,6 +9,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::pack::observations;
 use crate::archive::ArchiveError;
+use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
@@ -21,7 +22,7 @@ use crate::tables::{Reject, Table};
 pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<Vec<String>> {
     let members: HashSet<&str> = pack.seal().members.iter().map(|member| member.seal.as_str()).collect();
     let is_replaced = |folder: &&Arc<Folder>| {
-        folder.path() != pack.path() && folder.seal().runs().iter().all(|run| members.contains(run.seal.as_str()))
+        folder.path() != pack.path() && folder.seal().parts().iter().all(|part| members.contains(part.seal.as_str()))
     };
     let replaced = archive.folders().iter().filter(is_replaced);
     let (packs, runs): (Vec<_>, Vec<_>) = replaced.partition(|folder| folder.seal().is_pack());
@@ -39,7 +40,7 @@ pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<
 fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> {
     let mut files = Vec::new();
     for table in Table::ALL {
-        if !holds(observations(&[pack], table)?, observations(folders, table)?, &table.schema())? {
+        if !holds(observations(&[pack], table)?, observations(folders, table)?, &table.file_schema())? {
             files.push(table.file());
         }
     }
@@ -54,6 +55,13 @@ fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> 
             let (own, packed) = (from(folder), from(pack));
             if own.requests()? != packed.requests()? {
                 files.push(REQUESTS.to_owned());
+            }
+            if !holds(
+                packed.rows(ANSWERS, &answers::schema())?,
+                own.rows(ANSWERS, &answers::schema())?,
+                &answers::schema(),
+            )? {
+                files.push(ANSWERS.to_owned());
             }
             if !holds(packed.rejects()?, own.rejects()?, &Reject::schema())? {
                 files.push(REJECTS.to_owned());

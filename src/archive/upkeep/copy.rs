@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use super::merge::open_merged;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::seal::SEAL;
 use crate::cancel;
@@ -26,8 +27,9 @@ pub(crate) fn copy(
     fs::create_dir(target).map_err(FileError::write(target))?;
     let mut copied: BTreeSet<&str> = BTreeSet::new();
     for folder in archive.folders() {
-        let runs = folder.seal().runs().iter().map(|run| run.run.as_str());
-        if !runs.clone().all(|run| wanted.contains(run)) {
+        let runs = folder.seal().runs().map(|run| run.run.as_str());
+        // Without its runs, a merge is of no use; with fewer, another one is made.
+        if runs.clone().next().is_none() || !runs.clone().all(|run| wanted.contains(run)) {
             continue;
         }
         copied.extend(runs);
@@ -38,5 +40,5 @@ pub(crate) fn copy(
             links::link_or_copy(&folder.path().join(name), &target.join(name))?;
         }
     }
-    if copied == wanted { Ok(Some(Archive::open(target)?.until(archive.stop()))) } else { Ok(None) }
+    if copied == wanted { open_merged(target, archive.stop()).map(Some) } else { Ok(None) }
 }

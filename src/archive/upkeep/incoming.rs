@@ -21,7 +21,7 @@ use crate::time::random;
 /// all missing, the largest first, then runs, then other folders with the rest.
 pub(crate) fn wanted<'s>(archive: &Archive, there: &'s [Seal], until: Option<DateTime<Utc>>) -> Vec<&'s Seal> {
     let here: HashSet<&str> = archive.runs().iter().map(SealedRun::name).collect();
-    let is_due = |run: &Seal| until.is_none_or(|until| run.started_at <= until);
+    let is_due = |run: &Seal| until.is_none_or(|until| run.sealed_at <= until);
     let mut missing: HashSet<&str> = there
         .iter()
         .flat_map(Seal::runs)
@@ -29,19 +29,20 @@ pub(crate) fn wanted<'s>(archive: &Archive, there: &'s [Seal], until: Option<Dat
         .map(|run| run.run.as_str())
         .collect();
     let mut largest: Vec<&Seal> = there.iter().collect();
-    largest.sort_by_key(|seal| (Reverse(seal.runs().len()), &seal.run));
+    largest.sort_by_key(|seal| (Reverse(seal.runs().count()), &seal.run));
     let mut wanted = Vec::new();
     let mut take = |fits: &dyn Fn(&Seal, &HashSet<&str>) -> bool| {
         for &seal in &largest {
             if fits(seal, &missing) {
-                seal.runs().iter().for_each(|run| _ = missing.remove(run.run.as_str()));
+                seal.runs().for_each(|run| _ = missing.remove(run.run.as_str()));
                 wanted.push(seal);
             }
         }
     };
     let is_missing = |run: &Seal, missing: &HashSet<&str>| missing.contains(run.run.as_str());
-    take(&|seal, missing| seal.runs().iter().all(|run| is_missing(run, missing)));
-    take(&|seal, missing| seal.runs().iter().any(|run| is_missing(run, missing)));
+    // A merge is made here, of what is here.
+    take(&|seal, missing| !seal.is_merge() && seal.runs().all(|run| is_missing(run, missing)));
+    take(&|seal, missing| seal.runs().any(|run| is_missing(run, missing)));
     wanted
 }
 
@@ -86,7 +87,7 @@ impl Incoming {
         file::sync_all(&seal.files.iter().map(|file| self.path.join(&file.name)).collect::<Vec<_>>())?;
         file::write_bytes(&self.path.join(SEAL), seal.text().as_bytes())?;
         match file::rename_durably(&self.path, &self.target) {
-            Err(_) if self.target.join(SEAL).exists() => Ok(()),
+            Err(_) if Seal::read(&self.target).is_ok() => Ok(()),
             renamed => renamed,
         }
     }

@@ -1,15 +1,17 @@
-//! Upkeep: packing runs, removing folders that a pack replaces, and verification.
+//! Upkeep: merging histories that meet, packing runs, removing folders that a pack replaces, and verification.
 
 mod contained;
 mod copy;
 mod incoming;
 mod leftovers;
+mod merge;
 mod pack;
 mod prune;
 mod verify;
 
 pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
+pub(crate) use merge::open_merged;
 pub(crate) use pack::compact;
 pub(super) use pack::pack_small;
 pub use prune::Removal;

@@ -8,6 +8,7 @@
 //! Packing is optional: if it fails, the runs are still there.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use chrono::{DateTime, Utc};
 use super::leftovers;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Portion};
+use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::bound::Cuts;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
@@ -30,7 +32,9 @@ use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord};
+use crate::interface::Endpoint;
 use crate::links;
+use crate::plan::ServiceIdentity;
 use crate::remove;
 use crate::tables::{Reject, RequestRecord, Table};
 use crate::time::name_of;
@@ -61,7 +65,7 @@ pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -
 pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
     let archive = Archive::open(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
-    let is_old = |folder: &&Arc<Folder>| folder.seal().runs().iter().all(|run| !kept.contains(&run.run.as_str()));
+    let is_old = |folder: &&Arc<Folder>| folder.seal().parts().iter().all(|part| !kept.contains(&part.run.as_str()));
     let old: Vec<Arc<Folder>> = archive.read().iter().filter(is_old).cloned().collect();
     if old.len() < 2 { Ok(None) } else { pack(&archive, &old) }
 }
@@ -86,7 +90,7 @@ fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
 /// Seals a pack of some folders. If another process has just written the same pack, that one is used.
 fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     let _work = work!("pack runs");
-    let mut members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().runs().to_vec()).collect();
+    let mut members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().parts().to_vec()).collect();
     members.sort_by(|one, other| (one.sealed_at, &one.run).cmp(&(other.sealed_at, &other.run)));
     if members.windows(2).any(|pair| pair[0].run == pair[1].run) {
         // Overlapping packs: copies of rows would have to be removed.
@@ -99,7 +103,8 @@ fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     }
     let work = PackFolder::begin(archive.path(), &name)?;
     let files = write(folders, &members, archive, &work.path)?;
-    let mut seal = seal(members, name, files);
+    let service = members.last().map(|last| last.service.clone()).expect("a pack has members");
+    let mut seal = seal(service, members, name, files);
     seal.write(&work.path)?;
     cancel::check(archive.stop())?;
     match file::rename_durably(&work.path, &path) {
@@ -122,17 +127,22 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
     let mut files = Vec::new();
     let sources: Vec<&Arc<Folder>> = folders.iter().collect();
     for table in Table::ALL {
-        let mut out = Rowfile::create(&folder.join(table.file()), table.schema(), table.key_columns())?;
+        let mut out = Rowfile::create(&folder.join(table.file()), table.file_schema(), table.key_columns())?;
         for rows in observations(&sources, table)? {
             out.write(Ok(rows?))?;
         }
         files.push(out.finish()?);
     }
-    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
+    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
     out.write(listings::batch(&listings::read(folders)?))?;
     files.push(out.finish()?);
     let is_member = |run: &&SealedRun| members.iter().any(|member| member.run == run.name());
     let runs: Vec<&SealedRun> = archive.runs().iter().filter(is_member).collect();
+    let mut out = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?;
+    for run in &runs {
+        run.rows(ANSWERS, &answers::schema())?.try_for_each(|rows| out.write(Ok(rows?)))?;
+    }
+    files.push(out.finish()?);
     let mut out = Rowfile::create(&folder.join(REJECTS), Reject::schema(), 0)?;
     for run in &runs {
         run.rejects()?.try_for_each(|rows| out.write(Ok(rows?)))?;
@@ -151,7 +161,7 @@ pub(super) fn observations(
     folders: &[&Arc<Folder>],
     table: Table,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-    let mut merged = Merged::open(table, folders)?;
+    let mut merged = Merged::whole(table, folders)?;
     Ok(std::iter::from_fn(move || {
         let piece = merged.next(Cuts::of_cells(table)).transpose()?;
         let in_order = |piece: Portion| match Cells::of(table, &piece.batches) {
@@ -162,36 +172,44 @@ pub(super) fn observations(
     }))
 }
 
-fn seal(members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
+fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
     let mut changes = Counts::default();
     let mut drift = Vec::new();
     for member in &members {
         changes += member.changes;
         member.drift.iter().cloned().for_each(|field| field.add_to(&mut drift));
     }
+    let operations: BTreeSet<Endpoint> = members.iter().flat_map(|member| member.operations.clone()).collect();
     Seal {
         layout: LAYOUT,
         run,
+        service,
         bellwether: env!("CARGO_PKG_VERSION").to_owned(),
         definition: None,
         started_at: members.iter().map(|member| member.started_at).min().unwrap_or_default(),
         sealed_at: members.last().map(|member| member.sealed_at).unwrap_or_default(),
+        basis: Vec::new(),
+        lost: Vec::new(),
+        operations: operations.into_iter().collect(),
         changes,
         drift,
         files,
         members,
+        joins: Vec::new(),
+        migrated: None,
         seal: String::new(),
     }
 }
 
-/// The hidden folder in which a pack is written, locked so that other processes do not remove it as a leftover.
-struct PackFolder {
-    path: PathBuf,
+/// The hidden folder in which a pack or a merge is written, locked so that other processes do not remove it as a
+/// leftover.
+pub(super) struct PackFolder {
+    pub(super) path: PathBuf,
     _lock: File,
 }
 
 impl PackFolder {
-    fn begin(archive: &Path, name: &str) -> Result<Self> {
+    pub(super) fn begin(archive: &Path, name: &str) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         links::folder(&hidden)?;
         leftovers::clear(archive)?;
@@ -217,22 +235,26 @@ mod tests {
     use super::*;
     use chrono::TimeDelta;
 
+    fn service() -> ServiceIdentity {
+        ServiceIdentity { name: "it".to_owned(), base_url: None, sentiment_base_url: None }
+    }
+
     /// A folder of a run sealed on a day.
     fn folder(day: u32, rows: u64) -> Arc<Folder> {
         let sealed_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(day.into());
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
-        let mut seal = seal(Vec::new(), name_of(sealed_at, 0), vec![file]);
+        let mut seal = seal(service(), Vec::new(), name_of(sealed_at, 0), vec![file]);
         seal.sealed_at = sealed_at;
         Arc::new(Folder::new(PathBuf::new(), seal))
     }
 
     /// The folder of a pack of some folders.
     fn packed(folders: &[Arc<Folder>]) -> Arc<Folder> {
-        let members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().runs().to_vec()).collect();
+        let members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().parts().to_vec()).collect();
         let rows = folders.iter().map(|folder| folder.seal().observations()).sum();
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
         let name = name(&members);
-        Arc::new(Folder::new(PathBuf::new(), seal(members, name, vec![file])))
+        Arc::new(Folder::new(PathBuf::new(), seal(service(), members, name, vec![file])))
     }
 
     #[test]

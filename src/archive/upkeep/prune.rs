@@ -66,7 +66,7 @@ impl Pruning {
 /// The pack that is read instead of a folder and holds every run of it.
 fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>> {
     let holds = |pack: &&Arc<Folder>| {
-        folder.seal().runs().iter().all(|run| pack.seal().members.iter().any(|member| member.seal == run.seal))
+        folder.seal().parts().iter().all(|part| pack.seal().members.iter().any(|member| member.seal == part.seal))
     };
     archive.read().iter().filter(|read| read.seal().is_pack()).find(holds)
 }

@@ -36,6 +36,11 @@ pub struct Verified {
 /// If a folder cannot be read, or once the archive's token is cancelled.
 pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Result<Verified> {
     let mut verified = Verified::default();
+    for run in archive.missing() {
+        let fault = format!("`{}` lacks run `{run}`, which later runs are based on", archive.path().display());
+        verified.faults.push(fault);
+    }
+    let missing = verified.faults.len();
     for folder in archive.folders() {
         let files = &folder.seal().files;
         verified.files += files.len();
@@ -44,7 +49,7 @@ pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Re
             done(file);
         }
     }
-    if verified.faults.is_empty() {
+    if verified.faults.len() == missing {
         for folder in archive.folders() {
             let files = if folder.seal().is_pack() { incomplete_files(archive, folder) } else { Ok(Vec::new()) };
             let faults = files.and_then(|files| {
@@ -77,7 +82,7 @@ fn with_source(error: &Error) -> String {
 fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
     let mut counted = Counts::default();
     for table in Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0) {
-        let mut file = ByTicker::open(folder, &table.file(), &table.schema())?;
+        let mut file = ByTicker::open(folder, &table.file(), &table.file_schema())?;
         while let Some(rows) = file.take_rows(1, Cuts::of_cells(table))? {
             for change in changes(&rows) {
                 match change {
@@ -88,15 +93,11 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
             }
         }
     }
-    for listing in listings::read(&[Arc::new(folder.clone())])? {
-        match listing.change {
-            Change::Added | Change::Revised => counted.listed += 1,
-            Change::Withdrawn => counted.delisted += 1,
-        }
-    }
+    counted += listings::counted(&listings::read(&[Arc::new(folder.clone())])?);
     for run in folder.seal().runs() {
         let run = SealedRun::of(run.clone(), Arc::new(folder.clone()));
         run.requests()?;
+        run.answers()?;
         run.rejects()?.try_for_each(|rows| rows.map(drop))?;
     }
     let fault = || "its seal and its rows disagree on the number of changes".to_owned();

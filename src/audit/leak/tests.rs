@@ -16,7 +16,7 @@ use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
 use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
-use crate::plan::{Filter, Plan};
+use crate::plan::{Filter, Plan, ServiceIdentity};
 use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
 
 const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
@@ -73,8 +73,14 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
 /// An archive of twelve days of signals and articles, each at a time of day.
 fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
-    let beginning =
-        NewRun { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
+    let beginning = NewRun {
+        definition: "it",
+        text: "",
+        service: &ServiceIdentity::demo(),
+        now,
+        interrupted: Interrupted::Leave,
+        stop: &CancellationToken::new(),
+    };
     let run = Unfinished::begin(path, beginning).unwrap();
     let key = |endpoint| SeriesKey::of_ticker(endpoint, "AAA".parse().unwrap());
     let of_signals = SeriesKey {
@@ -83,11 +89,10 @@ fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         ..key(Endpoint::SignalsHistoryAll)
     };
     let of_days = |time: &str| dates(&(10..22).map(|day| format!("2025-10-{day}{time}")).collect::<Vec<_>>());
-    for (key, request, columns) in [
-        (of_signals, REQUEST, signals(&of_days(signal))),
-        (key(Endpoint::NewsArticles), "news_articles/AAA", articles(&of_days(article))),
+    for (endpoint, key, request, columns) in [
+        (Endpoint::SignalsHistoryAll, of_signals, REQUEST, signals(&of_days(signal))),
+        (Endpoint::NewsArticles, key(Endpoint::NewsArticles), "news_articles/AAA", articles(&of_days(article))),
     ] {
-        let endpoint = key.source;
         let schema = Table::of(endpoint).unwrap().listed_schema();
         let mut draft = run.draft();
         draft.add_series(Series { key, rows: RecordBatch::try_new(schema, columns).unwrap() }).unwrap();
@@ -107,7 +112,7 @@ fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         };
         run.commit(draft, record).unwrap();
     }
-    run.seal(now).unwrap();
+    run.seal(&[], || Ok(now), || Ok(true)).unwrap();
     Archive::open(path).unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! The trading days of an operation, inferred from its series.
+//! The trading days of the signals, inferred from their series.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,10 @@ use crate::archive::History;
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::Subject;
 use crate::error::Result;
-use crate::interface::Endpoint;
 use crate::tables::Table;
 
 /// Days since 1970.
 type Day = i64;
-
-/// The trading days of each operation.
-#[derive(Debug, Default)]
-pub(super) struct Calendars(BTreeMap<Endpoint, Calendar>);
 
 /// Trading days, in order.
 #[derive(Debug, Default)]
@@ -36,25 +31,6 @@ struct Presence {
     present: BTreeMap<Day, u64>,
     begun: BTreeMap<Day, u64>,
     ended: BTreeMap<Day, u64>,
-}
-
-impl Calendars {
-    pub(super) fn of(subject: &Subject) -> Result<Self> {
-        let mut presences: BTreeMap<Endpoint, Presence> = BTreeMap::new();
-        for histories in subject.view().histories(Table::Signals)? {
-            let histories = histories?;
-            let observed = ObservedColumns::of(&histories);
-            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-                presences.entry(history.key.source).or_default().add(&days(subject, history, &observed));
-            }
-        }
-        Ok(Self(presences.into_iter().map(|(source, presence)| (source, presence.calendar())).collect()))
-    }
-
-    pub(super) fn get(&self, source: Endpoint) -> &Calendar {
-        const NONE: &Calendar = &Calendar(Vec::new());
-        self.0.get(&source).unwrap_or(NONE)
-    }
 }
 
 /// Days of a series that are in scope, in order.
@@ -97,6 +73,19 @@ impl Presence {
 }
 
 impl Calendar {
+    /// The trading days of all series in scope.
+    pub(super) fn of(subject: &Subject) -> Result<Self> {
+        let mut presence = Presence::default();
+        for histories in subject.view().histories(Table::Signals)? {
+            let histories = histories?;
+            let observed = ObservedColumns::of(&histories);
+            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+                presence.add(&days(subject, history, &observed));
+            }
+        }
+        Ok(presence.calendar())
+    }
+
     /// Trading days from the first to the last of some days.
     fn between(&self, days: &[Day]) -> &[Day] {
         let (Some(first), Some(last)) = (days.first(), days.last()) else { return &[] };

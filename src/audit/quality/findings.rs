@@ -82,7 +82,7 @@ impl<'a> Finding<'a> {
     }
 
     pub(super) fn of_series(kind: FindingKind, key: &'a SeriesKey) -> Self {
-        Self { key: Some(key), source: Some(key.source.as_str()), ..Self::of(kind) }
+        Self { key: Some(key), ..Self::of(kind) }
     }
 
     pub(super) fn over(self, range: DayRange) -> Self {

@@ -3,8 +3,8 @@
 //! Looks at the latest known signals and articles, and at the latest answer to each request:
 //!
 //! - *gaps*: trading days without a signal, between the first and last day of a series. A day counts as a trading day
-//!   of an operation if at least half of the series that have begun and not ended by then have a signal.
-//! - *stale*: series whose last day is before the latest trading day of their operation.
+//!   if at least half of the series that have begun and not ended by then have a signal.
+//! - *stale*: series whose last day is before the latest trading day.
 //! - *duplicates*: articles listed more than once with the same date, title and link.
 //! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface gives no bounds; these are the
 //!   usual ones.
@@ -31,10 +31,10 @@ use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
-use crate::interface::Ticker;
+use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Drift, Table};
 use crate::time::MICROS_PER_DAY;
-use calendar::Calendars;
+use calendar::Calendar;
 use findings::{Finding, FindingKind};
 
 /// The quality of a vendor's data.
@@ -112,12 +112,12 @@ pub(crate) fn quality(
     let Answers { rejects, unknown, .. } = answers;
     let found = Quality { rejects, unknown, windows, ..Quality::default() };
     let mut looking = QualityAudit { found, rows: RowBuilder::new(schema()) };
-    let calendars = Calendars::of(subject)?;
+    let calendar = Calendar::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
         let observed = ObservedColumns::of(&histories);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            looking.signals(subject, history, &observed, &calendars);
+            looking.signals(subject, history, &observed, &calendar);
         }
         looking.rows.relieve(&mut deliver)?;
     }
@@ -141,7 +141,7 @@ struct QualityAudit {
 }
 
 impl QualityAudit {
-    fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendars: &Calendars) {
+    fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendar: &Calendar) {
         let days = calendar::days(subject, history, observed);
         if days.is_empty() {
             return;
@@ -153,11 +153,12 @@ impl QualityAudit {
             counted.signals += 1;
             if let Some(confidence) = observed.value(row).number.filter(|value| !(0.0..=1.0).contains(value)) {
                 counted.unusual += 1;
-                let finding = Finding { date: Some(date), value: Some(confidence), ..of_series(FindingKind::Unusual) };
+                let source = observed.source(row).map(Endpoint::as_str);
+                let of_series = of_series(FindingKind::Unusual);
+                let finding = Finding { date: Some(date), value: Some(confidence), source, ..of_series };
                 findings::push(&mut self.rows, &finding);
             }
         }
-        let calendar = calendars.get(history.key.source);
         counted.trading_days = calendar.within(&days);
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;

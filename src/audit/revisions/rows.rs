@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::CellChange;
 use crate::audit::observed::Value;
 use crate::audit::row_builder::{Cell, RowBuilder};
-use crate::interface::{Period, Regime, Signal};
+use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::tables::{date, instant};
 
 /// The columns of changes, one row each.
@@ -50,7 +50,7 @@ pub(super) fn push(rows: &mut RowBuilder, CellChange { key, sector, observed, re
     let confidence = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_none()));
     let score = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_some()));
     rows.push(&[
-        Cell::Text(Some(key.source.as_str())),
+        Cell::Text(observed.source(row).map(Endpoint::as_str)),
         Cell::Text(Some(key.ticker.as_str())),
         Cell::Text(Some(sector).filter(|sector| *sector != "-")),
         Cell::Text(key.period.map(Period::as_str)),

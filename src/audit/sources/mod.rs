@@ -1,6 +1,7 @@
 //! Do the vendor's operations agree with one another?
 //!
-//! Where two operations cover the same cell, their latest values are compared:
+//! A cell is the same whichever operation gives it, and the latest answer counts. Where two operations cover the same
+//! cell, what each of them said last is compared:
 //!
 //! - *signals*: histories of every two operations, date by date per ticker, period and regime; and a latest signal with
 //!   the history entry of the same day. Dates are compared as written, on the clock of their offset: the batched form
@@ -15,9 +16,10 @@
 mod rows;
 mod summaries;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use chrono::{DateTime, Utc};
 
 pub use super::observed::Value;
@@ -26,7 +28,7 @@ pub use rows::schema;
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
-use crate::archive::History;
+use crate::archive::{History, SeriesAnswer};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::Reference;
@@ -122,23 +124,46 @@ impl Sources {
 /// If a run cannot be read, or if `deliver` fails.
 pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
-    for histories in subject.view().histories(Table::Signals)? {
-        let histories = histories?;
-        let observed = ObservedColumns::of(&histories);
-        let comparable: Vec<&History> = histories.series.iter().filter(|one| subject.has_peer(&one.key)).collect();
-        for peers in comparable.chunk_by(|one, other| are_peers(&one.key, &other.key)) {
-            comparing.signals(subject, peers, &observed);
-        }
-        comparing.rows.relieve(&mut deliver)?;
-    }
+    comparing.all_signals(subject, &mut deliver)?;
     summaries::compare(subject, &mut comparing, &mut deliver)?;
     comparing.rows.flush(deliver)?;
     Ok(comparing.found)
 }
 
-/// Whether two series are comparable: the same ticker, period and regime, which are contiguous.
-fn are_peers(one: &SeriesKey, other: &SeriesKey) -> bool {
-    (&one.ticker, one.period, one.regime) == (&other.ticker, other.period, other.regime)
+/// Counts the signals that operations give different values.
+///
+/// # Errors
+///
+/// If a run cannot be read.
+pub(crate) fn contradictions(subject: &Subject) -> Result<ComparisonCounts> {
+    let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
+    comparing.all_signals(subject, &mut |_| Ok(()))?;
+    Ok(comparing.found.total())
+}
+
+/// The last answer of each operation about a series of signals.
+type LastAnswers = BTreeMap<Endpoint, SeriesAnswer>;
+
+/// The last answers about each series of signals that several operations gave.
+fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
+    let mut answers: HashMap<SeriesKey, LastAnswers> = HashMap::new();
+    if subject.view().operations().len() < 2 {
+        return Ok(answers);
+    }
+    for run in subject.view().runs() {
+        for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(Table::Signals)) {
+            if !subject.has(&answer.key) {
+                continue;
+            }
+            let of_series = answers.entry(answer.key.clone()).or_default();
+            let is_later = of_series.get(&answer.source).is_none_or(|last| last.observed_at <= answer.observed_at);
+            if is_later {
+                of_series.insert(answer.source, answer);
+            }
+        }
+    }
+    answers.retain(|_, of_series| of_series.len() > 1);
+    Ok(answers)
 }
 
 /// A comparison in progress.
@@ -148,20 +173,39 @@ struct Comparing {
 }
 
 impl Comparing {
-    fn signals(&mut self, subject: &Subject, peers: &[&History], observed: &ObservedColumns<'_>) {
-        for (place, one) in peers.iter().enumerate() {
-            for other in &peers[place + 1..] {
-                let (sources, key) = ([one.key.source, other.key.source], &one.key);
+    fn all_signals(&mut self, subject: &Subject, deliver: &mut impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        let answers = last_answers(subject)?;
+        if answers.is_empty() {
+            return Ok(());
+        }
+        for histories in subject.view().histories(Table::Signals)? {
+            let histories = histories?;
+            let observed = ObservedColumns::of(&histories);
+            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+                if let Some(answers) = answers.get(&history.key) {
+                    self.signals(subject, history, answers, &observed);
+                }
+            }
+            self.rows.relieve(&mut *deliver)?;
+        }
+        Ok(())
+    }
+
+    fn signals(&mut self, subject: &Subject, history: &History, answers: &LastAnswers, observed: &ObservedColumns<'_>) {
+        let answers: Vec<&SeriesAnswer> = answers.values().collect();
+        for (place, one) in answers.iter().enumerate() {
+            for other in &answers[place + 1..] {
+                let (sources, key) = ([one.source, other.source], &history.key);
                 if is_of_older_model(sources[0]) != is_of_older_model(sources[1]) {
                     continue;
                 }
                 let is_by_day = sources.into_iter().any(is_latest);
-                let [ones, others] = [one, other].map(|history| {
+                let [ones, others] = [one, other].map(|answer| {
                     let date = |row: usize| {
                         let date = observed.written_date(row).filter(|date| subject.has_date(*date))?;
                         Some((if is_by_day { date - date.rem_euclid(MICROS_PER_DAY) } else { date }, row))
                     };
-                    observed.known(history).filter_map(date).collect::<BTreeMap<i64, usize>>()
+                    said(history, answer, observed).filter_map(date).collect::<BTreeMap<i64, usize>>()
                 });
                 for (date, row) in ones {
                     let Some(&other) = others.get(&date) else { continue };
@@ -201,6 +245,18 @@ impl Comparing {
             }
         }
     }
+}
+
+/// The rows that an answer listed: the values known by then of the cells that it covers.
+fn said<'a>(
+    history: &'a History,
+    answer: &'a SeriesAnswer,
+    observed: &'a ObservedColumns<'_>,
+) -> impl Iterator<Item = usize> + 'a {
+    let by_then = |row: &usize| observed.instant(*row) <= answer.observed_at;
+    let last = move |cell: &Range<usize>| cell.clone().rfind(by_then).filter(|&row| !observed.is_withdrawn(row));
+    let date = |row: usize| observed.dates.is_valid(row).then(|| observed.dates.value(row));
+    history.cells.iter().filter_map(last).filter(move |&row| answer.covers.holds(Table::Signals, date(row)))
 }
 
 fn is_latest(source: Endpoint) -> bool {

@@ -11,7 +11,7 @@ use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
 use super::store::{FetchItem, LocalFolders, StoreOption};
-use super::typed::plan_of;
+use super::typed::{plan_of, usage};
 use crate::error;
 use crate::plan::Plan;
 use crate::project::Project;
@@ -22,6 +22,10 @@ use crate::run::AuditOptions;
 pub(super) struct AuditArguments {
     #[command(flatten)]
     json: AsJson,
+
+    /// The service to audit, if the archive has data of several and no definition is named.
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
 
     #[command(flatten)]
     rows: RowsTo,
@@ -69,10 +73,16 @@ impl AuditArguments {
     ) -> Result<T> {
         let AuditScope { plan, as_of } = scope;
         let (rows, archive, plan, as_of) = (self.rows.clone(), self.folders.archive(project), plan.clone(), *as_of);
+        let service = self.service.clone();
+        if let (Some(plan), Some(_)) = (&plan, &service) {
+            let what = format!("`--service` beside definition `{}`, which has its own", plan.name);
+            return Err(usage(&what, "leave out one of them"));
+        }
         let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
         self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(as_of)])?;
         Ok(cancellable(move |control| {
-            let options = AuditOptions { archive: &archive, plan: plan.as_ref(), as_of, control };
+            let service = service.as_deref();
+            let options = AuditOptions { archive: &archive, service, plan: plan.as_ref(), as_of, control };
             rows.filled(schema, |deliver| audit(options, deliver))
         })?)
     }

@@ -24,6 +24,8 @@ pub(in crate::cli) struct Runs {
 struct Listed {
     /// Its name.
     run: String,
+    /// The service that answered.
+    service: String,
     /// The name of its definition.
     definition: Option<String>,
     /// When it started.
@@ -49,6 +51,8 @@ struct Listed {
 struct Unfinished {
     /// Its name.
     run: String,
+    /// The service that is asked.
+    service: String,
     /// The name of its definition.
     definition: String,
     /// The number of answered requests.
@@ -112,16 +116,19 @@ pub(in crate::cli) struct Verified {
 }
 
 impl Runs {
-    pub(in crate::cli) fn of(archive: &Archive, unfinished: &[UnfinishedRun]) -> Self {
-        let open = |run: &UnfinishedRun| Unfinished {
+    pub(in crate::cli) fn of(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedRun>)]) -> Self {
+        let open = |(service, run): (&String, &UnfinishedRun)| Unfinished {
             run: run.run.clone(),
+            service: service.clone(),
             definition: run.definition.clone(),
             answers: run.answers,
         };
+        let runs = archives.iter().flat_map(|(_, archive)| archive.runs());
+        let unfinished = unfinished.iter().flat_map(|(service, runs)| runs.iter().map(move |run| (service, run)));
         Self {
-            runs: archive.runs().iter().map(|run| Listed::of(run.seal())).collect(),
-            unfinished: unfinished.iter().map(open).collect(),
-            packed_folders: archive.superseded_count(),
+            runs: runs.map(|run| Listed::of(run.seal())).collect(),
+            unfinished: unfinished.map(open).collect(),
+            packed_folders: archives.iter().map(|(_, archive)| archive.superseded_count()).sum(),
         }
     }
 }
@@ -130,6 +137,7 @@ impl Listed {
     fn of(seal: &Seal) -> Self {
         Self {
             run: seal.run.clone(),
+            service: seal.service.name.clone(),
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
             started_at: to_record(seal.started_at),
             sealed_at: to_record(seal.sealed_at),

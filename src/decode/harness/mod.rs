@@ -215,7 +215,7 @@ fn items_of(answer: &Answer<'_>, part: AnswerPart) -> Vec<Item> {
         AnswerPart::Series(series) => series,
         AnswerPart::Tickers(tickers) => return tickers.into_iter().map(Item::Ticker).collect(),
     };
-    let table = Table::of(key.source).expect("only the list of tickers has no table");
+    let table = key.table.expect("only the list of tickers has no table");
     assert_eq!(rows.schema(), table.listed_schema());
     if table == Table::Signals {
         let head = Item::Series(key);

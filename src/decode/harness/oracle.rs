@@ -13,7 +13,7 @@ use super::records::{
 };
 use crate::date;
 use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
-use crate::tables::{Leniencies, SeriesKey};
+use crate::tables::{Leniencies, SeriesKey, Table};
 
 /// One item of an answer.
 #[derive(Debug, PartialEq)]
@@ -146,7 +146,7 @@ impl Expected {
             ticker: typed(only("ticker")?)?,
             period: Some(typed(only("period")?)?),
             regime: Some(typed(only("regime")?)?),
-            source: answer.request.endpoint,
+            table: Table::of(answer.request.endpoint),
         };
         let name = *names.first()?;
         let entries: Vec<&RawValue> = serde_json::from_str(only(name)?).ok()?;
@@ -226,7 +226,7 @@ impl Expected {
             ticker: latest.ticker,
             period: Some(latest.period),
             regime: Some(latest.regime),
-            source: answer.request.endpoint,
+            table: Table::of(answer.request.endpoint),
         };
         let date = latest.date.as_deref().map(|text| day(text).ok_or(())).transpose().ok()?;
         let written = latest.date.unwrap_or_default();

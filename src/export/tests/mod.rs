@@ -27,7 +27,7 @@ use crate::cancel::CancellationToken;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, Format, Plan, WrittenColumns};
+use crate::plan::{AdHoc, Column, Format, Plan, ServiceIdentity, WrittenColumns};
 use crate::tables::{choice, choices, date, instant};
 
 /// 2026-11-20T00:00:00.
@@ -118,6 +118,7 @@ fn moment(text: &str) -> DateTime<Utc> {
 fn provenance() -> Provenance {
     Provenance {
         name: "demo".to_owned(),
+        service: ServiceIdentity::demo(),
         definition: "the = \"definition\"\n".to_owned(),
         ad_hoc: AdHoc::default(),
         basis: "the basis".to_owned(),

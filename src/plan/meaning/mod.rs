@@ -30,6 +30,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let ParsedDefinition { definition, problems, flawed } = reading;
     let mut validator = Validator { problems, flawed };
     let source = validator.source(&definition);
+    let service = validator.service(&definition, source.as_ref());
     let limits = validator.limits(&definition.source, source.as_ref());
     let ways = validator.ways(&definition);
     let of_each_ticker = of_each_ticker(&definition);
@@ -50,6 +51,8 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         path,
         text,
         source,
+        service,
+        names_service: definition.source.name.is_some(),
         ways,
         of_each_ticker,
         news_tickers,

@@ -8,7 +8,7 @@ use super::kinds::kind_of;
 use crate::address::is_loopback;
 use crate::definition::{BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
 use crate::key_source::KeySource;
-use crate::plan::{Remote, RequestLimits, Source};
+use crate::plan::{Remote, RequestLimits, ServiceIdentity, Source};
 use crate::problem::Problem;
 
 const DEFAULT_CONNECTIONS: usize = 8;
@@ -17,6 +17,33 @@ const DEFAULT_STALL: Duration = Duration::from_secs(30);
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 impl Validator {
+    /// The identity of the service: its name, given or made from its address.
+    pub(super) fn service(&mut self, definition: &Definition, source: Option<&Source>) -> ServiceIdentity {
+        let mut service = match source {
+            Some(Source::Remote(remote)) => ServiceIdentity {
+                name: ServiceIdentity::name_of(&remote.base_url),
+                base_url: Some(remote.base_url.to_string()),
+                sentiment_base_url: (kind_of(definition) != DatasetKind::Signals)
+                    .then(|| remote.sentiment_base_url.to_string()),
+            },
+            Some(Source::Demo) | None => ServiceIdentity::demo(),
+        };
+        if let Some(name) = &definition.source.name {
+            let is_remote = matches!(source, Some(Source::Remote(_)));
+            if !ServiceIdentity::is_name(name) {
+                let problem = Problem::new(format!("`{}` cannot be the name of a service", **name), name.span());
+                self.object(
+                    problem.with_hint("use letters, digits, `-`, `_` and `.`, and begin with a letter or digit"),
+                );
+            } else if is_remote && name.as_str() == ServiceIdentity::DEMO {
+                let problem = Problem::new("`demo` is the built-in service", name.span());
+                self.object(problem.with_hint("choose another name: data of different services never meets"));
+            }
+            service.name = (**name).clone();
+        }
+        service
+    }
+
     pub(super) fn source(&mut self, definition: &Definition) -> Option<Source> {
         let section = &definition.source;
         let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;

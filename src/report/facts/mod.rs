@@ -47,6 +47,9 @@ pub struct Facts {
     pub undrawn_days: u64,
     /// Signals left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
+    /// Signals that an operation of the service gives another value than the dataset has; the latest answer counts.
+    #[serde(default)]
+    pub contradictions: u64,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
     /// The tickers, by name.

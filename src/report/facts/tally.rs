@@ -289,6 +289,7 @@ impl Tally {
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
             repeated: 0,
+            contradictions: 0,
             articles: ArticleCounts::default(),
             tickers,
             pairs,

@@ -6,6 +6,7 @@ mod status;
 pub(super) mod transfer;
 mod verify;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use status::{DatasetStatus, StoreStatus};
@@ -16,12 +17,13 @@ use tokio::sync::oneshot;
 
 use super::observer::Control;
 use super::summary::Summary;
+use crate::archive::{of_service, services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::RecordedProvenance;
-use crate::plan::{Plan, StoreUrl};
+use crate::plan::{Plan, ServiceIdentity, StoreUrl};
 use crate::store::{Store, StoreError};
 
-/// The folder of the archive in a store.
+/// The folder of the archive in a store, with a folder for each service.
 const ARCHIVE: &str = "archive";
 
 /// The folder of the datasets in a store.
@@ -31,9 +33,21 @@ const DATASETS: &str = "datasets";
 #[derive(Clone, Debug)]
 pub struct RemoteStore {
     store: Store,
+    /// The local archive.
     archive: PathBuf,
+    /// The service whose runs are fetched and sent; none for all.
+    service: Option<String>,
     datasets: PathBuf,
     control: Control,
+}
+
+/// The archive of one service, here and in a store.
+#[derive(Clone, Debug)]
+struct ServiceArchive {
+    /// The local folder.
+    here: PathBuf,
+    /// The folder in the store.
+    there: String,
 }
 
 impl RemoteStore {
@@ -45,7 +59,31 @@ impl RemoteStore {
     pub fn open(url: &StoreUrl, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
         let store = Store::open(url, &control.stop)?;
         let (archive, datasets) = (archive.to_owned(), output.join("datasets"));
-        Ok(Self { store, archive, datasets, control: control.clone() })
+        Ok(Self { store, archive, service: None, datasets, control: control.clone() })
+    }
+
+    /// The same store, for one service.
+    #[must_use]
+    pub fn of_service(self, service: &str) -> Self {
+        Self { service: Some(service.to_owned()), ..self }
+    }
+
+    /// The archives of the services: of the one, or of all that are here or in the store.
+    async fn archives(&self) -> Result<Vec<ServiceArchive>> {
+        let names: BTreeSet<String> = match &self.service {
+            Some(service) => {
+                of_service(&self.archive, service)?;
+                [service.clone()].into()
+            }
+            None => {
+                let there = self.store.names(ARCHIVE).await?;
+                let here = if self.archive.exists() { services(&self.archive)? } else { Vec::new() };
+                here.into_iter().chain(there.into_iter().filter(|name| ServiceIdentity::is_name(name))).collect()
+            }
+        };
+        let archive =
+            |name: String| ServiceArchive { here: self.archive.join(&name), there: format!("{ARCHIVE}/{name}") };
+        Ok(names.into_iter().map(archive).collect())
     }
 
     /// Opens the store of a plan, or the one that overrides it; `None` if there is neither.
@@ -57,7 +95,8 @@ impl RemoteStore {
         control: &Control,
     ) -> Result<Option<Self>> {
         let url = instead.or(plan.store.as_ref());
-        url.map(|url| Self::open(url, archive, output, control)).transpose()
+        let open = |url| Ok(Self::open(url, archive, output, control)?.of_service(&plan.service.name));
+        url.map(open).transpose()
     }
 
     /// The store itself.

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{ARCHIVE, DATASETS, RemoteStore, TransferCounts};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
 use crate::digest;
 use crate::error::Result;
 use crate::export::{self, FACTS, IncomingVersion, RECORD, RecordedProvenance, RecordedVersion};
 use crate::file::{self, FileError};
 use crate::links;
-use crate::names::{PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
+use crate::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::report;
 use crate::run::stage::Stage;
 use crate::store::{Object, Sealed};
@@ -44,72 +44,89 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    /// Fetches missing runs that started by an instant, as packs if that is less, and checks each file against its seal.
+    /// Fetches missing runs that were sealed by an instant, as packs if that is less, and checks each file against its
+    /// seal.
     ///
     /// # Errors
     ///
     /// If a seal or a file is damaged, if the archive cannot be written, and any failure of a request.
     pub async fn pull_archive(&self, until: Option<DateTime<Utc>>) -> Result<TransferCounts> {
-        fs::create_dir_all(&self.archive).map_err(FileError::write(&self.archive))?;
-        let listed = self.store.list(ARCHIVE).await?;
-        let here = Archive::open(&self.archive)?;
-        let there = self.seals(&here, &listed).await?;
+        let mut moved = TransferCounts::default();
+        for archive in self.archives().await? {
+            moved += self.pull_service(&archive, until).await?;
+        }
+        Ok(moved)
+    }
+
+    async fn pull_service(&self, archive: &ServiceArchive, until: Option<DateTime<Utc>>) -> Result<TransferCounts> {
+        let ServiceArchive { here: folder, there: at } = archive;
+        let listed = self.store.list(at).await?;
+        if listed.is_empty() && !folder.exists() {
+            return Ok(TransferCounts::default());
+        }
+        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
+        let here = Archive::open(folder)?;
+        let there = self.seals(archive, &here, &listed).await?;
         let wanted = archive::wanted(&here, &there, until);
         if wanted.is_empty() {
             return Ok(TransferCounts::default());
         }
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
-        let fetched = wanted.iter().map(|seal| self.fetch(seal, &stage));
+        let fetched = wanted.iter().map(|seal| self.fetch(archive, seal, &stage));
         stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
         Ok(TransferCounts { folders: wanted.len(), bytes, ..TransferCounts::default() })
     }
 
-    async fn fetch(&self, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
-        let sealed = sealed(seal);
-        let incoming = Incoming::begin(&self.archive, seal)?;
+    async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
+        let sealed = archive.sealed(seal);
+        let incoming = Incoming::begin(&archive.here, seal)?;
         self.store.fetch(&sealed, incoming.path(), |bytes| stage.done(0, bytes)).await?;
         incoming.finish(seal)
     }
 
     /// The seals in the store that may cover runs missing from the archive.
-    pub(super) async fn seals(&self, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
-        let names: Vec<&str> = sealed_names(listed).collect();
+    pub(super) async fn seals(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
+        let names: Vec<&str> = archive.sealed_names(listed).collect();
         let known: HashSet<&str> = here.runs().iter().map(SealedRun::name).collect();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
-        let packs = self.read_seals(packs.copied()).await?;
+        let packs = self.read_seals(archive, packs.copied()).await?;
         let is_missing = |run: &Seal| !known.contains(run.run.as_str());
-        let whole = packs.iter().filter(|pack| pack.runs().iter().all(is_missing));
+        let whole = packs.iter().filter(|pack| pack.runs().all(is_missing));
         let packed: HashSet<&str> = whole.flat_map(Seal::runs).map(|run| run.run.as_str()).collect();
         let is_wanted = |run: &&str| !known.contains(run) && !packed.contains(run);
         let runs = names.iter().filter(|name| name.strip_prefix("run=").is_some_and(|run| is_wanted(&run)));
-        let mut seals = self.read_seals(runs.copied()).await?;
+        let mut seals = self.read_seals(archive, runs.copied()).await?;
         seals.extend(packs);
         Ok(seals)
     }
 
-    async fn read_seals<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<Vec<Seal>> {
-        let seals = names.map(|name| self.known_seal(name));
+    async fn read_seals<'a>(
+        &self,
+        archive: &ServiceArchive,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<Seal>> {
+        let seals = names.map(|name| self.known_seal(archive, name));
         let seals: Vec<Option<Seal>> = stream::iter(seals).buffer_unordered(RECORDS_AT_ONCE).try_collect().await?;
         Ok(seals.into_iter().flatten().collect())
     }
 
     /// The seal of a folder in the store; `None` if it is gone. The seal of a pack is cached.
-    pub(super) async fn known_seal(&self, name: &str) -> Result<Option<Seal>> {
+    pub(super) async fn known_seal(&self, archive: &ServiceArchive, name: &str) -> Result<Option<Seal>> {
         if !name.starts_with("pack=") {
-            return self.read_seal(name).await;
+            return self.read_seal(archive, name).await;
         }
-        let cached = self.archive.join(SEALS).join(format!("{name}.json"));
+        let cached = archive.here.join(SEALS).join(format!("{name}.json"));
         let folder = Path::new(name);
         if let Some(seal) = links::read(&cached).ok().and_then(|text| Seal::of(&text, folder).ok()) {
             return Ok(Some(seal));
         }
-        let seal = self.read_seal(name).await?;
+        let seal = self.read_seal(archive, name).await?;
         if let Some(seal) = &seal {
             let kept =
-                links::folder(&self.archive.join(SEALS)).and_then(|()| file::replace(&cached, seal.text().as_bytes()));
+                links::folder(&archive.here.join(SEALS)).and_then(|()| file::replace(&cached, seal.text().as_bytes()));
             if let Err(error) = kept {
                 tracing::debug!(%error, "cannot keep the seal of a pack");
             }
@@ -118,8 +135,8 @@ impl RemoteStore {
     }
 
     /// The seal of a folder, read from the store; `None` if it is gone.
-    pub(super) async fn read_seal(&self, name: &str) -> Result<Option<Seal>> {
-        let at = format!("{ARCHIVE}/{name}");
+    pub(super) async fn read_seal(&self, archive: &ServiceArchive, name: &str) -> Result<Option<Seal>> {
+        let at = format!("{}/{name}", archive.there);
         let Some(text) = self.store.record(&at, SEAL).await? else { return Ok(None) };
         Seal::of(&text, &PathBuf::from(self.store.address(&at))).map(Some)
     }
@@ -173,15 +190,18 @@ impl RemoteStore {
     }
 }
 
-/// The names of the folders in a listing of an archive that have a record.
-pub(super) fn sealed_names(listed: &[Object]) -> impl Iterator<Item = &str> {
-    listed.iter().filter(|object| object.may_be_record()).filter_map(|object| {
-        let name = object.key.strip_prefix("archive/")?.strip_suffix("/run.json")?;
-        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)).then_some(name)
-    })
-}
+impl ServiceArchive {
+    /// The names of the folders in a listing of the archive that have a record.
+    pub(super) fn sealed_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        let prefix = format!("{}/", self.there);
+        listed.iter().filter(|object| object.may_be_record()).filter_map(move |object| {
+            let name = object.key.strip_prefix(&prefix)?.strip_suffix("/run.json")?;
+            [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form)).then_some(name)
+        })
+    }
 
-/// A sealed folder of the archive, as `store` describes it.
-pub(super) fn sealed(seal: &Seal) -> Sealed {
-    Sealed { at: format!("{ARCHIVE}/{}", seal.folder_name()), record: SEAL, files: seal.files.clone() }
+    /// A sealed folder of the archive, as `store` describes it.
+    pub(super) fn sealed(&self, seal: &Seal) -> Sealed {
+        Sealed { at: format!("{}/{}", self.there, seal.folder_name()), record: SEAL, files: seal.files.clone() }
+    }
 }

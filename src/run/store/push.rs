@@ -5,9 +5,8 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::pull::{sealed, sealed_names};
-use super::{ARCHIVE, DATASETS, RemoteStore, TransferCounts};
-use crate::archive::{Archive, Seal};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
+use crate::archive::{Seal, open_merged};
 use crate::error::{Error, Result};
 use crate::export::{self, FACTS, RECORD, RecordedVersion};
 use crate::file::FileRecord;
@@ -37,36 +36,43 @@ impl RemoteStore {
 
     /// Sends the runs and packs that only this machine has, and clears interrupted uploads of others.
     pub(in crate::run) async fn push_archive(&self) -> Result<TransferCounts> {
-        let listed = self.store.list(ARCHIVE).await?;
-        let mut moved = match self.archive.exists() {
-            true => self.push_missing(&listed).await?,
-            false => TransferCounts::default(),
-        };
-        moved.cleared = self.store.clear_abandoned(&listed).await?.len();
+        let mut moved = TransferCounts::default();
+        for archive in self.archives().await? {
+            let listed = self.store.list(&archive.there).await?;
+            if archive.here.exists() {
+                moved += self.push_missing(&archive, &listed).await?;
+            }
+            moved.cleared += self.store.clear_abandoned(&listed).await?.len();
+        }
         Ok(moved)
     }
 
-    /// Sends the runs and packs that are not in a listing, runs first.
-    async fn push_missing(&self, listed: &[Object]) -> Result<TransferCounts> {
-        let there: HashSet<&str> = sealed_names(listed).collect();
-        let here = Archive::open(&self.archive)?;
+    /// Sends the runs, packs and merges that are not in a listing, runs first.
+    async fn push_missing(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<TransferCounts> {
+        let there: HashSet<&str> = archive.sealed_names(listed).collect();
+        let here = open_merged(&archive.here, &self.control.stop)?;
         let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
-        let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack());
+        let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack() || seal.is_merge());
         let mut moved = TransferCounts::default();
         if !(packs.is_empty() && runs.is_empty()) {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
             for folders in [runs, packs] {
-                moved += self.push_folders(&folders, &stage).await?;
+                moved += self.push_folders(archive, &folders, &stage).await?;
             }
             stage.finish();
         }
         Ok(moved)
     }
 
-    async fn push_folders(&self, folders: &[(&Path, &Seal)], stage: &Stage<'_>) -> Result<TransferCounts> {
+    async fn push_folders(
+        &self,
+        archive: &ServiceArchive,
+        folders: &[(&Path, &Seal)],
+        stage: &Stage<'_>,
+    ) -> Result<TransferCounts> {
         let sent = folders.iter().map(|(path, seal)| async move {
-            let sent = self.store.send(&sealed(seal), path, |bytes| stage.done(0, bytes)).await?;
+            let sent = self.store.send(&archive.sealed(seal), path, |bytes| stage.done(0, bytes)).await?;
             let folders = usize::from(sent == Sent::Now);
             Ok::<_, Error>(TransferCounts { folders, bytes: seal.bytes(), ..TransferCounts::default() })
         });

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::pull::sealed_names;
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Seal};
 use crate::error::Result;
@@ -60,17 +59,19 @@ impl RemoteStore {
     pub async fn status(&self) -> Result<StoreStatus> {
         let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
         let (archive, datasets) = (archive?, datasets?);
-        let here: BTreeSet<String> = match self.archive.exists() {
-            true => Archive::open(&self.archive)?.runs().iter().map(|run| run.name().to_owned()).collect(),
-            false => BTreeSet::new(),
-        };
-        let mut there: BTreeSet<String> = BTreeSet::new();
-        for name in sealed_names(&archive) {
-            match name.strip_prefix("run=") {
-                Some(run) => _ = there.insert(run.to_owned()),
-                None => {
-                    let seal = self.known_seal(name).await?;
-                    there.extend(seal.iter().flat_map(Seal::runs).map(|run| run.run.clone()));
+        let (mut here, mut there): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+        for service in self.archives().await? {
+            if service.here.exists() {
+                here.extend(Archive::open(&service.here)?.runs().iter().map(|run| run.name().to_owned()));
+            }
+            for name in service.sealed_names(&archive) {
+                match name.strip_prefix("run=") {
+                    Some(run) => _ = there.insert(run.to_owned()),
+                    None if name.starts_with("merge=") => {}
+                    None => {
+                        let seal = self.known_seal(&service, name).await?;
+                        there.extend(seal.iter().flat_map(Seal::runs).map(|run| run.run.clone()));
+                    }
                 }
             }
         }

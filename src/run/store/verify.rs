@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
-use super::pull::{sealed, sealed_names};
 use super::status::{unfinished, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore};
+use crate::archive::missing;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{FACTS, RECORD};
@@ -60,12 +60,21 @@ impl RemoteStore {
 
     async fn sealed_folders(&self, archive: &[Object], verified: &mut StoreVerified) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
-        for name in sealed_names(archive) {
-            match self.read_seal(name).await {
-                Ok(Some(seal)) => folders.push(sealed(&seal)),
-                Ok(None) => {}
-                Err(error) => verified.faults.push(fault(error)?),
+        for service in self.archives().await? {
+            let mut seals = Vec::new();
+            for name in service.sealed_names(archive) {
+                match self.read_seal(&service, name).await {
+                    Ok(Some(seal)) => {
+                        folders.push(service.sealed(&seal));
+                        seals.push(seal);
+                    }
+                    Ok(None) => {}
+                    Err(error) => verified.faults.push(fault(error)?),
+                }
             }
+            let at = self.store.address(&service.there);
+            let lacks = |run: String| format!("`{at}`: it lacks run `{run}`, which later runs are based on");
+            verified.faults.extend(missing(&seals).into_iter().map(lacks));
         }
         Ok(folders)
     }

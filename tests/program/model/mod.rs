@@ -93,16 +93,16 @@ fn the_known_state_does_not_depend_on_which_machines_packed() {
         for pull in 0..pulls {
             world.go_on(pull);
             if world.random.between(0, 9) == 0 {
-                let archive = world.output().join("archive");
-                compact(&archive, world.random.between(0, 9), &Control::default()).expect("it packs");
-                prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
+                compact(&world.output().join("archive"), world.random.between(0, 9), &Control::default())
+                    .expect("it packs");
+                prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
             }
         }
         for machine in MACHINES {
             let _ = fs::remove_dir_all(world.place.file(machine));
         }
         world.go_on(pulls);
-        let entries = fs::read_dir(world.output().join("archive")).expect("an archive");
+        let entries = fs::read_dir(world.folder()).expect("an archive");
         let folders =
             entries.filter(|entry| entry.as_ref().expect("an entry").path().join("run.json").exists()).count();
         assert!(folders < 40, "an empty disk gets packs, not {folders} folders of {pulls} runs: {}", world.story);
@@ -132,16 +132,16 @@ fn the_known_state_does_not_depend_on_the_number_or_fate_of_runs() {
         let mut world = World::new(seed, true);
         let pulls = world.random.between(67, 80);
         (0..pulls).for_each(|pull| world.go_on(pull));
-        let archive = world.place.file("output/archive");
+        let archive = world.folder();
         assert!(packs(&archive).len() > 2, "{}", world.story);
         world.check_views();
         world.verify();
         let keep = world.random.between(0, pulls);
         world.story.push_str(&format!("\npacked but {keep}"));
-        compact(&archive, keep, &Control::default()).expect("it packs");
+        compact(&world.output().join("archive"), keep, &Control::default()).expect("it packs");
         world.check_views();
         world.verify();
-        prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
+        prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
         world.check_views();
         world.verify();
         (pulls..pulls + 3).for_each(|pull| world.go_on(pull));
@@ -190,19 +190,19 @@ fn the_documented_query_alone_gives_the_known_state() {
             for table in Table::ALL {
                 write_known(&world.archive(), table, as_of, &known.join(table.file()));
             }
-            let archive = world.place.file("output/archive");
+            let archive = world.folder();
             let as_of = as_of.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
             let known = known.to_str().expect("a path");
             python::check("check_archive.py", [archive.to_str().expect("a path"), &query, &as_of, known]);
         }
     };
     (0..40).for_each(|pull| world.go_on(pull));
-    let archive = world.place.file("output/archive");
+    let archive = world.folder();
     assert!(!packs(&archive).is_empty(), "{}", world.story);
     check(&world);
-    compact(&archive, 3, &Control::default()).expect("it packs");
+    compact(&world.output().join("archive"), 3, &Control::default()).expect("it packs");
     check(&world);
-    prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
+    prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
     check(&world);
 }
 

@@ -14,7 +14,7 @@ const DAY: i64 = 1440 * MINUTE;
 /// The state of a cell in an archive, each column as text. Instants are in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CellState {
-    /// Ticker, period and regime if any, and source.
+    /// Ticker, and period and regime if any.
     pub(super) key: Vec<String>,
     pub(super) cell: Vec<String>,
     pub(super) value: Vec<String>,
@@ -182,7 +182,6 @@ impl Replayed {
             let first_observed_at = known.first.0;
             let mut parts = vec![key.ticker.to_owned()];
             parts.extend(key.period.into_iter().flat_map(|period| [period.to_owned(), "neutral".to_owned()]));
-            parts.push(key.source.to_owned());
             shown.push(CellState {
                 key: parts,
                 cell: cell.clone(),

@@ -138,12 +138,11 @@ fn a_printed_statement_matches_a_build_for_any_definition_and_archive() {
 fn a_printed_statement_reads_packs_and_runs() {
     let mut world = World::new(77, true);
     (0..40).for_each(|pull| world.go_on(pull));
-    let archive = world.place.file("output/archive");
-    assert!(!packs(&archive).is_empty(), "{}", world.story);
+    assert!(!packs(&world.folder()).is_empty(), "{}", world.story);
     Cases::check(&mut world, 6, Dialect::DuckDb);
-    compact(&archive, 3, &Control::default()).expect("it packs");
+    compact(&world.place.file("output/archive"), 3, &Control::default()).expect("it packs");
     Cases::check(&mut world, 6, Dialect::DuckDb);
-    prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
+    prune(&world.place.file("output/archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
     Cases::check(&mut world, 6, Dialect::DuckDb);
 }
 
@@ -151,6 +150,6 @@ fn a_printed_statement_reads_packs_and_runs() {
 fn spark_matches_a_build_for_any_definition_of_a_packed_archive() {
     let mut world = World::new(78, true);
     (0..40).for_each(|pull| world.go_on(pull));
-    assert!(!packs(&world.place.file("output/archive")).is_empty(), "{}", world.story);
+    assert!(!packs(&world.folder()).is_empty(), "{}", world.story);
     Cases::check(&mut world, 6, Dialect::Spark);
 }

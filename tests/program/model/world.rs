@@ -14,7 +14,7 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::harness::archive::{View, ViewOptions};
 use bellwether::harness::tables::Table;
 use bellwether::plan::{Plan, StoreUrl, Vintage};
-use bellwether::run::{self, Control, Interrupted, Options, RemoteStore, WhenHeld};
+use bellwether::run::{self, Control, Options, RemoteStore};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::runtime::Runtime;
@@ -102,6 +102,11 @@ impl World {
         self.place.file(self.machine)
     }
 
+    /// The archive of the service.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.output().join("archive/vendor")
+    }
+
     /// The definition; its last section is `[sentiment]`.
     pub(super) fn definition(&self) -> String {
         format!(
@@ -119,7 +124,7 @@ impl World {
     }
 
     pub(super) fn archive(&self) -> Archive {
-        let path = self.output().join("archive");
+        let path = self.folder();
         fs::create_dir_all(&path).expect("a folder");
         Archive::open(&path).expect("an archive")
     }
@@ -149,15 +154,8 @@ impl World {
         if self.store.is_some() {
             self.change_machine();
         }
-        let options = Options {
-            data: self.output(),
-            archive: self.output().join("archive"),
-            clock: Clock::Fixed(self.now),
-            interrupted: Interrupted::Resume,
-            when_held: WhenHeld::Fail,
-            store: self.store.clone(),
-            control: Control::default(),
-        };
+        let clock = Clock::Fixed(self.now);
+        let options = Options { clock, store: self.store.clone(), ..Options::new(self.output()) };
         let outcome = self.runtime.block_on(run::run(self.plan(), options));
         let archive = self.archive();
         assert_eq!(archive.runs().len(), self.model.pulls.len(), "{}: {outcome:?}", self.story);
@@ -186,7 +184,7 @@ impl World {
     /// Runs `verify` on the archive.
     #[track_caller]
     pub(super) fn verify(&self) {
-        let (archive, output) = (self.archive().path().to_owned(), self.output());
+        let (archive, output) = (self.output().join("archive"), self.output());
         let faults = run::verify(&archive, &output, &Control::default()).expect("it can be read").faults;
         assert!(faults.is_empty(), "{}\n{faults:#?}", self.story);
     }
@@ -265,11 +263,9 @@ impl World {
 
 /// The columns that identify cells, and their value columns.
 fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &'static [&'static str]) {
-    let of_ticker = &["ticker", "source"];
+    let of_ticker = &["ticker"];
     match table {
-        Table::Signals => {
-            (&["ticker", "period", "regime", "source"], &["date"], &["utc_offset_minutes", "signal", "confidence"])
-        }
+        Table::Signals => (&["ticker", "period", "regime"], &["date"], &["utc_offset_minutes", "signal", "confidence"]),
         Table::Articles => {
             (of_ticker, &["date", "title", "link", "copy"], &["place", "score", "utc_offset_minutes", "repeats"])
         }

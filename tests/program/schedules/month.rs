@@ -15,10 +15,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::archive::Interrupted;
 use bellwether::definition::DefinitionFile;
 use bellwether::plan::Plan;
-use bellwether::run::{CancellationToken, Control, Observer, Options, WhenHeld, run};
+use bellwether::run::{CancellationToken, Observer, Options, run};
 use bellwether::schedule::{Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher};
 use bellwether::time::Clock;
 use chrono::{DateTime, Datelike, TimeDelta, Utc, Weekday};
@@ -380,15 +379,7 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_the_same_as_a_quiet_o
             calm.set(record.started_at);
             let text = calm.text(sectors(record), "");
             let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap();
-            let options = Options {
-                data: calm.place.file("output"),
-                archive: calm.place.file("output/archive"),
-                clock: Clock::Set(calm.clock),
-                interrupted: Interrupted::Resume,
-                when_held: WhenHeld::Fail,
-                store: None,
-                control: Control::default(),
-            };
+            let options = Options { clock: Clock::Set(calm.clock), ..Options::new(calm.place.file("output")) };
             run(plan, options).await.unwrap();
         }
     });

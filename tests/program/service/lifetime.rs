@@ -26,7 +26,7 @@ fn a_stopped_service_finishes_open_requests_and_accepts_no_more() {
     assert_eq!(reply.status, 200);
     let silent = TcpStream::connect(server.address).unwrap();
     let begun = Instant::now();
-    let Server { running, runtime, address } = server;
+    let Server { running, runtime, address, .. } = server;
     let rest = std::thread::spawn(move || {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).map(|_| rest)

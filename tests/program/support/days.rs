@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use bellwether::archive::Interrupted;
 use bellwether::definition::DefinitionFile;
 use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
 use bellwether::plan::{Plan, StoreUrl};
-use bellwether::run::{Control, Options, Summary, WhenHeld, run};
+use bellwether::run::{Options, Summary, run};
 use bellwether::serve::Universe;
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -67,22 +66,15 @@ impl Day {
         fs::write(&key, KEY).expect("a key");
         let running = &self.server.running;
         let definition = format!(
-            "[source]\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n\
+            "[source]\nname = \"vendor\"\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n\
              [signals]\nsectors = [\"{SECTOR}\"]\nperiods = {PERIODS:?}\nregimes = {REGIMES:?}\n\
              [join]\nlag = \"1d\"\nwindows = [\"7d\"]\nstats = [\"count\", \"max\"]\n",
             running.base_url(),
             running.sentiment_base_url()
         );
         let plan = Plan::of(DefinitionFile::new("days.toml".into(), definition).expect("a name")).expect("a plan");
-        let options = Options {
-            data: data.to_owned(),
-            archive: data.join("archive"),
-            clock: Clock::Fixed(evening(self.universe.today())),
-            interrupted: Interrupted::Resume,
-            when_held: WhenHeld::Fail,
-            store,
-            control: Control::default(),
-        };
+        let clock = Clock::Fixed(evening(self.universe.today()));
+        let options = Options { clock, store, ..Options::new(data) };
         self.server.runtime.block_on(run(plan, options)).expect("a run")
     }
 

@@ -110,7 +110,7 @@ pub(crate) fn only_build(place: &Place, name: &str) -> PathBuf {
 /// `bellwether serve --demo` as a process, with its printed addresses.
 pub(crate) struct DemoService {
     process: Child,
-    /// The two lines of a definition's `[source]`.
+    /// The lines of a definition's `[source]`.
     pub(crate) source: String,
 }
 
@@ -120,7 +120,8 @@ impl DemoService {
         let mut process =
             command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
         let mut lines = BufReader::new(process.stdout.take().expect("its output is piped"));
-        let mut source = String::new();
+        // Tests stop a service and start another one in its place.
+        let mut source = "name = \"vendor\"\n".to_owned();
         for _ in 0..2 {
             lines.read_line(&mut source).expect("it prints its addresses");
         }

@@ -19,9 +19,13 @@ use super::program::Place;
 /// The folder of the only sealed run in a place.
 #[track_caller]
 pub(crate) fn sealed_run(place: &Place) -> PathBuf {
-    let archive = place.file("output/archive");
-    let entries = fs::read_dir(&archive).expect("an archive").map(|entry| entry.expect("an entry").path());
-    let runs: Vec<PathBuf> = entries
+    let folders = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>()
+    };
+    let runs: Vec<PathBuf> = folders(place.file("output/archive"))
+        .into_iter()
+        .flat_map(folders)
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run=")))
         .collect();
     assert_eq!(runs.len(), 1, "{runs:?}");

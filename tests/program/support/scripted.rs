@@ -59,7 +59,7 @@ impl Scripted {
     /// The lines of a definition's `[source]`.
     pub(crate) fn source(&self) -> String {
         let address = self.address;
-        format!("base_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n")
+        format!("name = \"vendor\"\nbase_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n")
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

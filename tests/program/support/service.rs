@@ -24,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
+    /// The seed of its universe, which its addresses name.
+    pub(crate) seed: u64,
 }
 
 /// A reply.
@@ -50,18 +52,19 @@ impl Server {
     }
 
     pub(crate) fn new(universe: Universe, change_set: ChangeSet) -> Self {
-        let runtime = Runtime::new().expect("a runtime");
+        let (runtime, seed) = (Runtime::new().expect("a runtime"), universe.seed());
         let service = Service::new(universe, change_set, KEY.to_owned());
         let running = runtime.block_on(start(service, 0)).expect("it starts");
         let address = running.base_url().socket_addrs(|| None).expect("an address")[0];
-        Self { running, runtime, address }
+        Self { running, runtime, address, seed }
     }
 
     /// Sends a request without a body.
     fn send(&self, method: &str, target: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-        write!(stream, "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)
+        let seed = self.seed;
+        write!(stream, "{method} /seed-{seed}{target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)
             .expect("sent");
         BufReader::new(stream)
     }

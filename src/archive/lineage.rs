@@ -1,0 +1,136 @@
+//! Which run knew which: the histories that meet in an archive.
+//!
+//! A seal names the runs that were known when its run was settled. Where every run knew all that were sealed before it,
+//! history is a line. Otherwise some runs are *concurrent*: none of the two knew the other, because their machines had
+//! not met. What each of them stored is a difference from its own past, so their histories have to be merged.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::sealed::seal::{Parent, Seal};
+
+/// The runs of an archive, in the order in which they were sealed, and which of them each one knew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lineage {
+    names: Vec<String>,
+    /// For each run, a bit for each run that it knew; none while history is a line.
+    known: Option<Vec<Vec<u64>>>,
+    /// Runs that others knew, and that are not in the archive.
+    missing: BTreeSet<String>,
+    heads: Vec<Parent>,
+}
+
+impl Lineage {
+    /// Of the seals of an archive's runs, in order.
+    pub(super) fn of<'s>(seals: impl Iterator<Item = &'s Seal>) -> Self {
+        let seals: Vec<&Seal> = seals.collect();
+        let places: HashMap<&str, usize> =
+            seals.iter().enumerate().map(|(place, seal)| (seal.run.as_str(), place)).collect();
+        let lost: BTreeSet<&str> = seals.iter().flat_map(|seal| &seal.lost).map(String::as_str).collect();
+        let parents = seals.iter().flat_map(|seal| &seal.basis).map(|parent| parent.run.as_str());
+        let is_missing = |run: &&str| !places.contains_key(run) && !lost.contains(run);
+        let missing = parents.filter(is_missing).map(ToOwned::to_owned).collect();
+        let is_next = |pair: &[&Seal]| matches!(&pair[1].basis[..], [only] if only.run == pair[0].run);
+        let is_line = seals.windows(2).all(is_next);
+        let names = seals.iter().map(|seal| seal.run.clone()).collect();
+        if is_line {
+            let heads = seals.last().map(|seal| seal.parent()).into_iter().collect();
+            return Self { names, known: None, missing, heads };
+        }
+        let known = closures(&seals, &places);
+        let mut is_known = vec![0; words(seals.len())];
+        known.iter().for_each(|of_run| add(&mut is_known, of_run));
+        let is_head = |place: &usize| !has(&is_known, *place);
+        let heads = (0..seals.len()).filter(is_head).map(|place| seals[place].parent()).collect();
+        Self { names, known: Some(known), missing, heads }
+    }
+
+    /// Runs that others knew, and that are not in the archive.
+    pub(super) fn missing(&self) -> &BTreeSet<String> {
+        &self.missing
+    }
+
+    /// The runs that no other run knew.
+    pub(super) fn heads(&self) -> &[Parent] {
+        &self.heads
+    }
+
+    /// Whether one run is the other, or knew it.
+    pub(super) fn knew(&self, one: usize, other: usize) -> bool {
+        match &self.known {
+            _ if one == other => true,
+            None => other < one,
+            Some(known) => has(&known[one], other),
+        }
+    }
+
+    /// The runs that are concurrent with another one.
+    pub(super) fn concurrent(&self) -> BTreeSet<usize> {
+        if self.known.is_none() {
+            return BTreeSet::new();
+        }
+        let count = self.names.len();
+        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
+        pairs
+            .filter(|&(one, other)| !self.knew(one, other) && !self.knew(other, one))
+            .flat_map(<[usize; 2]>::from)
+            .collect()
+    }
+
+    /// The place of each run.
+    pub(super) fn places(&self) -> BTreeMap<&str, usize> {
+        self.names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect()
+    }
+}
+
+/// The runs that some sealed folders lack: other runs are based on them.
+pub(crate) fn missing(folders: &[Seal]) -> BTreeSet<String> {
+    let mut runs: Vec<&Seal> = folders.iter().flat_map(Seal::runs).collect();
+    runs.sort_by_key(|seal| (seal.sealed_at, &seal.run));
+    runs.dedup_by_key(|seal| &seal.run);
+    Lineage::of(runs.into_iter()).missing
+}
+
+/// For each run, all runs that it knew, directly or through others. Clocks of different machines may differ, so a run
+/// may know one that was sealed later by the clock.
+fn closures(seals: &[&Seal], places: &HashMap<&str, usize>) -> Vec<Vec<u64>> {
+    let mut known = vec![vec![0; words(seals.len())]; seals.len()];
+    let parents = |run: usize| seals[run].basis.iter().filter_map(|parent| places.get(parent.run.as_str()).copied());
+    let mut is_done = vec![false; seals.len()];
+    for run in 0..seals.len() {
+        // Runs whose parents are not done yet wait below them. A circle cannot occur, since a seal names the digests of
+        // others; if one did, each of its runs would be visited once.
+        let mut waiting = vec![(run, false)];
+        while let Some((run, is_second)) = waiting.pop() {
+            if is_done[run] {
+                continue;
+            }
+            if !is_second {
+                waiting.push((run, true));
+                waiting.extend(parents(run).filter(|parent| !is_done[*parent] && *parent != run).map(|it| (it, false)));
+                if waiting.len() > 2 * seals.len() + 2 {
+                    waiting.clear();
+                }
+                continue;
+            }
+            is_done[run] = true;
+            for parent in parents(run) {
+                let of_parent = known[parent].clone();
+                add(&mut known[run], &of_parent);
+                known[run][parent / 64] |= 1 << (parent % 64);
+            }
+        }
+    }
+    known
+}
+
+fn words(count: usize) -> usize {
+    count.div_ceil(64)
+}
+
+fn has(bits: &[u64], place: usize) -> bool {
+    bits.get(place / 64).is_some_and(|word| word & (1 << (place % 64)) != 0)
+}
+
+fn add(bits: &mut [u64], more: &[u64]) {
+    bits.iter_mut().zip(more).for_each(|(bits, more)| *bits |= more);
+}

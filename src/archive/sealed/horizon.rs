@@ -1,0 +1,80 @@
+//! Which runs count: those that were sealed by an instant.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::TimestampMicrosecondType;
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+
+use super::seal::Seal;
+
+/// The column of every file that says when the run that a row counts from was sealed. It is the last one.
+pub(in crate::archive) const SEALED_AT: &str = "sealed_at";
+
+/// The runs that count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    as_of: DateTime<Utc>,
+    /// When runs were sealed that do not count although they were sealed by then.
+    without: Arc<BTreeSet<i64>>,
+}
+
+/// How many of a folder's rows count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive) enum Share {
+    None,
+    Some,
+    All,
+}
+
+impl Horizon {
+    /// The runs sealed by an instant.
+    pub(in crate::archive) fn at(as_of: DateTime<Utc>) -> Self {
+        Self { as_of, without: Arc::default() }
+    }
+
+    /// All runs.
+    pub(in crate::archive) fn none() -> Self {
+        Self::at(DateTime::<Utc>::MAX_UTC)
+    }
+
+    /// The same, without runs sealed at some instants.
+    pub(in crate::archive) fn without(self, sealed: BTreeSet<i64>) -> Self {
+        Self { without: Arc::new(sealed), ..self }
+    }
+
+    /// The instant.
+    pub(in crate::archive) fn as_of(&self) -> DateTime<Utc> {
+        self.as_of
+    }
+
+    /// Whether a run counts that was sealed at an instant.
+    pub(in crate::archive) fn holds(&self, sealed_at: DateTime<Utc>) -> bool {
+        sealed_at <= self.as_of && !self.without.contains(&sealed_at.timestamp_micros())
+    }
+
+    /// How many rows of a folder count.
+    pub(in crate::archive) fn share(&self, seal: &Seal) -> Share {
+        let (first, last) = seal.sealed();
+        let is_without = || self.without.range(first.timestamp_micros()..=last.timestamp_micros()).next().is_some();
+        match (first > self.as_of, last > self.as_of || is_without()) {
+            (true, _) => Share::None,
+            (false, false) => Share::All,
+            (false, true) if first == last => Share::None,
+            (false, true) => Share::Some,
+        }
+    }
+
+    /// The rows that count, without the column that says so.
+    pub(in crate::archive) fn rows(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let last = rows.num_columns() - 1;
+        let sealed = rows.column(last).as_primitive::<TimestampMicrosecondType>();
+        let as_of = self.as_of.timestamp_micros();
+        let holds = |sealed: &i64| *sealed <= as_of && !self.without.contains(sealed);
+        let kept: BooleanArray = sealed.values().iter().map(|sealed| Some(holds(sealed))).collect();
+        filter_record_batch(&rows.project(&Vec::from_iter(0..last))?, &kept)
+    }
+}

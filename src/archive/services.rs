@@ -1,0 +1,68 @@
+//! The services in an archive: a folder for each, since their data never meets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::ArchiveError;
+use super::sealed::catalog::Archive;
+use super::sealed::seal::SEAL;
+use crate::error::Result;
+use crate::file::{self, FileError};
+use crate::names::{PACK_FOLDER, RUN_FOLDER, fits};
+use crate::plan::ServiceIdentity;
+
+/// The folder of a service in an archive.
+///
+/// # Errors
+///
+/// If the archive has an older layout.
+pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
+    let older = older_folders(archive)?;
+    if !older.is_empty() {
+        return Err(ArchiveError::Older { path: archive.to_owned(), folders: older.len() }.into());
+    }
+    Ok(archive.join(service))
+}
+
+/// The services in an archive, by name.
+///
+/// # Errors
+///
+/// If the archive cannot be read, or has an older layout.
+pub fn services(archive: &Path) -> Result<Vec<String>> {
+    of_service(archive, "")?;
+    let mut services = Vec::new();
+    for path in file::entries(archive)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_folder = fs::symlink_metadata(&path).map_err(FileError::read(&path))?.is_dir();
+        if is_folder && ServiceIdentity::is_name(name) {
+            services.push(name.to_owned());
+        }
+    }
+    services.sort_unstable();
+    Ok(services)
+}
+
+/// The runs of every service in an archive, by the name of the service.
+///
+/// # Errors
+///
+/// If the archive does not exist, cannot be read, or has an older layout.
+pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
+    if fs::symlink_metadata(archive).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(ArchiveError::Missing { path: archive.to_owned() }.into());
+    }
+    let open = |service: String| Ok((service.clone(), Archive::open(&archive.join(service))?));
+    services(archive)?.into_iter().map(open).collect()
+}
+
+/// The sealed folders of an older layout, which had no services.
+pub(super) fn older_folders(archive: &Path) -> Result<Vec<PathBuf>> {
+    let is_older = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)) && fs::symlink_metadata(path.join(SEAL)).is_ok()
+    };
+    let mut older: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(is_older).collect();
+    older.sort_unstable();
+    Ok(older)
+}

@@ -1,0 +1,335 @@
+//! Merges: one folder for what histories that meet must say of one another.
+//!
+//! A run stores differences from what its machine knew. When another machine's runs arrive, the two histories together
+//! would say something that none of the machines was told: an answer that was unchanged on one machine stored nothing,
+//! although the other had seen another value before it. A merge states such answers again, each at its own instant, so
+//! that the known values are those of one machine that had received all answers itself.
+//!
+//! A restated row counts from the later seal of the two runs that it is about, so the view as of any instant is right. It
+//! is true whatever else is known, so merges may overlap, be packed, and be read or not where they are not needed.
+//! A merge is a function of the runs that it joins: every machine writes the same bytes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::TimestampMicrosecondType;
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+
+use super::pack::{PackFolder, observations};
+use crate::archive::ArchiveError;
+use crate::archive::fold::cells::Cells;
+use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
+use crate::archive::sealed::catalog::Archive;
+use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::horizon::SEALED_AT;
+use crate::archive::sealed::keys;
+use crate::archive::sealed::listings::{self, LISTINGS, Listing, Name};
+use crate::archive::sealed::requests::{REJECTS, REQUESTS};
+use crate::archive::sealed::rowfile::Rowfile;
+use crate::archive::sealed::rows::observed;
+use crate::archive::sealed::seal::{Counts, Joined, LAYOUT, Seal};
+use crate::archive::settle::restate::restate;
+use crate::archive::settle::{Tables, batches, counted};
+use crate::cancel::{self, CancellationToken};
+use crate::digest;
+use crate::error::Result;
+use crate::file::{self, FileRecord};
+use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
+use crate::time::name_of;
+use crate::trace::work;
+
+/// How often an archive is merged again because runs arrived meanwhile.
+const MOST_MERGES: usize = 8;
+
+/// Opens an archive, and merges histories that met since it was last opened.
+///
+/// # Errors
+///
+/// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
+pub(crate) fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
+    let mut archive = Archive::open(path)?.until(stop);
+    for _ in 0..MOST_MERGES {
+        let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
+        if runs.is_empty() {
+            break;
+        }
+        merge(&archive, &runs)?;
+        archive = Archive::open(path)?.until(stop);
+    }
+    Ok(archive)
+}
+
+/// Merges the histories of some runs, which are in the order in which they were sealed.
+fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
+    let _work = work!("merge histories");
+    let name = name(runs);
+    let work = PackFolder::begin(archive.path(), &name)?;
+    let joining = Joining::of(archive, runs)?;
+    let (mut files, mut changes) = joining.write(&work.path)?;
+    let listings = joining.listings()?;
+    changes += listings::counted(&listings);
+    let mut out = Rowfile::create(&work.path.join(LISTINGS), listings::schema(), 3)?;
+    out.write(listings::batch(&listings))?;
+    files.push(out.finish()?);
+    // A merge was not answered anything itself.
+    let no_rows = [(ANSWERS, answers::schema()), (REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())];
+    for (name, schema) in no_rows {
+        files.push(Rowfile::create(&work.path.join(name), schema, 0)?.finish()?);
+    }
+    let last = runs.last().expect("there are runs to merge");
+    let joins = runs.iter().map(|run| Joined { run: run.run.clone(), sealed_at: run.sealed_at });
+    let mut seal = Seal {
+        layout: LAYOUT,
+        run: name,
+        service: last.service.clone(),
+        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+        definition: None,
+        started_at: runs.iter().map(|run| run.started_at).min().unwrap_or_default(),
+        sealed_at: last.sealed_at,
+        basis: Vec::new(),
+        lost: Vec::new(),
+        operations: Vec::new(),
+        changes,
+        drift: Vec::new(),
+        files,
+        members: Vec::new(),
+        joins: joins.collect(),
+        migrated: None,
+        seal: String::new(),
+    };
+    seal.write(&work.path)?;
+    cancel::check(archive.stop())?;
+    let target = archive.path().join(seal.folder_name());
+    match file::rename_durably(&work.path, &target) {
+        // Another process was faster.
+        Err(_) if Seal::read(&target).is_ok() => Ok(()),
+        renamed => renamed,
+    }
+}
+
+/// The name of a merge: when its last run was sealed, and a digest of the names of its runs.
+fn name(runs: &[Seal]) -> String {
+    let names: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
+    let digest = digest::of(names.join("\n").as_bytes());
+    let salt = u16::from_str_radix(&digest[..4], 16).expect("a digest is written in hexadecimal digits");
+    name_of(runs.last().map(|run| run.sealed_at).unwrap_or_default(), salt)
+}
+
+/// An answer of one of the runs, by the place of the run.
+#[derive(Clone, Debug)]
+struct RunAnswer {
+    run: usize,
+    answer: SeriesAnswer,
+}
+
+/// Runs that are being joined.
+struct Joining<'a> {
+    archive: &'a Archive,
+    /// The places of the runs in the archive, in the order in which they were sealed.
+    runs: BTreeSet<usize>,
+    /// The place of the run that was sealed at an instant.
+    sealed: HashMap<i64, usize>,
+    /// What the runs were answered about each series.
+    answers: HashMap<SeriesKey, Vec<RunAnswer>>,
+}
+
+/// Where a row comes from.
+#[derive(Clone, Copy)]
+struct Origin {
+    /// The run whose answer it is.
+    answer: usize,
+    /// The run that it counts from.
+    seal: usize,
+}
+
+impl<'a> Joining<'a> {
+    fn of(archive: &'a Archive, runs: &[Seal]) -> Result<Self> {
+        let places = archive.lineage().places();
+        let runs: BTreeSet<usize> = runs.iter().map(|run| places[run.run.as_str()]).collect();
+        let sealed = archive.runs().iter().enumerate();
+        let sealed = sealed.map(|(place, run)| (run.seal().sealed_at.timestamp_micros(), place)).collect();
+        let mut answers: HashMap<SeriesKey, Vec<RunAnswer>> = HashMap::new();
+        for &run in &runs {
+            for answer in archive.runs()[run].answers()? {
+                answers.entry(answer.key.clone()).or_default().push(RunAnswer { run, answer });
+            }
+        }
+        Ok(Self { archive, runs, sealed, answers })
+    }
+
+    /// When a run was sealed.
+    fn sealed_at(&self, run: usize) -> DateTime<Utc> {
+        self.archive.runs()[run].seal().sealed_at
+    }
+
+    fn knew(&self, one: usize, other: usize) -> bool {
+        self.archive.lineage().knew(one, other)
+    }
+
+    /// Writes the restated rows of all tables.
+    fn write(&self, folder: &Path) -> Result<(Vec<FileRecord>, Counts)> {
+        let mut tables = Tables::create(folder)?;
+        let mut counts = Counts::default();
+        let folders: Vec<&Arc<Folder>> = self.archive.read().iter().collect();
+        for table in Table::ALL {
+            for rows in observations(&folders, table)? {
+                let changes = self.portion(table, &rows?)?;
+                changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+                for (table, rows) in batches(changes).map_err(ArchiveError::merge)? {
+                    tables.write(table, &rows)?;
+                }
+            }
+        }
+        Ok((tables.finish()?, counts))
+    }
+
+    /// The restated answers about some series, of which all rows, or all rows of some dates, are given.
+    fn portion(&self, table: Table, rows: &RecordBatch) -> Result<Vec<Changes>> {
+        let is_of_runs = |sealed: &i64| self.sealed.get(sealed).is_some_and(|run| self.runs.contains(run));
+        let mut restated = Vec::new();
+        if !sealed(rows).iter().any(is_of_runs) {
+            return Ok(restated);
+        }
+        for (key, range) in keys::ranges(table, rows).map_err(ArchiveError::merge)? {
+            let rows = rows.slice(range.start, range.len());
+            if let Some(answers) = self.answers.get(&key)
+                && sealed(&rows).iter().any(is_of_runs)
+            {
+                cancel::check(self.archive.stop())?;
+                restated.extend(self.series(table, rows, answers).map_err(ArchiveError::merge)?);
+            }
+        }
+        Ok(restated)
+    }
+
+    /// The restated answers about a series: run by run in the order of their seals, each answer that may be later than
+    /// what the run adds is compared with what is known by then.
+    fn series(&self, table: Table, rows: RecordBatch, answers: &[RunAnswer]) -> Result<Vec<Changes>, ArrowError> {
+        let mut restated: Vec<Changes> = Vec::new();
+        let mut origins = self.origins(&rows, answers);
+        let mut rows = rows;
+        let mut in_order: Vec<&RunAnswer> = answers.iter().collect();
+        in_order.sort_by_key(|it| (it.answer.observed_at, it.run, it.answer.source));
+        let runs: BTreeSet<usize> = answers.iter().map(|it| it.run).collect();
+        for &run in &runs {
+            if runs.range(..run).all(|&earlier| self.knew(run, earlier)) {
+                continue;
+            }
+            let began = in_order.iter().find(|it| it.run == run).map(|it| it.answer.observed_at);
+            let may_differ = |it: &&&RunAnswer| {
+                let is_later = it.run < run && Some(it.answer.observed_at) > began && !self.knew(it.run, run);
+                it.run == run || is_later
+            };
+            for RunAnswer { run: of, answer } in in_order.iter().filter(may_differ) {
+                let as_of = answer.observed_at.timestamp_micros();
+                let is_own = |it: &Origin| self.knew(*of, it.answer) && self.knew(*of, it.seal);
+                let own = state(table, &rows, &origins, is_own, as_of)?;
+                let merged = state(table, &rows, &origins, |it| it.seal <= run && it.answer <= run, as_of)?;
+                let Some(changes) = restate(answer, &own, &merged, self.sealed_at(run))? else { continue };
+                let more = table.batch(std::slice::from_ref(&changes))?;
+                origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
+                rows = concat_batches(&table.file_schema(), [&rows, &more])?;
+                restated.push(changes);
+            }
+        }
+        Ok(restated)
+    }
+
+    /// Where each row of a series comes from. Only rows of merges have an answer and a seal of different concurrent runs.
+    fn origins(&self, rows: &RecordBatch, answers: &[RunAnswer]) -> Vec<Origin> {
+        let mut answered: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        for it in answers {
+            answered.entry(it.answer.observed_at.timestamp_micros()).or_default().push(it.run);
+        }
+        let origin = |(seen, sealed): (&i64, &i64)| {
+            let seal = self.sealed.get(sealed).copied().unwrap_or(usize::MAX);
+            let runs = answered.get(seen).map_or(&[][..], Vec::as_slice);
+            let answer = if runs.contains(&seal) { None } else { runs.first().copied() };
+            Origin { answer: answer.unwrap_or(seal), seal }
+        };
+        observed(rows).values().iter().zip(sealed(rows)).map(origin).collect()
+    }
+
+    /// The restated listings, likewise: an answer to a request lists all its series.
+    fn listings(&self) -> Result<Vec<Listing>> {
+        let mut requests: HashMap<Name, Vec<(DateTime<Utc>, usize)>> = HashMap::new();
+        for &run in &self.runs {
+            for request in self.archive.runs()[run].requests()? {
+                requests.entry(request.request.into()).or_default().push((request.observed_at, run));
+            }
+        }
+        let mut restated = Vec::new();
+        let known = listings::read(self.archive.read())?;
+        let is_same = |one: &Listing, next: &Listing| (&one.key, &one.request) == (&next.key, &next.request);
+        for of_request in known.chunk_by(is_same) {
+            let Some(answers) = requests.get_mut(&of_request[0].request) else { continue };
+            answers.sort_unstable();
+            restated.extend(self.listing(of_request, answers));
+        }
+        restated.sort_unstable_by(|one, other| one.order().cmp(&other.order()));
+        Ok(restated)
+    }
+
+    /// The restated listings of a series by a request, with the answers to it, in order.
+    fn listing(&self, listings: &[Listing], answers: &[(DateTime<Utc>, usize)]) -> Vec<Listing> {
+        let origin = |listing: &Listing| {
+            let seal = self.sealed.get(&listing.sealed_at.timestamp_micros()).copied().unwrap_or(usize::MAX);
+            let runs: Vec<usize> =
+                answers.iter().filter(|(at, _)| *at == listing.observed_at).map(|(_, run)| *run).collect();
+            let answer = if runs.contains(&seal) { None } else { runs.first().copied() };
+            Origin { answer: answer.unwrap_or(seal), seal }
+        };
+        let mut known: Vec<(Listing, Origin)> = listings.iter().map(|it| (it.clone(), origin(it))).collect();
+        let before = known.len();
+        let runs: BTreeSet<usize> = answers.iter().map(|(_, run)| *run).collect();
+        for &run in &runs {
+            if runs.range(..run).all(|&earlier| self.knew(run, earlier)) {
+                continue;
+            }
+            let began = answers.iter().find(|(_, of)| *of == run).map(|(at, _)| *at);
+            for &(at, of) in answers {
+                let is_later = of < run && Some(at) > began && !self.knew(of, run);
+                if of != run && !is_later {
+                    continue;
+                }
+                let is_listed = |counts: &dyn Fn(&Origin) -> bool| {
+                    let by_then = known.iter().filter(|(it, origin)| it.observed_at <= at && counts(origin));
+                    let last = by_then.max_by_key(|(it, _)| (it.observed_at, it.change as i8, it.sealed_at));
+                    last.is_some_and(|(it, _)| it.change == Change::Added)
+                };
+                let own = is_listed(&|it| self.knew(of, it.answer) && self.knew(of, it.seal));
+                if own != is_listed(&|it| it.seal <= run && it.answer <= run) {
+                    let change = if own { Change::Added } else { Change::Withdrawn };
+                    let listing =
+                        Listing { change, observed_at: at, sealed_at: self.sealed_at(run), ..listings[0].clone() };
+                    known.push((listing, Origin { answer: of, seal: run }));
+                }
+            }
+        }
+        known.drain(before..).map(|(listing, _)| listing).collect()
+    }
+}
+
+/// When the runs were sealed that rows count from.
+fn sealed(rows: &RecordBatch) -> &[i64] {
+    let column = rows.column_by_name(SEALED_AT).expect("every file has the column");
+    column.as_primitive::<TimestampMicrosecondType>().values()
+}
+
+/// The values of a series as of an instant, from the rows that count.
+fn state(
+    table: Table,
+    rows: &RecordBatch,
+    origins: &[Origin],
+    counts: impl Fn(&Origin) -> bool,
+    as_of: i64,
+) -> Result<RecordBatch, ArrowError> {
+    let counting: BooleanArray = origins.iter().map(|origin| Some(counts(origin))).collect();
+    let rows = filter_record_batch(rows, &counting)?;
+    let cells = Cells::of(table, [&rows])?;
+    cells.values(0..cells.count(), as_of)
+}

@@ -1,0 +1,133 @@
+//! Does a run go on with the history that it belongs to?
+//!
+//! An archive is the only copy of what a service said. So a run refuses to start where it would begin another history
+//! without a word: because the definition asks another service than before, because the service has another address, or
+//! because runs are gone that versions, the journal or other runs name (an archive on a volume that is not mounted looks
+//! like a new one).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::error::RunError;
+use super::options::WhenLost;
+use crate::archive::{Archive, ArchiveError};
+use crate::definition::DefinitionFile;
+use crate::error::{ErrorKind, Result};
+use crate::export::{self, RecordedProvenance};
+use crate::plan::{Plan, ServiceIdentity};
+
+/// What a run goes on with.
+#[derive(Debug, Default)]
+pub(super) struct Continuity {
+    /// The runs that are gone and that it goes on without.
+    pub(super) lost: Vec<String>,
+    /// Notes for the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// The history that a run should go on with.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) data: &'a Path,
+    /// The archive of the plan's service.
+    pub(super) archive: &'a Path,
+    /// The runs of the definition that the journal names.
+    pub(super) known_runs: &'a [String],
+    /// The record of the latest version in the store.
+    pub(super) in_store: Option<&'a RecordedProvenance>,
+    pub(super) when_lost: WhenLost,
+}
+
+/// Checks that a plan goes on with the history in the archive of its service.
+pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
+    let Expected { plan, data, archive: path, in_store, when_lost, .. } = expected;
+    let datasets = data.join("datasets");
+    let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
+    let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).and_then(service);
+    if when_lost == WhenLost::Fail
+        && let Some(before) = before.filter(|before| before.name != plan.service.name)
+    {
+        return Err(RunError::OtherService { name: plan.name.clone(), before, now: plan.service.clone() }.into());
+    }
+    let archive = match Archive::open(path) {
+        Ok(archive) => Some(archive),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let mut notes = Vec::new();
+    if let Some(moved) = archive.as_ref().and_then(|archive| moved(plan, archive)) {
+        if !plan.names_service {
+            return Err(
+                RunError::ServiceMoved { name: plan.name.clone(), before: moved, now: plan.service.clone() }.into()
+            );
+        }
+        notes.push(format!("the service is now {}; before, {moved}", plan.service));
+    }
+    let present: BTreeSet<&str> = archive.iter().flat_map(Archive::runs).map(|run| run.name()).collect();
+    let accepted: BTreeSet<&str> =
+        archive.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
+    let named = named(expected, &datasets, own.as_ref())?;
+    let is_gone = |run: &&String| !present.contains(run.as_str()) && !accepted.contains(run.as_str());
+    let mut lost: BTreeMap<String, String> =
+        named.iter().filter(|(run, _)| is_gone(run)).map(|(run, by)| (run.clone(), by.clone())).collect();
+    for run in archive.iter().flat_map(Archive::missing) {
+        lost.entry(run.to_owned()).or_insert_with(|| "later runs are based on them".to_owned());
+    }
+    if let (Some(named_by), WhenLost::Fail) = (lost.values().next().cloned(), when_lost) {
+        let (path, runs) = (path.to_owned(), lost.into_keys().collect());
+        return Err(ArchiveError::Lost { path, runs, named_by }.into());
+    }
+    Ok(Continuity { lost: lost.into_keys().collect(), notes })
+}
+
+/// The service that a version was built from: as recorded or, by an older version of the program, as its definition says.
+fn service(recorded: &RecordedProvenance) -> Option<ServiceIdentity> {
+    let of_definition = || {
+        let found = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
+        found.and_then(Plan::of).ok().map(|plan| plan.service)
+    };
+    recorded.service.clone().or_else(of_definition)
+}
+
+/// The service as the newest run knew it, if it had another address.
+fn moved(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
+    let last = |address: fn(&ServiceIdentity) -> &Option<String>| {
+        archive.runs().iter().rev().find_map(|run| address(&run.seal().service).clone())
+    };
+    let before = ServiceIdentity {
+        name: plan.service.name.clone(),
+        base_url: last(|service| &service.base_url),
+        sentiment_base_url: last(|service| &service.sentiment_base_url),
+    };
+    let differs = |before: &Option<String>, now: &Option<String>| matches!((before, now), (Some(before), Some(now)) if before != now);
+    let is_moved = differs(&before.base_url, &plan.service.base_url)
+        || differs(&before.sentiment_base_url, &plan.service.sentiment_base_url);
+    is_moved.then_some(before)
+}
+
+/// The runs of the service that versions and the journal name, each with what names it.
+fn named(
+    expected: Expected<'_>,
+    datasets: &Path,
+    own: Option<&RecordedProvenance>,
+) -> Result<BTreeMap<String, String>> {
+    let Expected { plan, known_runs, in_store, .. } = expected;
+    let mut named = BTreeMap::new();
+    let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);
+    let others: Vec<RecordedProvenance> =
+        others.filter_map(|name| export::latest(datasets, Some(&name)).ok().flatten()).collect();
+    for version in own.into_iter().chain(in_store).chain(&others) {
+        // An older version of the program listed the runs of all services.
+        if version.service.as_ref().is_none_or(|service| service.name != plan.service.name) {
+            continue;
+        }
+        for run in &version.runs {
+            named.insert(run.clone(), format!("version `{}/{}` was built from them", version.name, version.version));
+        }
+    }
+    for run in known_runs {
+        named.entry(run.clone()).or_insert_with(|| format!("the journal of `{}` names them", plan.name));
+    }
+    Ok(named)
+}
