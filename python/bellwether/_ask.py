@@ -169,11 +169,11 @@ def articles(
 
 
 def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:
-    """The sealed runs of the archive, and the changes of each.
+    """The sealed runs of the archive, oldest first: the service of each, and its changes.
 
     >>> import bellwether as bw
     >>> bw.runs().columns[:3]
-    ['run', 'definition', 'started_at']
+    ['run', 'service', 'definition']
     """
     return Table(_bellwether.runs(_values.folders(data, archive)[1]))
 

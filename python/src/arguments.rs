@@ -6,7 +6,7 @@ use bellwether::error::{Error, Result};
 use bellwether::interface::{ChangeSet, Unknown};
 use bellwether::load::Selection;
 use bellwether::plan::Vintage;
-use bellwether::time::instant;
+use bellwether::time::{Clock, as_of};
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 

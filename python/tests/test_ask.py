@@ -84,9 +84,10 @@ def test_a_diff_matches_the_program(two_days: Path, program) -> None:
 
 def test_runs_and_datasets_are_listed(two_days: Path) -> None:
     runs = bw.runs().to_polars()
+    assert runs["service"].to_list() == ["demo", "demo"]
     assert runs["definition"].to_list() == ["demo", "demo"]
     assert runs["sealed_at"].dt.date().cast(pl.String).to_list() == [EARLIER, LATER]
-    seals = sorted(Path("output/archive").glob("run=*/run.json"))
+    seals = sorted(Path("output/archive/demo").glob("run=*/run.json"))
     assert runs["added"].to_list() == [json.loads(seal.read_text())["changes"]["added"] for seal in seals]
     datasets = bw.datasets().to_polars()
     assert datasets["kind"].to_list() == ["earlier", "latest"]
@@ -95,7 +96,7 @@ def test_runs_and_datasets_are_listed(two_days: Path) -> None:
 
 def test_articles_match_the_archive(two_days: Path) -> None:
     articles = bw.articles("demo", tickers="XOM").to_polars()
-    files = sorted(Path("output/archive").glob("run=*/articles.parquet"))
+    files = sorted(Path("output/archive/demo").glob("run=*/articles.parquet"))
     rows = pl.concat([pl.read_parquet(file) for file in files]).filter(pl.col("ticker").cast(pl.String) == "XOM")
     cells = rows.select("date", "title", "link", "copy").unique()
     assert articles.height == cells.height > 0

@@ -171,7 +171,7 @@ def test_today_is_only_for_the_demo_service(place: Path, service: bw.DemoService
 def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, service: bw.DemoService) -> None:
     definition = {
         "name": "mine",
-        "source": {**service.source, "requests_per_second": 10},
+        "source": {"name": "vendor", **service.source, "requests_per_second": 10},
         "signals": {"sectors": ["energy", "utilities", "materials"], "periods": ["5d", "1m", "15d"]},
     }
     script = f"""
@@ -200,12 +200,12 @@ def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, servic
             break
     assert min(times) < 100, f"{times} ms"
     assert not Path("output/datasets/mine").exists() or not any(Path("output/datasets/mine").iterdir())
-    unfinished = list(Path("output/archive/.partial").iterdir())
+    unfinished = list(Path("output/archive/vendor/.partial").iterdir())
     assert len(unfinished) == 1
     events: list[bw.Event] = []
     assert bw.run(definition, key="demo", progress=events.append).rows > 0
     assert [event["done"] > 0 for event in events if event["event"] == "resumed"] == [True]
-    assert not list(Path("output/archive/.partial").iterdir())
+    assert not list(Path("output/archive/vendor/.partial").iterdir())
 
 
 def test_other_threads_continue_during_a_run(place: Path) -> None:

@@ -1,7 +1,7 @@
-//! What was known as of an instant: the latest value of every cell observed by then, or the first.
+//! What was known as of an instant: the latest value of every cell in the runs sealed by then, or the first.
 //!
-//! A view filters the sealed runs by `observed_at` and folds the observations of each cell. It reads the archive a few
-//! whole tickers at a time; articles a few whole dates at a time, unless all articles of a ticker are needed at once.
+//! A view filters rows by `sealed_at` and folds the observations of each cell. It reads the archive a few whole tickers
+//! at a time; articles a few whole dates at a time, unless all articles of a ticker are needed at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

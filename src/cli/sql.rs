@@ -29,8 +29,8 @@ pub(super) struct Sql {
     #[arg(long, value_name = "DIALECT", default_value = "duckdb", value_parser = worded::<Dialect>)]
     dialect: Dialect,
 
-    /// Use only what had been observed by this instant: `2026-03-31` (the end of that day in UTC) or
-    /// `2026-03-31T18:00:00Z`. Default: everything in the archive.
+    /// Use only the runs sealed by this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
+    /// Default: everything in the archive.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 

@@ -58,7 +58,7 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
     run(&place);
     let before = own(&place);
     let sealed = {
-        let archive = Archive::open(&place.file("output/archive")).expect("an archive");
+        let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
         to_record(archive.runs()[0].seal().sealed_at)
     };
     let options: [(&[&str], Value); 9] = [
@@ -227,7 +227,7 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
         let formats = "format = [\"parquet\", \"csv\", \"arrow\"]\n";
         place.define("it", &definition(&service, &format!("{formats}{columns}")));
         run(&place);
-        let archive = Archive::open(&place.file("output/archive")).expect("an archive");
+        let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
         sealed = archive.runs().iter().map(|run| to_record(run.seal().sealed_at)).collect::<Vec<String>>();
         nightly.push(fs::canonicalize(place.file("output/datasets/it/latest")).expect("a version"));
     }
@@ -240,7 +240,7 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
     let before: Vec<_> = sealed.iter().map(|instant| files(instant)).collect();
     place.run(["archive", "compact", "--keep", "0"]).succeeded();
     place.run(["archive", "prune"]).succeeded();
-    let archive = fs::read_dir(place.file("output/archive")).expect("an archive");
+    let archive = fs::read_dir(place.file("output/archive/vendor")).expect("an archive");
     let folders = archive.map(|it| it.expect("an entry").file_name().into_string().expect("a name"));
     assert_eq!(folders.filter(|name| name.contains('=')).count(), 1, "all runs are packed into one");
     // Otherwise the existing build would be reused.

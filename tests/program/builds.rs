@@ -43,7 +43,7 @@ impl Archived {
 
     /// The `sealed_at` of each run.
     fn sealed(&self) -> Vec<String> {
-        let archive = Archive::open(&self.place.file("output/archive")).expect("an archive");
+        let archive = Archive::open(&self.place.file("output/archive/vendor")).expect("an archive");
         archive.runs().iter().map(|run| to_record(run.seal().sealed_at)).collect()
     }
 }

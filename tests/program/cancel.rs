@@ -104,11 +104,12 @@ fn is_interrupted<T>(outcome: Result<T>, at: impl std::fmt::Debug) {
 
 #[test]
 fn a_run_cancelled_in_any_stage_publishes_nothing_and_the_next_one_completes() {
-    const NOW: &str = "2026-11-20T22:00:00Z";
+    // A run is sealed later than the one before.
+    let evening = |minute: usize| format!("2026-11-20T22:{minute:02}:00Z");
     for sort in
         ["", "[output]\nsort = [\"date\", \"ticker\"]\n", "[output]\nlayout = \"wide\"\nvalues = [\"signal\"]\n"]
     {
-        let undisturbed = Demo::new(sort).run(NOW, At::Never).expect("a dataset");
+        let undisturbed = Demo::new(sort).run(&evening(0), At::Never).expect("a dataset");
         let demo = Demo::new(sort);
         let stages = [
             At::Start("signals"),
@@ -117,11 +118,11 @@ fn a_run_cancelled_in_any_stage_publishes_nothing_and_the_next_one_completes() {
             At::Start("dataset"),
             At::Advance("dataset"),
         ];
-        for at in stages {
-            is_interrupted(demo.run(NOW, at), at);
+        for (minute, at) in stages.into_iter().enumerate() {
+            is_interrupted(demo.run(&evening(minute), at), at);
             assert_eq!(files(&demo.place.file("output/datasets/it")), BTreeSet::new(), "{sort} {at:?}");
         }
-        let summary = demo.run(NOW, At::Never).expect("a dataset");
+        let summary = demo.run(&evening(stages.len()), At::Never).expect("a dataset");
         assert_eq!((summary.rows, summary.content), (undisturbed.rows, undisturbed.content), "{sort}");
         for at in [At::Start("dataset"), At::Advance("dataset")] {
             let before = files(&demo.place.file("output/datasets"));

@@ -62,13 +62,13 @@ pub(super) fn run(place: &Place) -> Outcome {
 }
 
 fn runs(place: &Place) -> usize {
-    let entries = fs::read_dir(place.file("output/archive")).expect("an archive").flatten();
+    let entries = fs::read_dir(place.file("output/archive/vendor")).expect("an archive").flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run=")).count()
 }
 
 /// The folder of the only run.
 fn sealed(place: &Place) -> PathBuf {
-    let entries = fs::read_dir(place.file("output/archive")).expect("an archive").flatten();
+    let entries = fs::read_dir(place.file("output/archive/vendor")).expect("an archive").flatten();
     let mut runs = entries.map(|entry| entry.path()).filter(|path| path.join("run.json").exists());
     runs.next().expect("a run")
 }

@@ -31,9 +31,13 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     assert!(stderr.ends_with(&format!("move `{shown}` out of the archive\n")), "{stderr}");
     assert_eq!(service.count(), 0);
 
-    // Follows the hint.
+    // Follows the hint. The version of that run remains, so its absence has to be meant.
     fs::rename(&ahead, place.file("ahead")).unwrap();
-    run().succeeded();
+    let stderr = run().failed_with(1).stderr;
+    assert!(stderr.starts_with("error: `output/archive/vendor` lacks 1 run: 21300115T"), "{stderr}");
+    assert!(stderr.contains("`bellwether run NAME --new-archive`"), "{stderr}");
+    assert_eq!(service.count(), 0);
+    Outcome::of(place.command(["run", "it", "-q", "--new-archive"]).envs([KEY])).succeeded();
     let expected = "ticker,date,period,regime,signal,confidence\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n";
     let rows = || fs::read_to_string(place.file("output/datasets/it/latest/it.csv")).unwrap();
     assert_eq!(rows(), expected);

@@ -31,13 +31,13 @@ fn runs_are_listed_and_damaged_files_are_named() {
 
     let listed = place.run(["runs"]).succeeded().stdout;
     assert!(listed.lines().nth(1).unwrap().starts_with(name), "{listed}");
-    assert!(listed.contains("  it          36,"), "{listed}");
+    assert!(listed.contains("  vendor   it          36,"), "{listed}");
     let shown = place.run(["runs", "show", &name[..15]]).succeeded().stdout;
     assert!(shown.contains("definition  it, BLAKE3 ") && shown.contains("signals.parquet"), "{shown}");
     let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
 
-    assert_eq!(place.run(["verify"]).succeeded().stdout, "verified 9 files\n");
+    assert_eq!(place.run(["verify"]).succeeded().stdout, "verified 10 files\n");
     let signals = folder.join("signals.parquet");
     let mut bytes = fs::read(&signals).unwrap();
     let middle = bytes.len() / 2;
@@ -56,7 +56,10 @@ fn runs_are_listed_and_damaged_files_are_named() {
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
     fs::write(folder.join("run.json"), seal.replace("\"layout\": 10", "\"layout\": 11")).unwrap();
     let later = place.run(["runs"]).failed_with(1).stderr;
-    assert!(later.contains("has layout 11; this version reads layout 10\nhint: use the version"), "{later}");
+    assert!(
+        later.contains("has layout 11; this version reads layout 10\nhint: it was written by bellwether "),
+        "{later}"
+    );
 }
 
 /// Seals a run with a confidence that no answer can have.
@@ -136,22 +139,23 @@ fn an_archive_with_a_number_json_cannot_hold_is_refused() {
 fn every_reading_command_fails_on_a_missing_archive() {
     let place = Place::new();
     place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
-    let commands: [&[&str]; 9] = [
-        &["verify"],
-        &["runs"],
-        &["runs", "show", "2026"],
-        &["build", "it"],
-        &["archive", "compact"],
-        &["archive", "prune"],
-        &["audit", "leak", "it"],
-        &["audit", "quality"],
-        &["audit", "revisions"],
+    // A command about a definition needs the archive of its service.
+    let commands: [(&[&str], &str); 9] = [
+        (&["verify"], "nowhere"),
+        (&["runs"], "nowhere"),
+        (&["runs", "show", "2026"], "nowhere"),
+        (&["build", "it"], "nowhere/demo"),
+        (&["archive", "compact"], "nowhere"),
+        (&["archive", "prune"], "nowhere"),
+        (&["audit", "leak", "it"], "nowhere/demo"),
+        (&["audit", "quality"], "nowhere"),
+        (&["audit", "revisions"], "nowhere"),
     ];
-    for command in commands {
+    for (command, missing) in commands {
         let outcome = place.run([command, &["--archive", "nowhere"]].concat()).failed_with(1);
         assert_eq!(outcome.stdout, "", "{command:?}");
-        let expected = "error: no archive: `nowhere` does not exist\n";
-        assert!(outcome.stderr.starts_with(expected), "{command:?}: {}", outcome.stderr);
+        let expected = format!("error: no archive: `{missing}` does not exist\n");
+        assert!(outcome.stderr.starts_with(&expected), "{command:?}: {}", outcome.stderr);
     }
     assert!(!place.file("nowhere").exists() && !place.file("output").exists());
 }

@@ -92,7 +92,7 @@ fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
         let service = Day::new(today);
         let data = folder();
         let summary = service.run_with(&data, store.clone());
-        archive = data.join("archive");
+        archive = data.join("archive/vendor");
         let earlier = last.as_ref().map(|(before, _): &(Day, Summary)| before.universe.today());
 
         let recorded = read(&summary.fetched.as_ref().expect("it fetched").run.join("signals.parquet"));

@@ -160,7 +160,7 @@ impl SecondDay {
 
         let before = self.place.file("before");
         // Each run rewrites the lock holder.
-        let is_lock = |file: &&Path| file.starts_with("archive/.locks");
+        let is_lock = |file: &&Path| file.starts_with("archive/.locks") || file.starts_with("archive/vendor/.locks");
         let files = self.place.files();
         for file in files.iter().filter_map(|file| file.strip_prefix("before").ok()).filter(|file| !is_lock(file)) {
             let (was, is) = (before.join(file), self.place.file("output").join(file));
@@ -213,6 +213,7 @@ const FILES: [&[&str]; 2] = [
         "summaries.parquet",
         "sentiment_history.parquet",
         "listings.parquet",
+        "answers.parquet",
         "rejects.parquet",
         "requests.parquet",
         "run.json",
@@ -288,9 +289,11 @@ fn without_power() -> &'static [&'static str] {
 #[test]
 fn an_unwritable_folder_fails_the_run_and_damages_nothing() {
     let day = SecondDay::new();
-    for (folder, expected) in
-        [("archive/.partial", "an unfinished run"), ("archive", "a sealed run"), ("datasets/it", "a version")]
-    {
+    for (folder, expected) in [
+        ("archive/vendor/.partial", "an unfinished run"),
+        ("archive/vendor", "a sealed run"),
+        ("datasets/it", "a version"),
+    ] {
         let path = day.place.file("output").join(folder);
         fs::set_permissions(&path, Permissions::from_mode(0o555)).expect("it is ours");
         let outcome =
@@ -331,8 +334,9 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
     undisturbed.define("it", &definition);
     Outcome::of(undisturbed.command(["run", "it", "-q"]).envs([KEY])).succeeded();
     // In the middle of the first answer, and before the second.
-    for (folder, requests) in
-        ["output", "output/archive", "output/archive/.partial"].map(|it| [(it, 1), (it, 2)]).concat()
+    for (folder, requests) in ["output", "output/archive", "output/archive/vendor", "output/archive/vendor/.partial"]
+        .map(|it| [(it, 1), (it, 2)])
+        .concat()
     {
         let place = Place::new();
         place.define("it", &definition);
@@ -346,7 +350,7 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
         let stderr = drained(child.stderr.take());
         assert_eq!(child.wait().expect("it ended").code(), Some(1), "{stderr}");
         let lines: Vec<&str> = stderr.lines().collect();
-        assert!(lines[0].starts_with("error: cannot write `output/archive/.partial/"), "{stderr}");
+        assert!(lines[0].starts_with("error: cannot write `output/archive/vendor/."), "{stderr}");
         assert_eq!(lines[1..], ["  because: No such file or directory (os error 2)"], "{stderr}");
         Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
         assert!(csv(&place) == csv(&undisturbed), "{folder}");

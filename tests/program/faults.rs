@@ -127,7 +127,7 @@ fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     assert_eq!(service.histories(), 7, "answered requests are not repeated");
     assert_eq!(rows(&outcome), "rows      4");
     assert!(outcome.stdout.contains("note      resumed an interrupted run with 1 answer\n"));
-    assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(place.file("output/archive/vendor/.partial")).unwrap().count(), 0);
     Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
     assert_eq!(service.histories(), 9);
 }

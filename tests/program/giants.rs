@@ -66,7 +66,7 @@ fn answer(request: &ScriptedRequest) -> String {
 
 /// The known articles of an archive.
 fn archived(place: &Place) -> Vec<[String; 3]> {
-    let rows = known(&place.file("output/archive"), Table::Articles, DateTime::<Utc>::MAX_UTC);
+    let rows = known(&place.file("output/archive/vendor"), Table::Articles, DateTime::<Utc>::MAX_UTC);
     columns(&rows, ["date", "title", "score"])
 }
 

@@ -131,7 +131,7 @@ impl Pipeline {
     }
 
     fn archive(&self) -> PathBuf {
-        self.place.file("output/archive")
+        self.place.file("output/archive/vendor")
     }
 
     fn dataset(&self) -> PathBuf {

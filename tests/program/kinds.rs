@@ -34,8 +34,8 @@ fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
     });
     // The other address gets no requests, and may be left out.
     let source = service.source();
-    let (only, _) = source.split_once('\n').unwrap();
-    place.define("it", &format!("[source]\n{only}\n[signals]\nsectors = \"alpha\"\n[dataset]\nkind = \"signals\"\n"));
+    let (only, _) = source.split_once("sentiment_base_url").unwrap();
+    place.define("it", &format!("[source]\n{only}[signals]\nsectors = \"alpha\"\n[dataset]\nkind = \"signals\"\n"));
     run(&place, "it");
     assert_eq!(service.count(), 1);
 

@@ -220,7 +220,7 @@ fn a_dropped_reader_stops_the_build_and_a_failed_build_reports_its_error() {
     let place = published("");
     let dataset = of_archive(&place);
     drop(dataset.batches().expect("an archive").next().expect("a batch").expect("rows"));
-    for entry in fs::read_dir(place.file("output/archive")).expect("an archive").flatten() {
+    for entry in fs::read_dir(place.file("output/archive/vendor")).expect("an archive").flatten() {
         let signals = entry.path().join("signals.parquet");
         if signals.exists() {
             fs::write(signals, "something else").expect("a file");

@@ -71,7 +71,7 @@ fn every_event_has_a_timestamp_a_level_and_a_documented_kind_and_its_run_joins_a
             text.contains(&format!("bellwether_run_last_info{{definition=\"{name}\",run=\"{run}\"}} 1\n")),
             "{text}"
         );
-        let is_sealed = place.file(&format!("output/archive/run={run}")).is_dir();
+        let is_sealed = place.file(&format!("output/archive/vendor/run={run}")).is_dir();
         assert_eq!((is_sealed, of_kind(&events, "error").len()), (code == 0, usize::from(code != 0)));
         let stdout: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(stdout.len(), usize::from(code == 0), "the summary alone is data");
@@ -193,7 +193,7 @@ fn an_empty_variable_counts_as_not_set() {
     for key in [by_file, by_value] {
         assert_eq!(with(&["run", "energy", "-q"], key).succeeded().stderr, "");
     }
-    assert!(place.file("output/datasets/energy/latest").exists() && place.file("output/archive").exists());
+    assert!(place.file("output/datasets/energy/latest").exists() && place.file("output/archive/vendor").exists());
     for command in
         [&["schedule", "--once"][..], &["status"], &["prune"], &["store", "status", "--store", "file:///tmp"]]
     {

@@ -86,7 +86,9 @@ fn serve(answers: Answers) -> String {
             thread::spawn(move || drop(answer(stream)));
         }
     });
-    format!("[source]\nbase_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n")
+    format!(
+        "[source]\nname = \"vendor\"\nbase_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n"
+    )
 }
 
 /// Peak memory of a run in MiB, until it prints a line with this prefix, or ends.

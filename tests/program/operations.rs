@@ -18,7 +18,7 @@ fn at(place: &Place, change_set: &str) -> DemoService {
 #[track_caller]
 fn run(place: &Place, signals: &DemoService, sentiment: &DemoService, rest: &str) -> Outcome {
     let addresses = format!(
-        "[source]\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\n",
+        "[source]\nname = \"vendor\"\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\n",
         signals.address("base_url"),
         sentiment.address("sentiment_base_url")
     );
@@ -213,7 +213,11 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
     assert!(outcome.stdout.contains(message), "{}", outcome.stdout);
     let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let shown = go().failed_with(4).stderr;
-    assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0, "nothing is resumed from it");
+    assert_eq!(
+        fs::read_dir(place.file("output/archive/vendor/.partial")).unwrap().count(),
+        0,
+        "nothing is resumed from it"
+    );
     let expected = "error: the service no longer offers signals-history-batched-all, and signals-history-batched lists \
                     different tickers: missing B; new D\n";
     assert!(shown.contains(expected), "{shown}");

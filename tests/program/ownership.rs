@@ -60,19 +60,29 @@ fn run(place: &Place) -> Outcome {
 #[test]
 fn a_link_in_place_of_a_folder_is_refused_and_its_target_is_untouched() {
     let service = Scripted::of_histories(|_| json("200 OK", "not JSON"));
-    let folders =
-        ["archive", "archive/.partial", "archive/.locks", "datasets", "datasets/it", "evidence", ".partial/RUN"];
+    let folders = [
+        "archive",
+        "archive/vendor",
+        "archive/vendor/.partial",
+        "archive/vendor/.locks",
+        "archive/.locks",
+        "datasets",
+        "datasets/it",
+        "evidence",
+        ".partial/RUN",
+    ];
     for folder in folders {
         let place = Place::new();
         let decoy = decoy(&place);
         let before = contents(&decoy);
         let link = match folder {
-            ".partial/RUN" => place.file("output/archive/.partial").join(RUN),
+            ".partial/RUN" => place.file("output/archive/vendor/.partial").join(RUN),
             folder => place.file("output").join(folder),
         };
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(&decoy, &link).unwrap();
-        let outcome = if folder.starts_with("datasets") {
+        // These are opened only after the answers.
+        let outcome = if folder.starts_with("datasets") || folder == "archive/vendor/.locks" {
             let demo = DemoService::start(&place, &["--today", "2026-11-20"]);
             place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", demo.source));
             run(&place)
@@ -101,7 +111,8 @@ fn the_user_may_link_the_output_and_the_archive() {
     symlink("tape", place.file("kept")).unwrap();
     let mut command = place.command(["run", "it", "-q", "--archive", "kept"]);
     Outcome::of(command.envs([KEY])).succeeded();
-    run(&place).succeeded();
+    // Another archive begins another history.
+    Outcome::of(place.command(["run", "it", "-q", "--new-archive"]).envs([KEY])).succeeded();
     assert!(place.file("disk/datasets/it/latest/it.parquet").exists());
     assert!(place.file("disk/archive").exists() && place.file("tape/.locks/it").exists());
 }
@@ -111,7 +122,7 @@ fn old_interrupted_runs_lose_only_files_of_known_names() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-    let partial = place.file("output/archive/.partial");
+    let partial = place.file("output/archive/vendor/.partial");
     let old = |name: &str, files: &[&str]| {
         fs::create_dir_all(partial.join(name)).unwrap();
         files.iter().for_each(|file| fs::write(partial.join(name).join(file), "half").unwrap());
@@ -149,7 +160,7 @@ fn interrupted() -> (Place, PathBuf, Scripted) {
         &format!("{source}[signals]\nsectors = [\"energy\", \"technology\"]\n[sentiment]\narticles = false\n"),
     );
     run(&place).failed_with(75);
-    let runs = fs::read_dir(place.file("output/archive/.partial")).expect("a file of the test");
+    let runs = fs::read_dir(place.file("output/archive/vendor/.partial")).expect("a file of the test");
     let run = runs.map(|entry| entry.expect("a file of the test").path()).next().expect("a file of the test");
     (place, run, service)
 }
@@ -262,7 +273,7 @@ fn packed() -> (Place, Vec<PathBuf>) {
         run(&place).succeeded();
     }
     place.run(["archive", "compact"]).succeeded();
-    let runs = folders(&place.file("output/archive"), "run=");
+    let runs = folders(&place.file("output/archive/vendor"), "run=");
     assert_eq!(runs.len(), 2);
     (place, runs)
 }
@@ -284,7 +295,7 @@ fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
     let (place, runs) = packed();
     fs::write(runs[1].join("notes.txt"), "mine").unwrap();
     let contents = || {
-        let mut contents = contents(&place.file("output/archive"));
+        let mut contents = contents(&place.file("output/archive/vendor"));
         contents.retain(|(path, _)| !path.to_string_lossy().contains("/.locks/"));
         contents
     };
@@ -301,7 +312,7 @@ fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
 #[test]
 fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
     let (place, runs) = packed();
-    let partial = place.file("output/archive/.partial");
+    let partial = place.file("output/archive/vendor/.partial");
     let names = [
         ".removing-run=20201120T213000Z-7f3a",
         ".removing-pack=20201120T213000Z-7f3a",
@@ -343,18 +354,20 @@ fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let text = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
     place.define("it", &text);
-    let unfinished = place.file("output/archive/.partial").join(&run_name);
+    let unfinished = place.file("output/archive/vendor/.partial").join(&run_name);
     fs::create_dir_all(&unfinished).unwrap();
     let now = chrono::DateTime::<chrono::Utc>::from(SystemTime::now()).to_rfc3339();
     let origin = serde_json::json!({
-        "layout": 9, "run": run_name, "definition": "it",
+        "layout": 10, "run": run_name, "definition": "it", "service": { "name": "vendor" },
         "definition_digest": blake3::hash(text.as_bytes()).to_hex().to_string(), "started_at": now,
     });
     fs::write(unfinished.join("unfinished.json"), origin.to_string()).unwrap();
     run(&place).succeeded();
     assert!(!unfinished.exists());
     assert!(
-        !folders(&place.file("output/archive"), "run=").iter().any(|path| path.ends_with(format!("run={run_name}")))
+        !folders(&place.file("output/archive/vendor"), "run=")
+            .iter()
+            .any(|path| path.ends_with(format!("run={run_name}")))
     );
     place.run(["verify"]).succeeded();
 }

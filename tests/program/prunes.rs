@@ -90,13 +90,13 @@ fn pruning_removes_only_what_its_rules_allow() {
     write(&data.join("reports/mine.html"), "<title>mine</title>", 1000);
     write(&data.join(".scratch-20260101T000000Z-0004/sort/0.arrow"), "", 2);
     age(&data.join(".scratch-20260101T000000Z-0004"), 2);
-    let interrupted = data.join("archive/.partial/20260101T000000Z-0005");
+    let interrupted = data.join("archive/demo/.partial/20260101T000000Z-0005");
     write(&interrupted.join("answers.jsonl"), "", 2);
     age(&interrupted, 2);
 
     let expected = set(&[
         ("version", &format!("datasets/demo/{}", name(2))),
-        ("interrupted run", "archive/.partial/20260101T000000Z-0005"),
+        ("interrupted run", "archive/demo/.partial/20260101T000000Z-0005"),
         ("leftover", ".scratch-20260101T000000Z-0004"),
         ("evidence", "evidence/20260101T000000Z-0001.body"),
         ("evidence", "evidence/20260101T000000Z-0002.rejects.parquet"),
@@ -152,7 +152,7 @@ fn packed_runs_go_a_day_after_their_pack_and_every_past_instant_can_still_be_bui
     let before: Vec<Vec<u8>> = instants.iter().map(as_of).collect();
     place.run(["archive", "compact"]).succeeded();
     assert_eq!(removed(&pruned(&place, &[])), BTreeSet::new(), "a reader may have opened the archive before the pack");
-    let archive = place.file("output/archive");
+    let archive = place.file("output/archive/demo");
     let folders = |kind: &str| -> Vec<PathBuf> {
         let all = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path());
         all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(kind)).collect()
@@ -173,7 +173,7 @@ fn nothing_is_removed_for_a_pack_that_misses_rows() {
         place.run(["run", "demo", "-q"]).succeeded();
     }
     place.run(["archive", "compact"]).succeeded();
-    let archive = place.file("output/archive");
+    let archive = place.file("output/archive/demo");
     let all = || fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>();
     let pack = all().into_iter().find(|path| path.to_str().unwrap().contains("/pack=")).unwrap();
     age(&pack.join("run.json"), 2);

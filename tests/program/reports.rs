@@ -213,7 +213,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
     assert!(beside.starts_with(&by_name), "it is the same page");
     assert_eq!(message(&["report", "--output", "-"]), by_name);
     // As known before any rewrite.
-    let archive = Archive::open(&place.file("output/archive")).expect("an archive");
+    let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
     let first = to_record(archive.runs()[0].seal().sealed_at);
     let earlier = message(&["report", "it", "--output", "-", "--as-of", &first]);
     assert!(earlier.contains("Only one run so far: nothing to compare with"));

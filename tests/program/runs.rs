@@ -40,7 +40,8 @@ fn the_demo_needs_no_key_or_network_and_matches_the_raw_answers() {
     // The same universe: the demo's is that of the day on which the run started.
     let dataset = fs::read_to_string(place.file("output/datasets/demo/latest/dataset.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&dataset).unwrap();
-    let seal = place.file("output/archive").join(format!("run={}", run["runs"][0].as_str().unwrap())).join("run.json");
+    let seal =
+        place.file("output/archive/demo").join(format!("run={}", run["runs"][0].as_str().unwrap())).join("run.json");
     let seal: serde_json::Value = serde_json::from_str(&fs::read_to_string(seal).unwrap()).unwrap();
     let today = &seal["started_at"].as_str().unwrap()[..10];
     let service = DemoService::start(&place, &["--today", today]);

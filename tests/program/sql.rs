@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bellwether::time::to_record;
+use chrono::Utc;
 use serde_json::json;
 
 use crate::joins::{KEY, definition, two_sectors};
@@ -79,7 +81,8 @@ fn other_articles() -> Place {
 /// Adds the run of another place to an archive in the states that an object store has during an upload, and while an
 /// abandoned upload is cleared.
 fn leave_uploads(archive: &Path, other: &Place) {
-    let runs = fs::read_dir(other.file("output/archive")).expect("an archive").map(|entry| entry.expect("an entry"));
+    let runs =
+        fs::read_dir(other.file("output/archive/vendor")).expect("an archive").map(|entry| entry.expect("an entry"));
     let run = runs.map(|entry| entry.path()).find(|path| path.join("run.json").exists()).expect("a run");
     for name in ["run=20251101T000000Z-aaaa", "run=20251101T000000Z-bbbb"] {
         let folder = archive.join(name);
@@ -113,7 +116,7 @@ fn messy_data(cases: &mut Cases) -> Place {
         cases.add(&place, name, &[]);
         cases.add(&place, name, &["--vintage", "first"]);
     }
-    leave_uploads(&place.file("output/archive"), &other);
+    leave_uploads(&place.file("output/archive/vendor"), &other);
     place
 }
 
@@ -181,14 +184,14 @@ fn a_statement_contains_the_documented_archive_query() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n");
     place.run(["run", "it", "-q"]).succeeded();
-    let options = ["--as-of", "2100-01-01T00:00:00Z", "--archive", "s3://bucket/archive/"];
+    let now = to_record(Utc::now());
+    let options = ["--as-of", &now, "--archive", "s3://bucket/archive/"];
     let statement = place.run(["sql", "it"].iter().chain(&options)).succeeded().stdout;
     let documentation = include_str!("../../src/archive/mod.rs");
     let query = documentation.split("//! ```sql\n").nth(1).and_then(|rest| rest.split("//! ```").next());
     let query = query.expect("a query").replace("//! ", "");
-    let query = query
-        .replace("output/archive/", "s3://bucket/archive/")
-        .replace("2026-03-31T23:59:59Z", "2100-01-01T00:00:00.000000Z");
+    let query =
+        query.replace("output/archive/acme/", "s3://bucket/archive/demo/").replace("2026-03-31T23:59:59Z", &now);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let known = words(&query).split("from ( ").nth(1).and_then(|rest| rest.split(" ) where").next().map(str::to_owned));
     let known = known.expect("the observations of each cell, numbered");

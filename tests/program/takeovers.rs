@@ -106,7 +106,7 @@ fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
     let before = latest(&place).1;
     run(&place);
     assert!(!taken_over() && latest(&place).1 != before, "two days are new");
-    let archive = Archive::open(&place.file("output/archive")).expect("an archive");
+    let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
     let late = latest(&place).1;
     build(&place, &["--as-of", &to_record(archive.runs()[0].seal().sealed_at)]);
     build(&place, &[]);

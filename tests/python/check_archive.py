@@ -12,10 +12,10 @@ import duckdb
 archive, query, as_of, known = sys.argv[1:5]
 
 TABLES = {
-    "signals": ["ticker", "period", "regime", "source", "date"],
-    "articles": ["ticker", "source", "date", "title", "link", "copy"],
-    "summaries": ["ticker", "source"],
-    "sentiment_history": ["ticker", "source", "record", "copy"],
+    "signals": ["ticker", "period", "regime", "date"],
+    "articles": ["ticker", "date", "title", "link", "copy"],
+    "summaries": ["ticker"],
+    "sentiment_history": ["ticker", "record", "copy"],
 }
 SIGNALS = ", ".join(TABLES["signals"])
 

@@ -14,15 +14,15 @@ import pyarrow.parquet
 folder = Path(sys.argv[1])
 duckdb.execute("set timezone = 'UTC'")
 duckdb.execute(f"""
-    create view articles as select * exclude (change, newest) from (
-        select *, row_number() over (partition by ticker, source, date, title, link, copy
+    create view articles as select * exclude (change, sealed_at, newest) from (
+        select *, row_number() over (partition by ticker, date, title, link, copy
                                      order by observed_at desc, change desc) as newest
-        from read_parquet('{folder}/output/archive/*=*/articles.parquet', hive_partitioning = false)
+        from read_parquet('{folder}/output/archive/demo/*=*/articles.parquet', hive_partitioning = false)
     ) where newest = 1 and change <> 'withdrawn' and repeats = 0
 """)
 duckdb.execute(f"""
     create view sectors as select distinct ticker, regexp_extract(request, 'sector=(.*) period=', 1) as sector
-    from read_parquet('{folder}/output/archive/*=*/listings.parquet', hive_partitioning = false)
+    from read_parquet('{folder}/output/archive/demo/*=*/listings.parquet', hive_partitioning = false)
     where request like '%sector=%'
 """)
 expected = duckdb.sql("""

@@ -2,7 +2,7 @@
 
     check_report.py FOLDER NAME
 
-The folder has output/archive, output/datasets/NAME/latest with its report, and summary.txt, the output in a terminal.
+The folder has output/archive/vendor, output/datasets/NAME/latest with its report, and summary.txt, the output in a terminal.
 The archive may be packed and shared with other definitions; the definition determines which requests are its own.
 """
 
@@ -17,7 +17,7 @@ import duckdb
 
 folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
-archive = folder / "output/archive"
+archive = folder / "output/archive/vendor"
 
 # Every run, oldest first: those with a folder of their own, and the members of packs, which repeat their rows.
 sealed = [json.loads(path.read_text()) for path in archive.glob("*=*/run.json")]
@@ -36,7 +36,7 @@ duckdb.sql("create view article_cells as select * from articles_of_all where tic
 duckdb.sql("""
     create table articles as
     select * from article_cells
-    qualify row_number() over (partition by ticker, source, date, title, link, copy order by observed_at desc) = 1
+    qualify row_number() over (partition by ticker, date, title, link, copy order by observed_at desc) = 1
     and change <> 'withdrawn' and date::date between (select min(date)::date from rows) and (select max(date)::date from rows)
 """)
 
@@ -279,8 +279,8 @@ assert found == [(month, share(some, all), all) for month, some, all in expected
 # Changed signals and articles: those revised to another value, and those withdrawn. The services of these tests add nothing late.
 own_runs = ask("select max(times) from (select count(*) as times from requests group by request)")[0][0]
 tables = {
-    "signals": ("signals", "ticker, period, regime, source, date", "(signal, confidence)"),
-    "articles": ("article_cells", "ticker, source, date, title, link, copy", "(score,)"),
+    "signals": ("signals", "ticker, period, regime, date", "(signal, confidence)"),
+    "articles": ("article_cells", "ticker, date, title, link, copy", "(score,)"),
 }
 sentences, any_changed = [], 0
 for what, (table, key, value) in tables.items():

@@ -9,8 +9,8 @@ archive, changes = sys.argv[1:3]
 
 def query(table, identity, values):
     """Every change of a table, as the words of the audit define it."""
-    cell = ", ".join(["source", "ticker", *identity])
-    series = ", ".join(["source", "ticker", *(name for name in ("period", "regime") if name in identity)])
+    cell = ", ".join(["ticker", *identity])
+    series = ", ".join(["ticker", *(name for name in ("period", "regime") if name in identity)])
     olds = ", ".join(f"lag({value}) over w as old_{value}" for value in values)
     differs = " or ".join(f"{value} is distinct from old_{value}" for value in values)
     told = f"select *, row_number() over w as turn, lag(change) over w as before, lag(observed_at) over w as seen, {olds} " \
@@ -41,7 +41,7 @@ def query(table, identity, values):
                 covered_to = told.date and newest_seen::date > told.date::date)), false) as is_covered
             from told left join covering as c on {same("c", "told")} and c.observed_at = told.observed_at
         )
-        select {cell}, observed_at::varchar,
+        select source, {cell}, observed_at::varchar,
             case change when 'added' then 'added_late' else change end as kind,
             date_diff('day', date::date, (observed_at at time zone 'UTC')::date) as days
         from covered

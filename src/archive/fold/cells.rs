@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
 };
-use arrow::compute::{SortOptions, concat_batches, take_arrays, take_record_batch};
+use arrow::compute::{SortOptions, concat_batches, take, take_arrays, take_record_batch};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
@@ -31,6 +31,7 @@ pub(in crate::archive) struct Cells {
 
 /// Compares the values of a column.
 pub(in crate::archive) struct ValueComparator {
+    name: &'static str,
     compare: DynComparator,
     /// Whether a row says nothing of the column, for each side; none if every row does.
     says_nothing: Option<[ArrayRef; 2]>,
@@ -47,11 +48,11 @@ impl ValueComparator {
             let [one, other] = sides.map(|rows| rows.column_by_name(name));
             Some((name, one?, other?))
         });
-        let comparator = |(name, one, other): (&str, &ArrayRef, &ArrayRef)| {
+        let comparator = |(name, one, other): (&'static str, &ArrayRef, &ArrayRef)| {
             let compare = make_comparator(one, other, SortOptions::default())?;
             let has_nulls = one.null_count() > 0 || other.null_count() > 0;
             let is_optional = table.optional().contains(&name) && has_nulls;
-            Ok(Self { compare, says_nothing: is_optional.then(|| [Arc::clone(one), Arc::clone(other)]) })
+            Ok(Self { name, compare, says_nothing: is_optional.then(|| [Arc::clone(one), Arc::clone(other)]) })
         };
         columns.map(comparator).collect()
     }
@@ -75,8 +76,22 @@ pub(in crate::archive) struct CellState {
 }
 
 impl Cells {
-    /// Groups observations by cell.
+    /// Groups observations by cell. What an observation says nothing of is what was known before.
     pub(in crate::archive) fn of<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+    ) -> Result<Self, ArrowError> {
+        let cells = Self::as_stored(table, batches)?;
+        let has_some = |compared: &&ValueComparator| {
+            let says_nothing = compared.says_nothing.as_ref();
+            says_nothing.is_some_and(|[column, _]| column.null_count() < column.len())
+        };
+        let partial: Vec<&ValueComparator> = cells.is_same_value.iter().filter(has_some).collect();
+        if partial.is_empty() || cells.bounds.len() == cells.rows.num_rows() { Ok(cells) } else { cells.carried() }
+    }
+
+    /// The same with the rows as they are stored.
+    pub(in crate::archive) fn as_stored<'a>(
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
@@ -93,10 +108,50 @@ impl Cells {
         let Order { rows: ordered, cells: bounds } = order;
         let rows = if is_given { rows } else { take_record_batch(&rows, &UInt32Array::from(ordered))? };
         let changes = changes(&rows);
+        let seen = observed(&rows).clone();
+        let is_same_value = Self::comparators(table, &rows)?;
+        Ok(Self { table, rows, bounds, seen, changes, is_same_value })
+    }
+
+    fn comparators(table: Table, rows: &RecordBatch) -> Result<Vec<ValueComparator>, ArrowError> {
         let is_value = |name: &&str| *name != "extra" || table.has_extra();
         let names = table.values().iter().copied().chain(["extra"]).filter(is_value);
-        let is_same_value = ValueComparator::of_values(table, names, [&rows, &rows])?;
-        let seen = observed(&rows).clone();
+        ValueComparator::of_values(table, names, [rows, rows])
+    }
+
+    /// Fills in what rows say nothing of: a row that repeats the known value has that, and a row that changes it has what
+    /// was known of the rest.
+    fn carried(self) -> Result<Self, ArrowError> {
+        let Self { table, rows, bounds, seen, changes, is_same_value } = self;
+        let own: Vec<u32> = (0..rows.num_rows() as u32).collect();
+        // For each column of a value, the row that its value in each row is from.
+        let mut from: Vec<Vec<u32>> = is_same_value.iter().map(|_| own.clone()).collect();
+        for cell in bounds.iter().filter(|cell| cell.len() > 1) {
+            let mut known: Option<usize> = None;
+            for row in cell.clone() {
+                if changes[row] == Change::Withdrawn {
+                    known = None;
+                    continue;
+                }
+                let Some(before) = known.replace(row) else { continue };
+                let is_same =
+                    |(compared, from): (&ValueComparator, &Vec<u32>)| compared.is_same(from[before] as usize, row);
+                let repeats = is_same_value.iter().zip(&from).all(is_same);
+                for (compared, from) in is_same_value.iter().zip(&mut from) {
+                    let Some([column, _]) = &compared.says_nothing else { continue };
+                    if repeats || column.is_null(row) {
+                        from[row] = from[before];
+                    }
+                }
+            }
+        }
+        let mut columns = rows.columns().to_vec();
+        for (compared, from) in is_same_value.iter().zip(from).filter(|(_, from)| *from != own) {
+            let place = rows.schema_ref().index_of(compared.name)?;
+            columns[place] = take(&columns[place], &UInt32Array::from(from), None)?;
+        }
+        let rows = RecordBatch::try_new(rows.schema(), columns)?;
+        let is_same_value = Self::comparators(table, &rows)?;
         Ok(Self { table, rows, bounds, seen, changes, is_same_value })
     }
 

@@ -253,19 +253,26 @@ impl Archive {
         &self.read
     }
 
+    /// Those of them that are runs and packs, not merges.
+    pub(in crate::archive) fn read_runs(&self) -> impl Iterator<Item = &Arc<Folder>> {
+        self.read.iter().filter(|folder| !folder.seal().is_merge())
+    }
+
     /// Whether there is a sealed folder with a name.
     pub(crate) fn has_folder(&self, name: &str) -> bool {
         self.folders.iter().any(|folder| folder.path().file_name().is_some_and(|own| own == name))
     }
 
-    /// Path and seal of every sealed folder that another machine needs: every run, and the packs that are read.
+    /// Path and seal of every sealed folder that another machine needs: every run, and the packs and merges that are
+    /// read.
     pub(crate) fn shared(&self) -> impl Iterator<Item = (&Path, &Seal)> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
-        let is_needed = move |folder: &&Arc<Folder>| !folder.seal().is_pack() || is_read(folder);
+        let is_run = |seal: &Seal| !seal.is_pack() && !seal.is_merge();
+        let is_needed = move |folder: &&Arc<Folder>| is_run(folder.seal()) || is_read(folder);
         self.folders.iter().filter(is_needed).map(|folder| (folder.path(), folder.seal()))
     }
 
-    /// Folders whose runs are all in one of the packs being read.
+    /// Folders whose runs are all in one of the packs being read, and merges that another one replaces.
     pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
         self.folders.iter().filter(|folder| !is_read(folder)).collect()
@@ -355,11 +362,13 @@ fn runs(folders: &[Arc<Folder>], read: &[Arc<Folder>]) -> Result<Vec<SealedRun>>
     Ok(runs)
 }
 
-/// The fewest folders that contain every run and merge: the largest packs, and folders for what they lack.
+/// The fewest folders that contain every run, the largest packs and folders for what they lack; and the merges that no
+/// other one replaces.
 fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let names =
         |folder: &Arc<Folder>| -> Vec<String> { folder.seal().parts().iter().map(|part| part.run.clone()).collect() };
-    let mut by_size: Vec<&Arc<Folder>> = folders.iter().collect();
+    let is_replaced = |one: &Seal| folders.iter().any(|other| other.seal().replaces(one));
+    let mut by_size: Vec<&Arc<Folder>> = folders.iter().filter(|folder| !is_replaced(folder.seal())).collect();
     by_size.sort_by_key(|folder| (Reverse(folder.seal().parts().len()), folder.path()));
     let mut covered: HashSet<String> = HashSet::new();
     let is_disjoint = |folder: &&Arc<Folder>| {

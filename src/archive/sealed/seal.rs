@@ -149,6 +149,12 @@ impl Seal {
         !self.joins.is_empty()
     }
 
+    /// Whether it is a merge that joins every run of another one, and more.
+    pub(in crate::archive) fn replaces(&self, other: &Self) -> bool {
+        let is_joined = |run: &Joined| self.joins.iter().any(|own| own.run == run.run);
+        other.is_merge() && other.joins.len() < self.joins.len() && other.joins.iter().all(is_joined)
+    }
+
     /// What the folder stands for: the members of a pack, or the run or merge itself.
     pub(crate) fn parts(&self) -> &[Self] {
         if self.is_pack() { &self.members } else { std::slice::from_ref(self) }

@@ -11,7 +11,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, DictionaryArray, DynComparator, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array,
     make_comparator, new_null_array,
 };
-use arrow::compute::{SortOptions, concat_batches, take_record_batch};
+use arrow::compute::{SortOptions, concat_batches, interleave, take_record_batch};
 use arrow::datatypes::{Field, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
@@ -167,7 +167,8 @@ struct Merge<'a> {
 
 /// A changed row of either side.
 enum Changed {
-    Answered(u32, Change),
+    Added(u32),
+    Revised { before: u32, now: u32 },
     Gone(u32),
 }
 
@@ -198,9 +199,9 @@ impl<'a> Merge<'a> {
             let now = if order.is_ge() { answered.next() } else { None };
             match (before, now) {
                 (Some(before), Some(now)) if !self.is_same_value(before, now) => {
-                    changed.push(Changed::Answered(now, Change::Revised));
+                    changed.push(Changed::Revised { before, now });
                 }
-                (None, Some(now)) => changed.push(Changed::Answered(now, Change::Added)),
+                (None, Some(now)) => changed.push(Changed::Added(now)),
                 (Some(before), None) if covers.holds(self.table, date_of_known(before as usize)) => {
                     changed.push(Changed::Gone(before));
                 }
@@ -222,16 +223,48 @@ impl<'a> Merge<'a> {
         now.is_null(answered) || (before.is_valid(known) && before.value(known) == now.value(answered))
     }
 
-    /// The changed rows; withdrawn ones keep only what identifies the cell.
+    /// Answered rows with what is known of each, where they say nothing.
+    fn completed(&self, answered: RecordBatch, before: &[Option<u32>]) -> Result<RecordBatch, ArrowError> {
+        let mut columns = answered.columns().to_vec();
+        for name in self.table.optional() {
+            let (Some((place, _)), Some(known)) =
+                (answered.schema_ref().column_with_name(name), self.known.column_by_name(name))
+            else {
+                continue;
+            };
+            let column = &columns[place];
+            if column.null_count() == 0 || known.null_count() == known.len() {
+                continue;
+            }
+            let from = |(row, before): (usize, &Option<u32>)| match before {
+                Some(before) if column.is_null(row) => (1, *before as usize),
+                _ => (0, row),
+            };
+            let from: Vec<(usize, usize)> = before.iter().enumerate().map(from).collect();
+            columns[place] = interleave(&[column.as_ref(), known.as_ref()], &from)?;
+        }
+        RecordBatch::try_new(answered.schema(), columns)
+    }
+
+    /// The changed rows. Withdrawn ones keep only what identifies the cell, and revised ones what is known and the answer
+    /// says nothing of.
     fn rows(&self, changed: &[Changed]) -> Result<Difference, ArrowError> {
         let (mut answered, mut gone, mut order, mut kinds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let count = changed.iter().filter(|changed| matches!(changed, Changed::Answered(..))).count();
+        let mut before = Vec::new();
+        let count = changed.iter().filter(|changed| !matches!(changed, Changed::Gone(_))).count();
         for changed in changed {
             match changed {
-                Changed::Answered(row, change) => {
+                Changed::Added(row) => {
                     order.push(answered.len() as u32);
                     answered.push(*row);
-                    kinds.push(*change);
+                    before.push(None);
+                    kinds.push(Change::Added);
+                }
+                Changed::Revised { before: known, now } => {
+                    order.push(answered.len() as u32);
+                    answered.push(*now);
+                    before.push(Some(*known));
+                    kinds.push(Change::Revised);
                 }
                 Changed::Gone(row) => {
                     order.push((count + gone.len()) as u32);
@@ -241,7 +274,8 @@ impl<'a> Merge<'a> {
             }
         }
         let schema = self.table.open_row_schema();
-        let answered = take_record_batch(self.answered, &UInt32Array::from(answered))?.with_schema(schema.clone())?;
+        let answered = self.completed(take_record_batch(self.answered, &UInt32Array::from(answered))?, &before)?;
+        let answered = answered.with_schema(schema.clone())?;
         if gone.is_empty() {
             return Ok((kinds, answered));
         }

@@ -470,7 +470,7 @@ pub(super) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, crate::column
         let rows = table.batch(&changes)?;
         // Several answers about a series are sorted by cell.
         let is_continued = |pair: &[Changes]| pair[0].key == pair[1].key;
-        let rows = if changes.windows(2).any(is_continued) { Cells::of(table, [&rows])?.rows } else { rows };
+        let rows = if changes.windows(2).any(is_continued) { Cells::as_stored(table, [&rows])?.rows } else { rows };
         Ok((table, rows.into()))
     };
     pieces.into_par_iter().map(rows).collect()

@@ -6,8 +6,9 @@
 //! that the known values are those of one machine that had received all answers itself.
 //!
 //! A restated row counts from the later seal of the two runs that it is about, so the view as of any instant is right. It
-//! is true whatever else is known, so merges may overlap, be packed, and be read or not where they are not needed.
-//! A merge is a function of the runs that it joins: every machine writes the same bytes.
+//! is true whatever else is known, so merges may overlap. A merge is a function of the runs, and of nothing in other
+//! merges: every machine writes the same bytes. So merges are never packed; one that joins the runs of another replaces
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -50,7 +51,7 @@ const MOST_MERGES: usize = 8;
 /// # Errors
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
-pub(crate) fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
+pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
     let mut archive = Archive::open(path)?.until(stop);
     for _ in 0..MOST_MERGES {
         let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
@@ -174,7 +175,7 @@ impl<'a> Joining<'a> {
     fn write(&self, folder: &Path) -> Result<(Vec<FileRecord>, Counts)> {
         let mut tables = Tables::create(folder)?;
         let mut counts = Counts::default();
-        let folders: Vec<&Arc<Folder>> = self.archive.read().iter().collect();
+        let folders: Vec<&Arc<Folder>> = self.archive.read_runs().collect();
         for table in Table::ALL {
             for rows in observations(&folders, table)? {
                 let changes = self.portion(table, &rows?)?;
@@ -239,7 +240,7 @@ impl<'a> Joining<'a> {
         Ok(restated)
     }
 
-    /// Where each row of a series comes from. Only rows of merges have an answer and a seal of different concurrent runs.
+    /// Where each row of a series comes from.
     fn origins(&self, rows: &RecordBatch, answers: &[RunAnswer]) -> Vec<Origin> {
         let mut answered: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for it in answers {
@@ -263,7 +264,8 @@ impl<'a> Joining<'a> {
             }
         }
         let mut restated = Vec::new();
-        let known = listings::read(self.archive.read())?;
+        let folders: Vec<Arc<Folder>> = self.archive.read_runs().cloned().collect();
+        let known = listings::read(&folders)?;
         let is_same = |one: &Listing, next: &Listing| (&one.key, &one.request) == (&next.key, &next.request);
         for of_request in known.chunk_by(is_same) {
             let Some(answers) = requests.get_mut(&of_request[0].request) else { continue };

@@ -11,7 +11,7 @@ mod verify;
 
 pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
-pub(crate) use merge::open_merged;
+pub use merge::open_merged;
 pub(crate) use pack::compact;
 pub(super) use pack::pack_small;
 pub use prune::Removal;

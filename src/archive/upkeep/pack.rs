@@ -53,7 +53,7 @@ const FEW_ROWS: u64 = 1 << 15;
 /// Packs the newest runs of an archive once enough small ones have accumulated.
 pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -> Result<Option<Seal>> {
     let archive = Archive::open(archive)?.until(stop);
-    let due = due(archive.read());
+    let due = due(archive.read_runs());
     if due.is_empty() { Ok(None) } else { pack(&archive, &due) }
 }
 
@@ -66,13 +66,13 @@ pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> R
     let archive = Archive::open(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
     let is_old = |folder: &&Arc<Folder>| folder.seal().parts().iter().all(|part| !kept.contains(&part.run.as_str()));
-    let old: Vec<Arc<Folder>> = archive.read().iter().filter(is_old).cloned().collect();
+    let old: Vec<Arc<Folder>> = archive.read_runs().filter(is_old).cloned().collect();
     if old.len() < 2 { Ok(None) } else { pack(&archive, &old) }
 }
 
 /// The newest folders of an archive that are worth packing, in order; empty if there are too few.
-fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
-    let mut newest: Vec<&Arc<Folder>> = read.iter().collect();
+fn due<'a>(read: impl Iterator<Item = &'a Arc<Folder>>) -> Vec<Arc<Folder>> {
+    let mut newest: Vec<&Arc<Folder>> = read.collect();
     newest.sort_by_key(|folder| Reverse((folder.seal().sealed_at, &folder.seal().run)));
     // The newest always qualifies. An older one depends on the rows of those after it.
     let mut newer = None;
@@ -164,7 +164,7 @@ pub(super) fn observations(
     let mut merged = Merged::whole(table, folders)?;
     Ok(std::iter::from_fn(move || {
         let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-        let in_order = |piece: Portion| match Cells::of(table, &piece.batches) {
+        let in_order = |piece: Portion| match Cells::as_stored(table, &piece.batches) {
             Ok(cells) => Ok(cells.rows),
             Err(error) => Err(ArchiveError::merge(error)),
         };

@@ -30,9 +30,9 @@ pub(crate) struct Pruning {
 /// A folder to remove.
 #[derive(Clone, Debug)]
 pub struct Removal {
-    /// Its name: `run=…` or `pack=…`.
+    /// Its name: `run=…`, `pack=…` or `merge=…`.
     pub folder: String,
-    /// The pack that replaces it.
+    /// The pack or merge that replaces it.
     pub pack: String,
     /// Its size.
     pub bytes: u64,
@@ -63,8 +63,11 @@ impl Pruning {
     }
 }
 
-/// The pack that is read instead of a folder and holds every run of it.
+/// The pack that is read instead of a folder and holds every run of it, or the merge that replaces it.
 fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>> {
+    if folder.seal().is_merge() {
+        return archive.read().iter().find(|read| read.seal().replaces(folder.seal()));
+    }
     let holds = |pack: &&Arc<Folder>| {
         folder.seal().parts().iter().all(|part| pack.seal().members.iter().any(|member| member.seal == part.seal))
     };
@@ -81,7 +84,7 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
-    for pack in archive.read().iter().filter(is_needed) {
+    for pack in archive.read_runs().filter(is_needed) {
         if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
             let reason = format!("`{file}` is missing rows of its members");
             return Err(FileError::damaged(pack.path(), reason));

@@ -10,8 +10,9 @@
 //!   fields are not values and do not count.
 //! - *withdrawn*: a cell that is no longer listed though the answer covers its date.
 //!
-//! A series is the same whichever operation gives it. Only signals and article scores are compared; a summary describes the day of its request and has no past. The archive is read a few whole tickers at a
-//! time, or a few dates of one, so memory does not grow with its size.
+//! A series is the same whichever operation gives it. Only signals and article scores are compared; a summary describes
+//! the day of its request and has no past. The archive is read a few whole tickers at a time, or a few dates of one, so
+//! memory does not grow with its size.
 
 mod rows;
 mod tally;

@@ -13,10 +13,9 @@ use crate::tables::Drift;
 
 /// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 ///
-/// A trading day is a day on which at least half of the series of an operation have a signal. Confidences are expected
-/// to be between 0 and 1 and scores between -1 and 1, although the interface documents no bounds. Rejected records and
-/// unknown fields are those of the latest answer to each request; they are new if the previous answer did not have
-/// them.
+/// A trading day is a day on which at least half of the series have a signal. Confidences are expected to be between 0
+/// and 1 and scores between -1 and 1, although the interface documents no bounds. Rejected records and unknown fields
+/// are those of the latest answer to each request; they are new if the previous answer did not have them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Quality {
     /// A definition: its name in `pipelines/`, or a path. Audits only its dataset and the answers to its requests, and

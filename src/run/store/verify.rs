@@ -1,5 +1,6 @@
 //! Verifies a store: every seal and record, and every file against it.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -39,8 +40,9 @@ impl RemoteStore {
         let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
         let (archive, datasets) = (archive?, datasets?);
         let mut verified = StoreVerified::default();
-        let mut folders = self.sealed_folders(&archive, &mut verified).await?;
-        folders.extend(self.versions(&datasets, &mut verified).await?);
+        let mut known = HashSet::new();
+        let mut folders = self.sealed_folders(&archive, &mut known, &mut verified).await?;
+        folders.extend(self.versions(&datasets, &known, &mut verified).await?);
         let files: Vec<(&Sealed, &FileRecord)> =
             folders.iter().flat_map(|folder| folder.files.iter().map(move |file| (folder, file))).collect();
         let stage = Stage::of_files(&self.control, "verify", files.len());
@@ -58,7 +60,13 @@ impl RemoteStore {
         Ok(verified)
     }
 
-    async fn sealed_folders(&self, archive: &[Object], verified: &mut StoreVerified) -> Result<Vec<Sealed>> {
+    /// The sealed folders. The runs that they hold, or know to be gone, are added to the `known` ones.
+    async fn sealed_folders(
+        &self,
+        archive: &[Object],
+        known: &mut HashSet<String>,
+        verified: &mut StoreVerified,
+    ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
         for service in self.archives().await? {
             let mut seals = Vec::new();
@@ -66,6 +74,7 @@ impl RemoteStore {
                 match self.read_seal(&service, name).await {
                     Ok(Some(seal)) => {
                         folders.push(service.sealed(&seal));
+                        known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
                         seals.push(seal);
                     }
                     Ok(None) => {}
@@ -79,7 +88,12 @@ impl RemoteStore {
         Ok(folders)
     }
 
-    async fn versions(&self, datasets: &[Object], verified: &mut StoreVerified) -> Result<Vec<Sealed>> {
+    async fn versions(
+        &self,
+        datasets: &[Object],
+        known: &HashSet<String>,
+        verified: &mut StoreVerified,
+    ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for (name, version) in versions(datasets) {
@@ -96,6 +110,11 @@ impl RemoteStore {
                         let key = self.store.address(&key);
                         verified.faults.push(format!("`{key}`: it is missing or does not match its checksum"));
                     }
+                    let lacks = whole.recorded.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
+                        let key = self.store.address(&format!("{at}/{RECORD}"));
+                        format!("`{key}`: it was built from run `{run}`, which is missing")
+                    });
+                    verified.faults.extend(lacks);
                     folders.push(Sealed { at, record: RECORD, files: whole.files });
                 }
                 Ok(None) => {}

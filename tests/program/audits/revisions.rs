@@ -123,7 +123,7 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     assert_eq!(totals(&stdout)[5..9], counts);
     python::check(
         "check_revisions.py",
-        [rewritten.place.file("output/archive"), rewritten.place.file("changes.parquet")],
+        [rewritten.place.file("output/archive/vendor"), rewritten.place.file("changes.parquet")],
     );
 
     // For a half-open span, and for a definition's part of the archive.
@@ -140,7 +140,8 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     );
     assert_eq!(rewritten.audit(&["--from", &third]).0.num_rows(), 0);
     rewritten.check(&rewritten.audit(&["--from", &first]).0, |_| true);
-    let definition = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\nsignals.periods = [\"1d\"]\n\
+    let definition = "source.name = \"vendor\"\nsource.base_url = \"http://127.0.0.1:9/a\"\n\
+                      source.sentiment_base_url = \"http://127.0.0.1:9/b\"\nsignals.sectors = [\"energy\"]\nsignals.periods = [\"1d\"]\n\
                       signals.regimes = [\"bear\"]\n";
     rewritten.place.define("part", definition);
     let (part, _) = rewritten.audit(&["part"]);
@@ -254,5 +255,5 @@ fn late_additions_revisions_and_withdrawals_are_distinguished() {
     // Of seven known cells three changed: one flipped, two moved by 0.25 and 0.5.
     let expected = ["all", "7", "3", "42.9", "%", "2", "2", "1", "1", "0.3750", "0.5000"];
     assert_eq!(totals(&stdout), expected);
-    python::check("check_revisions.py", [place.file("output/archive"), place.file("changes.parquet")]);
+    python::check("check_revisions.py", [place.file("output/archive/vendor"), place.file("changes.parquet")]);
 }

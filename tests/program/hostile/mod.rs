@@ -87,7 +87,7 @@ fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
 fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> Vec<(&'c [&'c str], Outcome)> {
     let forged = copy_of(sound());
     fs::write(forged.file("decoy"), "precious").expect("a decoy");
-    forge(&forged.file("output/archive"));
+    forge(&forged.file("output/archive/vendor"));
     let outcome = |arguments: &&'c [&'c str]| {
         let place = copy_of(&forged);
         let begun = Instant::now();
@@ -287,7 +287,7 @@ fn a_pack_that_claims_runs_it_does_not_contain_is_refused() {
 #[test]
 fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     let place = copy_of(sound());
-    let archive = place.file("output/archive");
+    let archive = place.file("output/archive/vendor");
     let runs = names(&archive);
     forge::pack(&archive, forge::falsified);
     lacks_rows(&place, &runs);
@@ -299,14 +299,14 @@ fn lacks_rows(place: &Place, runs: &[String]) {
     assert!(verified.stdout.contains("is missing rows of its members"), "{verified:?}");
     let refused = bounded(place, &["archive", "prune"]).failed_with(1);
     assert!(refused.stderr.contains("is missing rows of its members"), "{refused:?}");
-    assert!(runs.iter().all(|run| place.file("output/archive").join(run).join("run.json").exists()));
+    assert!(runs.iter().all(|run| place.file("output/archive/vendor").join(run).join("run.json").exists()));
 }
 
 /// An invented member could otherwise account for missing rows.
 #[test]
 fn a_pack_with_an_invented_member_still_has_to_contain_the_rows_of_the_others() {
     let place = copy_of(sound());
-    let archive = place.file("output/archive");
+    let archive = place.file("output/archive/vendor");
     let runs = names(&archive);
     forge::pack(&archive, |pack, folder| {
         forge::falsified(pack, folder);

@@ -7,6 +7,7 @@
 //! `BELLWETHER_MODEL_SEQUENCES=500` runs more sequences, `BELLWETHER_MODEL_SEQUENCES=37..38` repeats one.
 
 mod histories;
+mod machines;
 mod naive;
 mod news;
 mod sql;
@@ -184,7 +185,7 @@ fn the_documented_query_alone_gives_the_known_state() {
     let check = |world: &World| {
         let pulls = &world.model.pulls;
         for at in [pulls.len() / 3, pulls.len() - 1] {
-            let as_of = DateTime::from_timestamp_micros(pulls[at].0).expect("an instant of our time");
+            let as_of = DateTime::from_timestamp_micros(pulls[at].at).expect("an instant of our time");
             let known = world.place.file(&format!("known-{at}"));
             fs::create_dir_all(&known).expect("a folder");
             for table in Table::ALL {

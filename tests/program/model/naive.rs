@@ -8,6 +8,8 @@ use super::histories::Entry;
 use super::news::Article;
 use super::vendor::{Answer, Key, SeriesContents};
 
+/// What the text of a null is.
+const UNKNOWN: &str = "null";
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 1440 * MINUTE;
 
@@ -34,10 +36,18 @@ pub(super) struct Changed {
     pub(super) delisted: u64,
 }
 
+/// The answers of a pull.
+#[derive(Debug)]
+pub(super) struct Pull {
+    /// When it was answered and sealed.
+    pub(super) at: i64,
+    pub(super) answers: Vec<Answer>,
+}
+
 /// Every answer of every pull.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    pub(super) pulls: Vec<(i64, Vec<Answer>)>,
+    pub(super) pulls: Vec<Pull>,
 }
 
 /// The state after replaying answers up to an instant.
@@ -66,9 +76,16 @@ struct Row {
 }
 
 impl Model {
+    /// The pulls by the clocks of their machines.
+    pub(super) fn in_order(&self) -> Vec<&Pull> {
+        let mut pulls: Vec<&Pull> = self.pulls.iter().collect();
+        pulls.sort_by_key(|pull| pull.at);
+        pulls
+    }
+
     pub(super) fn replayed(&self, until: i64) -> Replayed {
         let mut replayed = Replayed::default();
-        for (at, answers) in self.pulls.iter().filter(|(at, _)| *at <= until) {
+        for Pull { at, answers } in self.in_order().into_iter().filter(|pull| pull.at <= until) {
             replayed.changed = Changed::default();
             for answer in answers.iter().filter(|answer| answer.body.is_some()) {
                 let now: BTreeSet<Key> = answer.tellings.iter().map(|(key, _)| *key).collect();
@@ -98,7 +115,7 @@ impl Replayed {
         }
         let oldest = rows.iter().filter_map(|row| row.date).min();
         let said: BTreeSet<Vec<String>> = rows.iter().map(|row| row.cell.clone()).collect();
-        for Row { date, cell, value } in rows {
+        for Row { date, cell, mut value } in rows {
             let Some(known) = self.cells.get_mut(&(table, key, cell.clone())) else {
                 let known = Known { date, first: (at, value.clone()), latest: Some((at, value)), revisions: 0 };
                 self.cells.insert((table, key, cell), known);
@@ -106,8 +123,12 @@ impl Replayed {
                 continue;
             };
             match &known.latest {
-                Some((_, before)) if *before == value => continue,
-                Some(_) => self.changed.revised += 1,
+                Some((_, before)) if is_same_value(table, before, &value) => continue,
+                Some((_, before)) => {
+                    self.changed.revised += 1;
+                    let offset = offset_of(table).filter(|offset| value[*offset] == UNKNOWN);
+                    offset.into_iter().for_each(|offset| value[offset].clone_from(&before[offset]));
+                }
                 None => self.changed.added += 1,
             }
             known.latest = Some((at, value));
@@ -194,6 +215,25 @@ impl Replayed {
         }
         shown.sort();
         shown
+    }
+}
+
+/// Whether two values agree. An offset that is not known says nothing.
+fn is_same_value(table: Table, before: &[String], now: &[String]) -> bool {
+    let is_offset = |place: usize| offset_of(table) == Some(place);
+    before
+        .iter()
+        .zip(now)
+        .enumerate()
+        .all(|(place, (before, now))| before == now || (is_offset(place) && (before == UNKNOWN || now == UNKNOWN)))
+}
+
+/// The place of the offset among the values of a table.
+fn offset_of(table: Table) -> Option<usize> {
+    match table {
+        Table::Signals => Some(0),
+        Table::Articles => Some(2),
+        Table::Summaries | Table::SentimentHistory => None,
     }
 }
 

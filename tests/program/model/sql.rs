@@ -104,7 +104,7 @@ impl Cases {
     fn check(world: &mut World, definitions: usize, dialect: Dialect) {
         let mut cases = Self { dialect, listed: Vec::new() };
         let instants: Vec<DateTime<Utc>> =
-            world.model.pulls.iter().filter_map(|(at, _)| DateTime::from_timestamp_micros(*at)).collect();
+            world.model.pulls.iter().filter_map(|pull| DateTime::from_timestamp_micros(pull.at)).collect();
         for _ in 0..definitions {
             let text = definition(&mut world.random);
             cases.add(world, &text, AdHoc::default());

@@ -19,8 +19,8 @@ use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::runtime::Runtime;
 
-use super::naive::{CellState, Changed, Model};
-use super::vendor::Vendor;
+use super::naive::{CellState, Changed, Model, Pull};
+use super::vendor::{Answer, Vendor};
 use crate::support::program::Place;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
@@ -145,12 +145,18 @@ impl World {
         changed.iter().for_each(|changed| self.story.push_str(&format!("\n  {changed}")));
     }
 
-    /// Pulls the current answers. Returns the outcome of the run, and the changes that the archive recorded.
-    pub(super) fn pull(&mut self) -> (Result<run::Summary, Error>, Seal) {
+    /// Lets the service give the current answers.
+    pub(super) fn answer(&mut self) -> Vec<Answer> {
         let answers = self.vendor.answers(&mut self.random);
         *self.bodies.lock().expect("no test panicked") =
             answers.iter().map(|answer| (answer.target.clone(), answer.body.clone())).collect();
-        self.model.pulls.push((self.now.timestamp_micros(), answers));
+        answers
+    }
+
+    /// Pulls the current answers. Returns the outcome of the run, and the changes that the archive recorded.
+    pub(super) fn pull(&mut self) -> (Result<run::Summary, Error>, Seal) {
+        let answers = self.answer();
+        self.model.pulls.push(Pull { at: self.now.timestamp_micros(), answers });
         if self.store.is_some() {
             self.change_machine();
         }
@@ -252,7 +258,7 @@ impl World {
     /// Compares the archive with the model as of every instant.
     pub(super) fn check_views(&self) {
         let archive = self.archive();
-        for (at, _) in &self.model.pulls {
+        for Pull { at, .. } in &self.model.pulls {
             let at = DateTime::from_timestamp_micros(*at).expect("an instant of our time");
             self.check_view(&archive, at - TimeDelta::microseconds(1));
             self.check_view(&archive, at);

@@ -79,7 +79,7 @@ fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
     }
     let record = &journal(&place, "fine")[0];
     assert_eq!((&record["published"]["rows"], &record["exit_code"]), (&1.into(), &0.into()));
-    assert!(place.file(&format!("output/archive/run={}", record["run"].as_str().unwrap())).is_dir());
+    assert!(place.file(&format!("output/archive/vendor/run={}", record["run"].as_str().unwrap())).is_dir());
     assert!(journal(&place, "failing")[0]["reasons"][0].as_str().unwrap().contains("refused the API key"));
 }
 

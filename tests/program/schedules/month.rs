@@ -116,7 +116,7 @@ impl World {
 
     /// The folder of an interrupted run that has answers, if there is one.
     fn interrupted(&self) -> Option<PathBuf> {
-        let folders = fs::read_dir(self.place.file("output/archive/.partial")).into_iter().flatten();
+        let folders = fs::read_dir(self.place.file("output/archive/vendor/.partial")).into_iter().flatten();
         let mut folders = folders.map(|entry| entry.expect("as the test expects").path());
         folders.find(|folder| fs::metadata(folder.join("answers.jsonl")).is_ok_and(|answers| answers.len() > 0))
     }

@@ -12,8 +12,8 @@ use crate::support::service::{KEY, Server, universe, with_key};
 #[test]
 fn the_base_urls_are_those_of_the_listener_and_the_key_is_never_shown() {
     let server = Server::of(ChangeSet::All);
-    assert_eq!(server.running.base_url().as_str(), format!("http://{}/api", server.address));
-    assert_eq!(server.running.sentiment_base_url().as_str(), format!("http://{}/sentiment", server.address));
+    assert_eq!(server.running.base_url().as_str(), format!("http://{}/seed-1/api", server.address));
+    assert_eq!(server.running.sentiment_base_url().as_str(), format!("http://{}/seed-1/sentiment", server.address));
     assert!(!format!("{:?}", server.running).contains("demo key"));
     let service = Service::new(universe(), ChangeSet::All, KEY.to_owned());
     assert!(!format!("{service:?}").contains("demo key") && !format!("{service:#?}").contains("demo key"));

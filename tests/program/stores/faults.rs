@@ -140,14 +140,14 @@ fn a_run_that_cannot_be_uploaded_stays_local_until_the_next_one() {
 #[test]
 fn only_interrupted_uploads_are_cleared_after_a_day() {
     let stub = StubStore::start(1000, |_| None);
-    let at = |name: &str| format!("team/a/archive/run=20261101T000000Z-{name}");
+    let at = |name: &str| format!("team/a/archive/demo/run=20261101T000000Z-{name}");
     stub.put(&format!("{}/signals.parquet", at("aaaa")), b"old", 30);
     stub.put(&format!("{}/requests.parquet", at("aaaa")), b"old", 31);
     stub.put(&format!("{}/signals.parquet", at("bbbb")), b"old", 30);
     stub.put(&format!("{}/requests.parquet", at("bbbb")), b"new", 20);
     stub.put(&format!("{}/signals.parquet", at("cccc")), b"old", 30);
     stub.put(&format!("{}/notes.txt", at("cccc")), b"mine", 300);
-    stub.put("team/a/archive/run=mine/signals.parquet", b"mine", 300);
+    stub.put("team/a/archive/demo/run=mine/signals.parquet", b"mine", 300);
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.csv", b"old", 30);
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.txt", b"mine", 30);
     stub.put("team/a/archive/.probe-0123456789abcdef", b"1", 30);
@@ -163,7 +163,7 @@ fn only_interrupted_uploads_are_cleared_after_a_day() {
         format!("{}/requests.parquet", at("bbbb")),
         format!("{}/signals.parquet", at("bbbb")),
         format!("{}/notes.txt", at("cccc")),
-        "team/a/archive/run=mine/signals.parquet".to_owned(),
+        "team/a/archive/demo/run=mine/signals.parquet".to_owned(),
         "team/a/datasets/it/20261101T000000Z-dddd/it.txt".to_owned(),
     ];
     assert_eq!(stub.keys(), kept);
@@ -207,7 +207,7 @@ fn another_run_with_the_same_name_is_not_overwritten() {
         .filter(|entry| entry.file_name() != "run.json")
         .min_by_key(|entry| entry.metadata().unwrap().len())
         .unwrap();
-    let key = format!("team/a/archive/{name}/{}", smallest.file_name().to_string_lossy());
+    let key = format!("team/a/archive/vendor/{name}/{}", smallest.file_name().to_string_lossy());
     let size = smallest.metadata().unwrap().len() as usize;
     stub.put(&key, &vec![7; size], 0);
     let machine = Machine { place: first, ..Machine::with_stub(&definition(&service.source), &stub) };

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use bellwether::time::to_record;
+use chrono::Utc;
+
 use super::{Machine, definition, files_below, folder_store};
 use crate::support::bucket::{Bucket, SECRET};
 use crate::support::program::{DemoService, Place};
@@ -56,7 +59,9 @@ fn an_empty_disk_continues_from_a_bucket() {
     let machines = [(); 2].map(|()| Machine::with_bucket(&definition(&service.source), &bucket));
     check_two_machines(&machines[0], &machines[1]);
     let keys = bucket.keys();
-    assert!(keys.iter().all(|key| key.starts_with("team/a/archive/run=") || key.starts_with("team/a/datasets/it/")));
+    assert!(
+        keys.iter().all(|key| key.starts_with("team/a/archive/vendor/run=") || key.starts_with("team/a/datasets/it/"))
+    );
     assert!(keys.contains(&"team/a/datasets/it/latest.json".to_owned()), "{keys:?}");
 }
 
@@ -86,7 +91,7 @@ fn an_ad_hoc_build_pulls_missing_runs_and_pushes_nothing() {
     let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
     machines[0].run(&["run", "it"]).succeeded();
     let first = machines[0].folders();
-    let as_of = bellwether::time::to_record(chrono::Utc::now());
+    let as_of = to_record(Utc::now());
     machines[0].run(&["run", "it"]).succeeded();
     let before = files_below(folder.path());
     machines[1].run(&["build", "it", "--as-of", &as_of]).succeeded();
@@ -163,9 +168,9 @@ fn reading_commands_fetch_missing_data() {
     let machine = || Machine::new(&definition(&service.source), &url, []);
     let first = machine();
     first.run(&["run", "it"]).succeeded();
-    let at = ["--as-of", "2100-01-01T00:00:00Z"];
+    let now = to_record(Utc::now());
     for command in [
-        &["sql", "it", at[0], at[1]][..],
+        &["sql", "it", "--as-of", &now][..],
         &["audit", "quality", "it"],
         &["audit", "revisions"],
         &["audit", "sources", "it"],

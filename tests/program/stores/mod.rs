@@ -58,7 +58,7 @@ impl Machine {
 
     /// The names of the sealed folders of its archive.
     fn folders(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.place.file("output/archive")).into_iter().flatten();
+        let entries = fs::read_dir(self.place.file("output/archive/vendor")).into_iter().flatten();
         let folders =
             entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.join("run.json").exists());
         let mut names: Vec<String> = folders.map(|path| name_of(&path)).collect();

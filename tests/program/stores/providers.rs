@@ -18,7 +18,9 @@ fn an_empty_disk_continues_from_azure() {
     check_two_machines(&machine(), &machine());
     let keys = azure.keys();
     assert!(keys.contains(&"team/a/datasets/it/latest.json".to_owned()), "{keys:?}");
-    assert!(keys.iter().all(|key| key.starts_with("team/a/archive/run=") || key.starts_with("team/a/datasets/it/")));
+    assert!(
+        keys.iter().all(|key| key.starts_with("team/a/archive/vendor/run=") || key.starts_with("team/a/datasets/it/"))
+    );
     check_large_files(|definition| Machine::new(definition, &azure.url("team/b"), azure.environment()));
 }
 

@@ -33,8 +33,9 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     };
     // A killed upload, whose rows belong to no run.
     let some =
-        fs::read(machine.place.file("output/archive").join(&machine.folders()[0]).join("signals.parquet")).unwrap();
-    bucket.put("team/a/archive/run=20261101T000000Z-aaaa/signals.parquet", &some);
+        fs::read(machine.place.file("output/archive/vendor").join(&machine.folders()[0]).join("signals.parquet"))
+            .unwrap();
+    bucket.put("team/a/archive/vendor/run=20261101T000000Z-aaaa/signals.parquet", &some);
     let copy = format!("{}/archive", machine.store);
     let statement = machine.run(&["sql", "it", "--archive", &copy]).succeeded().stdout;
     let arguments = [
