@@ -101,10 +101,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("archive compact", "pack all runs into one folder"),
             ("archive prune --dry-run", "list packed runs to remove"),
+            ("archive migrate", "keep an archive of an older version"),
         ],
     ),
     ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
     ("archive prune", &[("archive prune --dry-run", "list what would be removed")]),
+    (
+        "archive migrate",
+        &[
+            ("archive migrate --dry-run", "list the old runs, and their services"),
+            ("archive migrate", "migrate them, and keep the old folders"),
+            ("archive migrate --remove-old", "remove the old folders"),
+        ],
+    ),
     ("prune", &[("prune --dry-run", "list what would be removed, with sizes")]),
     ("check", &[("check demo", "every problem of a definition, with its place")]),
     ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
