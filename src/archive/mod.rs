@@ -87,7 +87,8 @@ pub(crate) use fold::histories::{Histories, History};
 pub(crate) use fold::observed::ViewOptions;
 pub(crate) use lineage::missing;
 pub(crate) use migrate::{
-    KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, migrate, migrated, pending, remove_kept,
+    IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
+    remove_kept,
 };
 pub(crate) use scope::Scope;
 pub(crate) use sealed::answers::SeriesAnswer;

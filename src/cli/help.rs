@@ -135,6 +135,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("store push", &[("store push", "send what only this machine has")]),
     ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
     ("store verify", &[("store verify", "read everything in the store")]),
+    ("store migrate", &[("store migrate --dry-run", "list the old runs in the store, and their services")]),
     ("serve", &[("serve --demo", "the demo service on a free port"), ("serve --demo --today 2026-03-31", "in March")]),
     ("completions", &[("completions bash", "completions for bash")]),
     ("man", &[("man", "bellwether(1)"), ("man run", "bellwether-run(1)")]),

@@ -39,6 +39,16 @@ impl MigrateArguments {
         }
     }
 
+    /// Whether nothing is changed.
+    pub(super) fn is_list(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Whether the old folders are removed.
+    pub(super) fn removes(&self) -> bool {
+        self.remove_old
+    }
+
     /// What was done, or would be, as text.
     pub(super) fn outcome(&self, migration: &Migration, command: &str) -> String {
         let Migration { services, unknown, bytes: size, kept, .. } = migration;
@@ -50,7 +60,10 @@ impl MigrateArguments {
         }
         if !unknown.is_empty() {
             let runs = counted(unknown.len() as u64, "run", "runs");
-            text.push_str(&format!("cannot tell the service of {runs}; `--service NAME` names it: {}\n", unknown.join(", ")));
+            let first: Vec<&str> = unknown.iter().take(8).map(String::as_str).collect();
+            let more = if unknown.len() > 8 { ", …" } else { "" };
+            let first = first.join(", ");
+            text.push_str(&format!("cannot tell the service of {runs}, `--service NAME` names it: {first}{more}\n"));
         }
         if text.is_empty() {
             text.push_str("nothing to migrate\n");

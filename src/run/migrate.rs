@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Definition, KEPT, Legacy, LegacyRun, MigrateError, open_all, pending};
+use crate::archive::{self, Definition, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, open_all, pending};
 use crate::definition::{self, DefinitionFile};
 use crate::digest;
 use crate::error::Result;
@@ -84,6 +84,11 @@ impl Migration {
 /// When nothing tells the service of a run and none is named, when an old file is damaged, or when the archive cannot be
 /// written; [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
 pub fn migrate(options: &MigrateOptions, control: &Control) -> Result<Migration> {
+    migrate_with(options, &[], control)
+}
+
+/// The same, with the seals of folders that are not here; these can only be listed.
+pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], control: &Control) -> Result<Migration> {
     /// How often runs may be sealed meanwhile by an older version of the program.
     const MOST_ROUNDS: usize = 4;
 
@@ -93,7 +98,7 @@ pub fn migrate(options: &MigrateOptions, control: &Control) -> Result<Migration>
     let MigrateOptions { archive, mode, .. } = options;
     let mut migration = Migration::default();
     for _ in 0..MOST_ROUNDS {
-        let legacy = Legacy::open(archive, &control.stop)?;
+        let legacy = Legacy::open(archive, elsewhere, &control.stop)?;
         let services = services(&legacy, options)?;
         migration.bytes = legacy.bytes();
         if *mode == MigrateMode::List {
@@ -126,7 +131,8 @@ impl Migration {
         for &run in pending {
             counts.entry(&services[run].name).or_insert((0, &services[run])).0 += 1;
         }
-        self.services.extend(counts.into_values().map(|(runs, service)| MigratedService { service: service.clone(), runs }));
+        self.services
+            .extend(counts.into_values().map(|(runs, service)| MigratedService { service: service.clone(), runs }));
     }
 }
 

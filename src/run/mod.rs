@@ -57,7 +57,7 @@ pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_vers
 pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
-pub use store::{DatasetStatus, RemoteStore, StoreStatus, StoreUpload, StoreVerified, TransferCounts};
+pub use store::{DatasetStatus, RemoteStore, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts};
 pub(crate) use summary::day;
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};

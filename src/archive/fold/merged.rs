@@ -56,7 +56,11 @@ impl Merged {
     }
 
     /// Merges the rows of a table in some folders, each opened by a function.
-    pub(in crate::archive) fn of(table: Table, folders: &[&Arc<Folder>], open: impl Fn(&Arc<Folder>) -> Result<ByTicker>) -> Result<Self> {
+    pub(in crate::archive) fn of(
+        table: Table,
+        folders: &[&Arc<Folder>],
+        open: impl Fn(&Arc<Folder>) -> Result<ByTicker>,
+    ) -> Result<Self> {
         let rows = |folder: &Folder| folder.seal().rows(&table.file());
         let mut with_rows: Vec<&Arc<Folder>> = folders.iter().copied().filter(|folder| rows(folder) > 0).collect();
         with_rows.sort_by_key(|folder| rows(folder));

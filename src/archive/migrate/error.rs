@@ -64,9 +64,11 @@ impl Diagnostic for MigrateError {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Damaged { .. } => "restore it from a backup, or move its folder out of the archive to migrate the rest \
+            Self::Damaged { .. } => {
+                "restore it from a backup, or move its folder out of the archive to migrate the rest \
                                      without it; nothing old was changed"
-                .to_owned(),
+                    .to_owned()
+            }
             Self::Layout { layout, known, .. } if layout < &u64::from(*known) => {
                 "move it out of the archive to migrate the rest without it".to_owned()
             }

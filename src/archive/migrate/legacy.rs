@@ -79,8 +79,13 @@ impl LegacySeal {
         format!("{}={}", if self.members.is_empty() { "run" } else { "pack" }, self.run)
     }
 
+    /// Name of the run or pack.
+    pub(super) fn name(&self) -> &str {
+        &self.run
+    }
+
     /// Its text, as it was written.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a seal is text and numbers")
     }
 
@@ -110,7 +115,8 @@ impl LegacySeal {
             member.check().map_err(|reason| format!("member `{}`: {reason}", member.run))?;
         }
         for file in self.files.iter().filter(|_| !self.members.is_empty()) {
-            let in_member = |member: &Self| member.files.iter().find(|own| own.name == file.name).map_or(0, |it| it.rows);
+            let in_member =
+                |member: &Self| member.files.iter().find(|own| own.name == file.name).map_or(0, |it| it.rows);
             let rows: u64 = self.members.iter().map(in_member).sum();
             if rows != file.rows {
                 return Err(format!("`{}` has {} rows, but its members have {rows}", file.name, file.rows).into());
@@ -180,12 +186,12 @@ pub(crate) struct Legacy {
 }
 
 impl Legacy {
-    /// Reads the seals.
+    /// Reads the seals; `elsewhere` are those of folders that are not here, of which only the seals are known.
     ///
     /// # Errors
     ///
     /// If one is damaged, has another layout, or contradicts another one.
-    pub(crate) fn open(archive: &Path, stop: &CancellationToken) -> Result<Self> {
+    pub(crate) fn open(archive: &Path, elsewhere: &[LegacySeal], stop: &CancellationToken) -> Result<Self> {
         let (unmoved, kept) = (older_folders(archive)?, older_folders(&archive.join(KEPT))?);
         let mut folders: Vec<Arc<Folder>> = Vec::new();
         for path in unmoved.iter().chain(&kept) {
@@ -195,6 +201,9 @@ impl Legacy {
             }
             let seal = LegacySeal::of(read_bounded(&path.join(SEAL))?.as_bytes(), path)?.as_seal();
             folders.push(Arc::new(Folder::new(path.clone(), seal).until(stop.clone())));
+        }
+        for seal in elsewhere {
+            folders.push(Arc::new(Folder::new(archive.join(KEPT).join(seal.folder_name()), seal.as_seal())));
         }
         // Independent of which of them are moved already.
         folders.sort_by(|one, other| one.path().file_name().cmp(&other.path().file_name()));

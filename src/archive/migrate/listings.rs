@@ -18,7 +18,7 @@ use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::listings::{LISTINGS, Listing, Name, records, schema};
 use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
-use crate::tables::{Change, SeriesKey, RequestRecord};
+use crate::tables::{Change, RequestRecord, SeriesKey};
 
 /// The listings of each run, by its place; `services` has the service of each run.
 pub(super) fn listings(
@@ -49,7 +49,8 @@ pub(super) fn listings(
         }
     }
     for (request, mut listings) in of_shared {
-        listings.sort_by(|one, other| (one.observed_at, one.change as i8).cmp(&(other.observed_at, other.change as i8)));
+        listings
+            .sort_by(|one, other| (one.observed_at, one.change as i8).cmp(&(other.observed_at, other.change as i8)));
         apart(&shared[&request], &listings, |run, listing| {
             let sealed_at = legacy.runs()[run].seal().sealed_at;
             of_runs[run].push(Listing { sealed_at, ..listing });
@@ -70,7 +71,11 @@ fn shared(requests: &[Vec<RequestRecord>], services: &[usize]) -> HashMap<Name, 
     let mut answered: HashMap<Name, Vec<Answered>> = HashMap::new();
     for (run, requests) in requests.iter().enumerate() {
         for request in requests {
-            answered.entry(request.request.as_str().into()).or_default().push((request.observed_at, run, services[run]));
+            answered.entry(request.request.as_str().into()).or_default().push((
+                request.observed_at,
+                run,
+                services[run],
+            ));
         }
     }
     answered.retain(|_, answers| answers.iter().any(|(.., service)| *service != answers[0].2));
@@ -115,9 +120,8 @@ fn read(legacy: &Legacy, place: usize, origins: &Origins) -> Result<Vec<(usize, 
     let mut file = ByTicker::open(folder, LISTINGS, &legacy_schema())?;
     let rows = file.take_rest()?;
     let with_runs = || -> Result<Vec<(usize, Listing)>, Reason> {
-        let run = |listing: Listing| {
-            Ok((origins.get(listing.observed_at.timestamp_micros(), listing.source)?, listing))
-        };
+        let run =
+            |listing: Listing| Ok((origins.get(listing.observed_at.timestamp_micros(), listing.source)?, listing));
         records(&with_instant(&rows)?)?.into_iter().map(run).collect()
     };
     with_runs().map_err(|error| file.damaged(error))

@@ -11,17 +11,19 @@
 //! moved to `.layout-9`, where they stay until they are removed on request.
 
 mod error;
+mod incoming;
 mod legacy;
 mod listings;
 mod rows;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use error::MigrateError;
+pub(crate) use incoming::IncomingLegacy;
 pub(crate) use legacy::{KEPT, Legacy, LegacyRun, LegacySeal};
 
 use self::rows::{Origins, Source};
@@ -58,22 +60,39 @@ pub(crate) fn pending(legacy: &Legacy, services: &[ServiceIdentity]) -> Result<B
     Ok(runs.filter(|(_, (run, service))| is_pending(run, service)).map(|(place, _)| place).collect())
 }
 
-/// The old runs whose services are not needed: those that were migrated before, with the service of each.
+/// The old runs that were migrated before, each with its service.
 ///
 /// # Errors
 ///
 /// If an archive cannot be read.
 pub(crate) fn migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity>> {
-    let mut seals: HashMap<String, ServiceIdentity> = HashMap::new();
-    for path in file::entries(&legacy.archive)? {
+    let migrated = migrated_seals(&legacy.archive)?;
+    let runs = legacy.runs().iter().enumerate();
+    Ok(runs.filter_map(|(place, run)| Some((place, migrated.get(&run.seal().seal)?.clone()))).collect())
+}
+
+/// The old runs that an archive has, migrated or not, by the digests of their old seals.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub(crate) fn known(archive: &Path, stop: &CancellationToken) -> Result<HashSet<String>> {
+    let legacy = Legacy::open(archive, &[], stop)?;
+    let seals = legacy.runs().iter().map(|run| run.seal().seal.clone());
+    Ok(migrated_seals(archive)?.into_keys().chain(seals).collect())
+}
+
+/// The digests of the old seals of all migrated runs, with their services.
+fn migrated_seals(archive: &Path) -> Result<HashMap<String, ServiceIdentity>> {
+    let mut seals = HashMap::new();
+    for path in file::entries(archive)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if ServiceIdentity::is_name(name) && fs::symlink_metadata(&path).map_err(FileError::read(&path))?.is_dir() {
             let migrated = |seal: Seal| Some((seal.migrated?.seal, seal.service));
             seals.extend(sealed_in(&path)?.into_iter().filter_map(migrated));
         }
     }
-    let runs = legacy.runs().iter().enumerate();
-    Ok(runs.filter_map(|(place, run)| Some((place, seals.get(&run.seal().seal)?.clone()))).collect())
+    Ok(seals)
 }
 
 /// Migrates the runs that are not in the archive of their service yet, and then moves the old folders. `services` has

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, DynComparator, Int8Array, RecordBatch, TimestampMicrosecondArray,
-    UInt32Array, make_comparator,
+    ArrayRef, AsArray, BooleanArray, DynComparator, Int8Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+    make_comparator,
 };
 use arrow::compute::{SortOptions, filter_record_batch, take_record_batch};
 use arrow::datatypes::{Field, Schema, SchemaRef, TimestampMicrosecondType};
@@ -87,7 +87,8 @@ impl Source<'_> {
     pub(super) fn merged(&self, table: Table) -> Result<Merged> {
         let read: BTreeSet<usize> = self.runs.iter().map(|&run| self.run(run).folder).collect();
         let folders: Vec<&Arc<Folder>> = read.iter().map(|&folder| &self.legacy.folders[folder]).collect();
-        let places: HashMap<_, usize> = read.iter().map(|&place| (Arc::as_ptr(&self.legacy.folders[place]), place)).collect();
+        let places: HashMap<_, usize> =
+            read.iter().map(|&place| (Arc::as_ptr(&self.legacy.folders[place]), place)).collect();
         Merged::of(table, &folders, |folder| {
             let place = places[&Arc::as_ptr(folder)];
             // Only the rows of runs of this service that are read from this folder.

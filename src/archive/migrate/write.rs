@@ -162,7 +162,8 @@ impl Writing<'_> {
         }
         let mut names: HashMap<&str, Name> = HashMap::new();
         let answer = |(key, source, observed_at): &Observation| {
-            let request = requests.get(&(*observed_at, *source)).ok_or("a row was observed when its run was not answered")?;
+            let request =
+                requests.get(&(*observed_at, *source)).ok_or("a row was observed when its run was not answered")?;
             let request = Arc::clone(names.entry(request).or_insert_with(|| Name::from(*request)));
             Ok(SeriesAnswer {
                 key: key.clone(),
