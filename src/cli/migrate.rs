@@ -58,6 +58,10 @@ impl MigrateArguments {
             let runs = counted(*runs as u64, "run", "runs");
             text.push_str(&format!("{verb} {runs} of service {service}\n"));
         }
+        if !services.is_empty() && migration.done_before > 0 {
+            let runs = counted(migration.done_before as u64, "run was", "runs were");
+            text.push_str(&format!("{runs} migrated before\n"));
+        }
         if !unknown.is_empty() {
             let runs = counted(unknown.len() as u64, "run", "runs");
             let first: Vec<&str> = unknown.iter().take(8).map(String::as_str).collect();

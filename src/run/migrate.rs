@@ -109,7 +109,10 @@ pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], c
         if pending.is_empty() && legacy.unmoved_count() == 0 {
             break;
         }
-        migration.add(&services, &pending, legacy.runs().len());
+        if migration.services.is_empty() {
+            migration.done_before = legacy.runs().len() - pending.len();
+        }
+        migration.add(&services, &pending);
         let stage = Stage::of_files(control, "migrate", pending.len());
         archive::migrate(&legacy, &services, |seal| stage.done(0, seal.bytes()))?;
         stage.finish();
@@ -125,8 +128,7 @@ pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], c
 }
 
 impl Migration {
-    fn add(&mut self, services: &[ServiceIdentity], pending: &BTreeSet<usize>, runs: usize) {
-        self.done_before += runs - pending.len();
+    fn add(&mut self, services: &[ServiceIdentity], pending: &BTreeSet<usize>) {
         let mut counts: BTreeMap<&str, (usize, &ServiceIdentity)> = BTreeMap::new();
         for &run in pending {
             counts.entry(&services[run].name).or_insert((0, &services[run])).0 += 1;
@@ -154,7 +156,7 @@ fn list(
     let runs = legacy.runs().len();
     migration.done_before = runs - pending.len();
     pending.retain(|run| services[*run] != nobody);
-    migration.add(&services, &pending, pending.len());
+    migration.add(&services, &pending);
     migration.removed = options.mode == MigrateMode::Remove && runs > 0;
     migration.kept = archive::has_kept(&options.archive).then(|| options.archive.join(KEPT));
     Ok(migration)

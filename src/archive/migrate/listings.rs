@@ -120,8 +120,12 @@ fn read(legacy: &Legacy, place: usize, origins: &Origins) -> Result<Vec<(usize, 
     let mut file = ByTicker::open(folder, LISTINGS, &legacy_schema())?;
     let rows = file.take_rest()?;
     let with_runs = || -> Result<Vec<(usize, Listing)>, Reason> {
-        let run =
-            |listing: Listing| Ok((origins.get(listing.observed_at.timestamp_micros(), listing.source)?, listing));
+        let run = |listing: Listing| {
+            Ok((
+                origins.get(listing.observed_at.timestamp_micros(), listing.source, listing.key.ticker.as_str())?,
+                listing,
+            ))
+        };
         records(&with_instant(&rows)?)?.into_iter().map(run).collect()
     };
     with_runs().map_err(|error| file.damaged(error))

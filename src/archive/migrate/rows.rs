@@ -25,7 +25,7 @@ use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys::ParsedDictionary;
-use crate::archive::sealed::rows::observed;
+use crate::archive::sealed::rows::{observed, ticker};
 use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
 use crate::tables::{Change, Table, choices};
@@ -35,9 +35,9 @@ use crate::tables::{Change, Table, choices};
 pub(super) enum Origins {
     /// All are from one.
     One(usize),
-    /// A pack has the rows of several: each is from the one that was answered by its operation at its instant. Of runs
-    /// that were answered at the same microsecond, the one that was sealed first counts.
-    Answered(HashMap<(i64, Endpoint), usize>),
+    /// A pack has the rows of several: each is from one that was answered by its operation at its instant, with its
+    /// request. Of several, the one counts that asked for the ticker, or that was sealed first.
+    Answered(HashMap<(i64, Endpoint), Vec<(usize, String)>>),
 }
 
 impl Origins {
@@ -47,26 +47,35 @@ impl Origins {
         if !seal.is_pack() {
             return Ok(Self::One(places[seal.run.as_str()]));
         }
-        let mut answered = HashMap::new();
+        let mut answered: HashMap<(i64, Endpoint), Vec<(usize, String)>> = HashMap::new();
         for member in &seal.members {
             let run = places[member.run.as_str()];
             for request in SealedRun::of(member.clone(), Arc::clone(folder)).requests()? {
-                answered.entry((request.observed_at.timestamp_micros(), request.endpoint)).or_insert(run);
+                let answer = (request.observed_at.timestamp_micros(), request.endpoint);
+                answered.entry(answer).or_default().push((run, request.request));
             }
         }
         Ok(Self::Answered(answered))
     }
 
     /// The run of a row.
-    pub(super) fn get(&self, observed_at: i64, source: Endpoint) -> Result<usize, Reason> {
+    pub(super) fn get(&self, observed_at: i64, source: Endpoint, ticker: &str) -> Result<usize, Reason> {
         match self {
             Self::One(run) => Ok(*run),
             Self::Answered(answered) => {
-                let run = answered.get(&(observed_at, source)).copied();
+                let answers = answered.get(&(observed_at, source)).map_or(&[][..], Vec::as_slice);
+                let asked = answers.iter().find(|(_, request)| answers.len() > 1 && names(request, ticker));
+                let run = asked.or(answers.first()).map(|(run, _)| *run);
                 run.ok_or_else(|| "a row was observed when none of its runs was answered".into())
             }
         }
     }
+}
+
+/// Whether a request is for a ticker.
+fn names(request: &str, ticker: &str) -> bool {
+    let is_of_ticker = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-');
+    request.split(|letter| !is_of_ticker(letter)).any(|word| word == ticker)
 }
 
 /// The runs of one service, and where their rows are.
@@ -133,7 +142,7 @@ fn converted(
     let mut instants: Vec<Option<i64>> = Vec::with_capacity(rows.num_rows());
     for (row, &seen) in observed(rows).values().iter().enumerate() {
         let source = sources.get(row)?.ok_or("a row has no operation")?;
-        instants.push(sealed.get(&origins.get(seen, source)?).copied());
+        instants.push(sealed.get(&origins.get(seen, source, ticker(rows, row))?).copied());
     }
     let is_kept: BooleanArray = instants.iter().map(|sealed| Some(sealed.is_some())).collect();
     let instants: TimestampMicrosecondArray = instants.into_iter().map(|sealed| Some(sealed.unwrap_or(0))).collect();

@@ -84,6 +84,9 @@ impl RemoteStore {
         let mut migration = blocking(move || migrate(&keeping, &control)).await?;
         let sent = self.push_archives(self.archives_of_all().await?).await?;
         if options.mode == MigrateMode::Remove {
+            if let Some(fault) = self.verify().await?.faults.into_iter().next() {
+                return Err(self.store.damaged(ARCHIVE, fault).into());
+            }
             for folder in &folders {
                 self.store.remove_older(&folder.at).await?;
             }
