@@ -49,8 +49,7 @@ pub(super) fn listings(
         }
     }
     for (request, mut listings) in of_shared {
-        listings
-            .sort_by(|one, other| (one.observed_at, one.change as i8).cmp(&(other.observed_at, other.change as i8)));
+        listings.sort_by_key(|listing| (listing.observed_at, listing.change as i8));
         apart(&shared[&request], &listings, |run, listing| {
             let sealed_at = legacy.runs()[run].seal().sealed_at;
             of_runs[run].push(Listing { sealed_at, ..listing });

@@ -61,7 +61,7 @@ impl RemoteStore {
     ///
     /// # Errors
     ///
-    /// As [`migrate`](crate::run::migrate); if a folder in the store is damaged, and any failure of a request.
+    /// As for the archive of a machine; if a folder in the store is damaged, and any failure of a request.
     pub async fn migrate(&self, options: &MigrateOptions) -> Result<StoreMigration> {
         let listed = self.store.list(ARCHIVE).await?;
         let names = older(&listed);
