@@ -90,6 +90,7 @@ pub(crate) mod coverage;
 mod error;
 pub(crate) mod fold;
 mod lineage;
+mod migrate;
 pub(crate) mod scope;
 mod sealed;
 mod sealing;
@@ -113,6 +114,10 @@ pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History};
 pub(crate) use fold::observed::ViewOptions;
 pub(crate) use lineage::missing;
+pub(crate) use migrate::{
+    IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
+    remove_kept,
+};
 pub(crate) use scope::Scope;
 pub(crate) use sealed::answers::SeriesAnswer;
 pub(crate) use sealed::listings::LISTINGS;

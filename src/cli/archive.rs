@@ -1,15 +1,16 @@
-//! `bellwether archive`: packs runs and prunes packed ones.
+//! `bellwether archive`: packs runs, prunes packed ones, and migrates an archive of an older layout.
 
 use super::folders::Folders;
+use super::migrate::MigrateArguments;
 use super::outcome::Result;
-use super::{cancellable, say};
+use super::{cancellable, progress, say};
 use crate::archive::{Removal, Seal};
 use crate::human::{bytes, grouped};
 use crate::links;
 use crate::project::Project;
-use crate::run::{PruneMode, compact, prune};
+use crate::run::{Control, PruneMode, compact, migrate, prune};
 
-/// Pack the runs of an archive into fewer folders, and remove packed runs.
+/// Pack the runs of an archive into fewer folders, remove packed runs, and migrate an archive of an older layout.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -33,6 +34,9 @@ enum Action {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Turn an archive of layout 9 into the current layout, with every observation. The old folders stay in `.layout-9`
+    /// until they are removed with `--remove-old`. If it is interrupted, the same command resumes.
+    Migrate(MigrateArguments),
 }
 
 impl Archive {
@@ -53,6 +57,14 @@ impl Archive {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
                 let removals = cancellable(move |control| prune(&archive, mode, control))?;
                 say(&pruned(&removals, if dry_run { "would remove" } else { "removed" }))
+            }
+            Action::Migrate(arguments) => {
+                let options = arguments.options(&self.folders, project);
+                let migration = cancellable(move |control| {
+                    let control = Control { observer: Some(progress::shown()), ..control.clone() };
+                    migrate(&options, &control)
+                })?;
+                say(&arguments.outcome(&migration, "bellwether archive migrate"))
             }
         }
     }

@@ -101,10 +101,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("archive compact", "pack all runs into one folder"),
             ("archive prune --dry-run", "list packed runs to remove"),
+            ("archive migrate", "keep an archive of an older version"),
         ],
     ),
     ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
     ("archive prune", &[("archive prune --dry-run", "list what would be removed")]),
+    (
+        "archive migrate",
+        &[
+            ("archive migrate --dry-run", "list the old runs, and their services"),
+            ("archive migrate", "migrate them, and keep the old folders"),
+            ("archive migrate --remove-old", "remove the old folders"),
+        ],
+    ),
     ("prune", &[("prune --dry-run", "list what would be removed, with sizes")]),
     ("check", &[("check demo", "every problem of a definition, with its place")]),
     ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
@@ -126,6 +135,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("store push", &[("store push", "send what only this machine has")]),
     ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
     ("store verify", &[("store verify", "read everything in the store")]),
+    ("store migrate", &[("store migrate --dry-run", "list the old runs in the store, and their services")]),
     ("serve", &[("serve --demo", "the demo service on a free port"), ("serve --demo --today 2026-03-31", "in March")]),
     ("completions", &[("completions bash", "completions for bash")]),
     ("man", &[("man", "bellwether(1)"), ("man run", "bellwether-run(1)")]),

@@ -16,6 +16,7 @@ mod folders;
 mod help;
 mod init;
 mod log;
+mod migrate;
 mod open;
 mod outcome;
 mod parse;

@@ -253,6 +253,7 @@ fn steps(progress: &Progress<'_>) -> String {
 fn unit(progress: &Progress<'_>) -> [&'static str; 2] {
     match progress.stage {
         "verify" | "push" | "pull" => ["file", "files"],
+        "migrate" => ["run", "runs"],
         "spark" => ["task", "tasks"],
         _ => ["request", "requests"],
     }

@@ -1,4 +1,4 @@
-//! `bellwether store`: what an object store has, and what is sent to it and fetched from it.
+//! `bellwether store`: what an object store has, what is sent to it and fetched from it, and how it is migrated.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::documents::AsJson;
 use super::folders::Folders;
+use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
 use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
@@ -14,7 +15,7 @@ use crate::human::{bytes, counted, grouped};
 use crate::names::is_dataset;
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
-use crate::run::{Control, DatasetStatus, RemoteStore, StoreStatus, StoreVerified, TransferCounts};
+use crate::run::{Control, DatasetStatus, RemoteStore, StoreMigration, StoreStatus, StoreVerified, TransferCounts};
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";
@@ -114,6 +115,10 @@ enum Action {
     Pull(StoreDefinition),
     /// Read everything in the store, and verify every size and checksum.
     Verify(StoreDefinition),
+    /// Turn the archive in the store, and the one on this machine, from layout 9 into the current layout, with every
+    /// observation. The old objects stay until they are removed with `--remove-old`. If it is interrupted, the same
+    /// command resumes.
+    Migrate(Migrate),
 }
 
 /// The definition whose store is used.
@@ -121,6 +126,15 @@ enum Action {
 struct StoreDefinition {
     /// A definition with a `[store]`: its name in `pipelines/`, or a path.
     definition: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Migrate {
+    #[command(flatten)]
+    of: StoreDefinition,
+
+    #[command(flatten)]
+    arguments: MigrateArguments,
 }
 
 #[derive(Debug, clap::Args)]
@@ -136,6 +150,7 @@ impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let of = match &self.action {
             Action::Status(status) => &status.of,
+            Action::Migrate(migrate) => &migrate.of,
             Action::Push(of) | Action::Pull(of) | Action::Verify(of) => of,
         };
         let url = self.url(of.definition.as_deref(), project)?;
@@ -152,6 +167,10 @@ impl Store {
                 Action::Push(_) => say(&moved("sent", store.push().await?)),
                 Action::Pull(_) => say(&moved("fetched", store.pull().await?)),
                 Action::Verify(_) => verified(&store.verify().await?),
+                Action::Migrate(Migrate { arguments, .. }) => {
+                    let options = arguments.options(&self.folders, project);
+                    say(&migrated(&arguments, &store.migrate(&options).await?))
+                }
             }
         })
     }
@@ -180,6 +199,22 @@ fn moved(verb: &str, moved: TransferCounts) -> String {
     };
     if cleared > 0 {
         text.push_str(&format!("cleared {}\n", counted(cleared as u64, "interrupted upload", "interrupted uploads")));
+    }
+    text
+}
+
+fn migrated(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
+    let StoreMigration { migration, sent, old } = migrated;
+    let mut text = arguments.outcome(migration, "bellwether store migrate");
+    if !arguments.is_list() {
+        text.push_str(&moved("sent", *sent));
+    }
+    let folders = counted(*old as u64, "old run or pack", "old runs and packs");
+    match (old, arguments.is_list(), arguments.removes()) {
+        (0, ..) => {}
+        (_, true, true) => text.push_str(&format!("would remove {folders} from the store\n")),
+        (_, false, true) => text.push_str(&format!("removed {folders} from the store\n")),
+        (_, _, false) => text.push_str(&format!("the store has {folders}\n")),
     }
     text
 }

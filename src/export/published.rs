@@ -1,5 +1,6 @@
 //! Published versions of datasets.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -267,6 +268,30 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
         }
     }
     Ok(versions)
+}
+
+/// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
+/// or that cannot be read, is left out.
+///
+/// # Errors
+///
+/// If a folder cannot be read.
+pub(crate) fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
+    #[derive(Deserialize)]
+    struct Built {
+        name: String,
+        definition: String,
+    }
+
+    let mut definitions = BTreeSet::new();
+    for dataset in folders(datasets)? {
+        for version in folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?) {
+            if let Ok(Built { name, definition }) = read(&version) {
+                definitions.insert((name, definition));
+            }
+        }
+    }
+    Ok(definitions)
 }
 
 /// The folders in a folder, without links and hidden ones.

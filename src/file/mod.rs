@@ -289,7 +289,12 @@ impl FileRecord {
     }
 }
 
-fn sync_folder(path: &Path) -> Result<()> {
+/// Makes the entries of a folder durable.
+///
+/// # Errors
+///
+/// If it cannot be opened or written.
+pub(crate) fn sync_folder(path: &Path) -> Result<()> {
     let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
     synced.map_err(FileError::write(path))
 }

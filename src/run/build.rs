@@ -16,7 +16,7 @@ use super::scope::archived;
 use super::stage::Stage;
 use super::store::{self, RemoteStore};
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{ArchiveError, Scope, SealedRun, View, of_service};
+use crate::archive::{ArchiveError, Scope, SealedRun, View, of_service, open_all};
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
@@ -179,12 +179,21 @@ pub(super) fn from_archive<T>(
 fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
+    let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
+    let runs: Vec<String> = runs.into_iter().filter(|run| !elsewhere.contains(run)).collect();
     if !runs.is_empty() {
         let (path, version) = (view.archive().path().to_owned(), version.name.clone());
         return Err(ArchiveError::Incomplete { path, version, runs }.into());
     }
     let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
     Ok(view.of_runs(|run| runs.contains(run)))
+}
+
+/// The runs of the other services of an archive. Older versions of the program recorded the runs of all services.
+fn of_other_services(archive: &Path) -> Result<BTreeSet<String>> {
+    let Some(root) = archive.parent() else { return Ok(BTreeSet::new()) };
+    let archives = open_all(root)?.into_iter().map(|(_, archive)| archive);
+    Ok(archives.flat_map(|archive| archive.runs().to_vec()).map(|run| run.name().to_owned()).collect())
 }
 
 /// The note on runs that were brought in after the instant of a build.

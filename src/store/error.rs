@@ -1,6 +1,7 @@
 //! What can go wrong with a store.
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
+use crate::human::counted;
 
 /// An operation on an object store that failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,15 @@ pub(crate) enum StoreError {
         source: Reason,
     },
 
+    /// A store with runs of an older layout.
+    #[error("`{url}` has {} of an older layout", counted(*folders as u64, "run or pack", "runs and packs"))]
+    Older {
+        /// The store.
+        url: String,
+        /// How many.
+        folders: usize,
+    },
+
     /// Results that are complete on this machine, but not in the store.
     #[error("the results are on this machine, but not all of them are in `{url}`")]
     Behind {
@@ -104,6 +114,7 @@ impl Diagnostic for StoreError {
             | Self::Denied { .. }
             | Self::Unconditional { .. }
             | Self::Taken { .. }
+            | Self::Older { .. }
             | Self::Damaged { .. } => ErrorKind::Storage,
         }
     }
@@ -123,6 +134,7 @@ impl Diagnostic for StoreError {
             }
             Self::Taken { .. } => "move that run or version out of the local folder, and run the definition again",
             Self::Damaged { .. } => "`bellwether store verify` lists all damaged objects",
+            Self::Older { .. } => "`bellwether store migrate` keeps every observation",
             Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
         };
         Some(hint.to_owned())

@@ -143,6 +143,22 @@ impl Store {
         Ok(true)
     }
 
+    /// Removes a folder of an older layout, its record last: until then, removing it can be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub(crate) async fn remove_older(&self, folder: &str) -> Result<()> {
+        let record = format!("{folder}/{}", record_of(folder));
+        for object in self.list(folder).await? {
+            let name = object.key.strip_prefix(folder).and_then(|name| name.strip_prefix('/'));
+            if object.key != record && name.is_some_and(|name| RUN_FILES.contains(&name)) {
+                self.delete(&object.key).await?;
+            }
+        }
+        self.delete(&record).await
+    }
+
     /// Deletes an object. It is not an error if there is none.
     async fn delete(&self, at: &str) -> Result<()> {
         let key = self.key(at)?;

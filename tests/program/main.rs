@@ -28,6 +28,7 @@ mod load;
 mod locks;
 mod logs;
 mod memory;
+mod migrate;
 mod model;
 mod network;
 mod operations;

@@ -160,6 +160,11 @@ impl Cells {
         self.bounds.len()
     }
 
+    /// The rows of each cell, in order.
+    pub(in crate::archive) fn bounds(&self) -> &[Range<usize>] {
+        &self.bounds
+    }
+
     /// The cells of each series, in order.
     pub(in crate::archive) fn series(&self) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
         let mut first = 0;

@@ -55,7 +55,12 @@ impl Merged {
         Self::of(table, folders, |folder| ByTicker::open(folder, &table.file(), &table.file_schema()))
     }
 
-    fn of(table: Table, folders: &[&Arc<Folder>], open: impl Fn(&Arc<Folder>) -> Result<ByTicker>) -> Result<Self> {
+    /// Merges the rows of a table in some folders, each opened by a function.
+    pub(in crate::archive) fn of(
+        table: Table,
+        folders: &[&Arc<Folder>],
+        open: impl Fn(&Arc<Folder>) -> Result<ByTicker>,
+    ) -> Result<Self> {
         let rows = |folder: &Folder| folder.seal().rows(&table.file());
         let mut with_rows: Vec<&Arc<Folder>> = folders.iter().copied().filter(|folder| rows(folder) > 0).collect();
         with_rows.sort_by_key(|folder| rows(folder));

@@ -27,6 +27,9 @@ const BATCH_ROWS: usize = 1 << 12;
 /// A ticker with this many rows is read by itself.
 const GIANT_ROWS: i64 = 1 << 13;
 
+/// Converts rows of another layout.
+pub(in crate::archive) type Convert = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch, Reason> + Send + Sync>;
+
 /// A file of rows sorted by ticker, read once from start to end.
 pub(in crate::archive) struct ByTicker {
     path: PathBuf,
@@ -39,6 +42,8 @@ pub(in crate::archive) struct ByTicker {
     mask: ProjectionMask,
     /// Which rows count, unless all do.
     horizon: Option<Horizon>,
+    /// What the rows are converted by, if they are of another layout.
+    convert: Option<Convert>,
     /// The next row group.
     group: usize,
     batches: Option<ParquetRecordBatchReader>,
@@ -64,6 +69,7 @@ impl ByTicker {
             schema,
             mask,
             horizon: None,
+            convert: None,
             group: 0,
             batches: None,
             left_in_batches: 0,
@@ -86,6 +92,11 @@ impl ByTicker {
         let whole = Self::open(folder, name, schema)?;
         let horizon = (share == Share::Some).then(|| horizon.clone());
         Ok(Some(Self { horizon, ..whole }.narrowed(|_| true)))
+    }
+
+    /// Converts all rows to the columns of another schema; some may be left out.
+    pub(in crate::archive) fn converted(self, schema: SchemaRef, convert: Convert) -> Self {
+        Self { schema, convert: Some(convert), ..self }
     }
 
     /// Reads only some of the columns; the first one always.
@@ -270,6 +281,10 @@ impl ByTicker {
                         }
                         let batch = match &self.horizon {
                             Some(horizon) => horizon.rows(&batch).map_err(|error| self.damaged(error))?,
+                            None => batch,
+                        };
+                        let batch = match &self.convert {
+                            Some(convert) => convert(batch).map_err(|error| self.damaged(error))?,
                             None => batch,
                         };
                         if batch.num_rows() > 0 {

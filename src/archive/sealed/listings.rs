@@ -99,7 +99,8 @@ pub(in crate::archive) fn read(folders: &[Arc<Folder>]) -> Result<Vec<Listing>> 
     Ok(listings)
 }
 
-fn records(rows: &RecordBatch) -> std::result::Result<Vec<Listing>, Reason> {
+/// Reads listings from rows of the file.
+pub(in crate::archive) fn records(rows: &RecordBatch) -> std::result::Result<Vec<Listing>, Reason> {
     let requests = rows.column(4).as_dictionary::<Int32Type>();
     let names: Vec<Name> = requests.values().as_string::<i32>().iter().flatten().map(Name::from).collect();
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");

@@ -28,7 +28,7 @@ pub(crate) const SEAL: &str = "run.json";
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Placeholder for the seal's own digest while it is computed.
-const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub(in crate::archive) const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The contents of `run.json`, for a run, for a pack of several runs, or for a merge of their histories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -311,7 +311,7 @@ impl Seal {
 }
 
 /// The text of a seal, which must be a regular file of bounded size.
-fn read_bounded(path: &Path) -> Result<String> {
+pub(in crate::archive) fn read_bounded(path: &Path) -> Result<String> {
     let failed = FileError::read(path);
     let found = fs::symlink_metadata(path).map_err(failed)?;
     if !found.is_file() {

@@ -13,7 +13,7 @@ pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
 pub use merge::open_merged;
 pub(crate) use pack::compact;
-pub(super) use pack::pack_small;
+pub(super) use pack::{PackFolder, pack_small};
 pub use prune::Removal;
 pub(crate) use prune::{Pruning, prune};
 pub use verify::Verified;

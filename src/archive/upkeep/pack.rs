@@ -201,15 +201,15 @@ fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<Fi
     }
 }
 
-/// The hidden folder in which a pack or a merge is written, locked so that other processes do not remove it as a
+/// The hidden folder in which a pack, a merge or a migrated run is written, locked so that other processes do not remove it as a
 /// leftover.
-pub(super) struct PackFolder {
-    pub(super) path: PathBuf,
+pub(in crate::archive) struct PackFolder {
+    pub(in crate::archive) path: PathBuf,
     _lock: File,
 }
 
 impl PackFolder {
-    pub(super) fn begin(archive: &Path, name: &str) -> Result<Self> {
+    pub(in crate::archive) fn begin(archive: &Path, name: &str) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         links::folder(&hidden)?;
         leftovers::clear(archive)?;

@@ -1,5 +1,6 @@
 //! Connects the object store to the archive and the datasets: fetches what a run or build needs, and sends its results.
 
+mod migrate;
 mod pull;
 mod push;
 mod status;
@@ -9,6 +10,7 @@ mod verify;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+pub use migrate::StoreMigration;
 pub use status::{DatasetStatus, StoreStatus};
 pub use transfer::{StoreUpload, TransferCounts};
 pub use verify::StoreVerified;
@@ -70,6 +72,12 @@ impl RemoteStore {
 
     /// The archives of the services: of the one, or of all that are here or in the store.
     async fn archives(&self) -> Result<Vec<ServiceArchive>> {
+        self.refuse_older().await?;
+        self.archives_of_all().await
+    }
+
+    /// The same, whether or not the store has runs of an older layout too.
+    async fn archives_of_all(&self) -> Result<Vec<ServiceArchive>> {
         let names: BTreeSet<String> = match &self.service {
             Some(service) => {
                 of_service(&self.archive, service)?;

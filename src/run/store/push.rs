@@ -36,8 +36,13 @@ impl RemoteStore {
 
     /// Sends the runs and packs that only this machine has, and clears interrupted uploads of others.
     pub(in crate::run) async fn push_archive(&self) -> Result<TransferCounts> {
+        self.push_archives(self.archives().await?).await
+    }
+
+    /// The same for the archives of some services.
+    pub(super) async fn push_archives(&self, archives: Vec<ServiceArchive>) -> Result<TransferCounts> {
         let mut moved = TransferCounts::default();
-        for archive in self.archives().await? {
+        for archive in archives {
             let listed = self.store.list(&archive.there).await?;
             if archive.here.exists() {
                 moved += self.push_missing(&archive, &listed).await?;
