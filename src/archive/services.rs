@@ -28,8 +28,12 @@ pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// If the archive cannot be read, or has an older layout.
+/// If the archive does not exist, cannot be read, or has an older layout.
 pub fn services(archive: &Path) -> Result<Vec<String>> {
+    let is_missing = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    if fs::symlink_metadata(archive).is_err_and(is_missing) {
+        return Err(ArchiveError::Missing { path: archive.to_owned() }.into());
+    }
     of_service(archive, "")?;
     let mut services = Vec::new();
     for path in file::entries(archive)? {
@@ -49,9 +53,6 @@ pub fn services(archive: &Path) -> Result<Vec<String>> {
 ///
 /// If the archive does not exist, cannot be read, or has an older layout.
 pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
-    if fs::symlink_metadata(archive).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Err(ArchiveError::Missing { path: archive.to_owned() }.into());
-    }
     let open = |service: String| Ok((service.clone(), Archive::open(&archive.join(service))?));
     services(archive)?.into_iter().map(open).collect()
 }

@@ -328,10 +328,8 @@ fn of_archives(plan: Option<&Plan>, options: &DoctorOptions) -> Vec<Diagnosis> {
     let (root, now) = (&options.archive, options.clock.now());
     let Some(plan) = plan else {
         return match services(root) {
-            Err(error) => vec![Diagnosis::of_error("archive", &error)],
-            Ok(names) if names.is_empty() => {
-                vec![Diagnosis::none("archive", format!("none in `{}` yet", root.display()))]
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => vec![Diagnosis::of_error("archive", &error)],
+            Err(_) => vec![Diagnosis::none("archive", format!("none in `{}` yet", root.display()))],
             Ok(names) => names.iter().map(|name| of_archive(&root.join(name), now)).collect(),
         };
     };

@@ -20,7 +20,7 @@ use super::error::RunError;
 use super::observer::Control;
 use super::options::EVIDENCE;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Pruning, Removal, open_all};
+use crate::archive::{self, Archive, Pruning, Removal, open_all, services};
 use crate::cancel;
 use crate::definition;
 use crate::error::Result;
@@ -285,6 +285,8 @@ pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<R
     if mode == PruneMode::List {
         return Ok(removals(plans()?));
     }
+    // Nothing is written where there is no archive.
+    services(archive)?;
     let _lock = lock(archive, Clock::System)?;
     let stage = Stage::begin(control, "prune");
     let plans = plans()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all, services};
+use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all};
 use crate::error::Result;
 use crate::export::{Version, versions};
 use crate::human::counted;
@@ -61,8 +61,8 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Vec<Seal>> {
     let stage = Stage::begin(control, "pack");
     let mut packs = Vec::new();
-    for service in services(archive)? {
-        packs.extend(archive::compact(&archive.join(service), keep, &control.stop)?);
+    for (_, of_service) in open_all(archive)? {
+        packs.extend(archive::compact(of_service.path(), keep, &control.stop)?);
     }
     stage.finish();
     Ok(packs)

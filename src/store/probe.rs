@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::time::random;
 
 /// The prefix of the keys of probes.
-pub(super) const PROBE: &str = "archive/.probe-";
+pub(super) const PROBE: &str = "datasets/.probe-";
 
 impl Store {
     /// Tests that the store refuses to create an object that exists, and to replace one that has changed since it was read.

@@ -20,11 +20,11 @@ TABLES = {
 SIGNALS = ", ".join(TABLES["signals"])
 
 duckdb.sql("set timezone = 'UTC'")
-assert SIGNALS in query and "output/archive/" in query and "2026-03-31T23:59:59Z" in query, query
+assert SIGNALS in query and "output/archive/acme/" in query and "2026-03-31T23:59:59Z" in query, query
 total = 0
 for table, identity in TABLES.items():
     told = query.replace(SIGNALS, ", ".join(identity)).replace("signals.parquet", f"{table}.parquet")
-    told = told.replace("output/archive/", f"{archive}/").replace("2026-03-31T23:59:59Z", as_of)
+    told = told.replace("output/archive/acme/", f"{archive}/").replace("2026-03-31T23:59:59Z", as_of)
     names = [column[0] for column in duckdb.sql(told).description]
     columns = ", ".join(f"{name}::varchar as {name}" for name in names)
     expected = f"select {columns} from read_parquet('{Path(known) / table}.parquet')"

@@ -150,7 +150,7 @@ fn only_interrupted_uploads_are_cleared_after_a_day() {
     stub.put("team/a/archive/demo/run=mine/signals.parquet", b"mine", 300);
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.csv", b"old", 30);
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.txt", b"mine", 30);
-    stub.put("team/a/archive/.probe-0123456789abcdef", b"1", 30);
+    stub.put("team/a/datasets/.probe-0123456789abcdef", b"1", 30);
     // Killed while another machine was clearing it.
     stub.put(&format!("{}/run.json", at("eeee")), br#"{"cleared_at":"2026-11-03T00:00:00.000000Z"}"#, 30);
     stub.put(&format!("{}/articles.parquet", at("eeee")), b"old", 40);

@@ -28,6 +28,7 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     let [polars] = &examples("python")[..] else { panic!("one script") };
     let place = |text: &str| {
         text.replace("s3://bucket/prefix", &machine.store)
+            .replace("archive/demo", "archive/vendor")
             .replace("datasets/demo", "datasets/it")
             .replace("demo.parquet", "it.parquet")
     };
