@@ -111,7 +111,7 @@ impl Writing<'_> {
         let mut out = drafts.iter().map(create).collect::<Result<Vec<_>>>()?;
         let mut merged = self.source.merged(table)?;
         while let Some(portion) = merged.next(Cuts::of_cells(table))? {
-            let cells = Cells::of(table, &portion.batches).map_err(ArchiveError::merge)?;
+            let cells = Cells::as_stored(table, &portion.batches).map_err(ArchiveError::merge)?;
             for (place, rows) in by_run(&cells.rows, &places)? {
                 observed_by(table, &rows, &mut drafts[place].observations).map_err(ArchiveError::merge)?;
             }
