@@ -263,7 +263,7 @@ mod tests {
             let (mut folders, mut copied, mut most) = (vec![folder(0, first)], 0, 0);
             for day in 1..2_000 {
                 folders.push(folder(day, each));
-                let due = due(&folders);
+                let due = due(folders.iter());
                 if !due.is_empty() {
                     copied += due.iter().map(|folder| folder.seal().observations()).sum::<u64>();
                     folders.truncate(folders.len() - due.len());
