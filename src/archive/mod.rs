@@ -13,9 +13,10 @@
 //!             rejects.parquet      rejected records, with reason, place and raw text
 //!             run.json             the seal: the run, its basis, and rows, bytes and BLAKE3 of every file
 //!         merge=20261120T213000Z-5e0d/    the same files: what histories that met must say of one another
-//!         pack=20261120T213000Z-01c2/     the same files for several runs and merges, whose seals are in `run.json`
+//!         pack=20261120T213000Z-01c2/     the same files for several runs, whose seals are in `run.json`
 //!         .partial/                runs and packs in progress, or interrupted
-//!         .locks/                  a file per definition, locked while it runs; `.seal`, while a run is sealed
+//!         .locks/.seal             locked while a run is sealed
+//!     .locks/                      a file per definition, locked while it runs
 //!     .layout-9/                   an archive of layout 9 that was migrated, until it is removed on request
 //! ```
 //!
@@ -34,8 +35,8 @@
 //! A row starts with its series (`ticker`, for signals `period` and `regime`) and ends with `source` (the operation),
 //! `change` (`added`, `revised`, or `withdrawn`, without values), `observed_at`, when the response was complete, and
 //! `sealed_at`, when the run was sealed that it counts from. Only some forms of an answer have the *optional* values:
-//! null says nothing, so it differs from no other value. A row is stored as answered: a revised one may lack an offset
-//! that an earlier one has, and an offset that comes later is stored with the next revision.
+//! null says nothing, so it differs from no other value. A revised row keeps what was known and the answer does not say;
+//! an offset that comes later is stored with the next revision.
 //!
 //! Dates are naive microseconds, in UTC if the service wrote an offset, which `utc_offset_minutes` keeps. `place`
 //! numbers the articles of a date (or records of a day) from the oldest; lists have the newest first. `copy` numbers
@@ -74,9 +75,9 @@
 //! machines that had not met do not know each other, and each holds differences from its own past alone. The first
 //! command that sees both writes a merge: the answers that would read differently after the other's rows, stated again
 //! at their own `observed_at`, with the later `sealed_at` of the two. A merge depends on nothing but its runs, so every
-//! machine writes the same bytes, and the query reads it like a run. Where machines saw the same value, a row repeats
-//! the one before. The query takes the last of such rows and the program the first, since the value is known from then
-//! on: they differ in `observed_at`, `source` and optional values alone.
+//! machine writes the same bytes; one that joins all runs of another replaces it. The query reads it like a run. Where
+//! machines saw the same value, a row repeats the one before. The query takes the last of such rows and the program the
+//! first, since the value is known from then on: they differ in `observed_at`, `source` and optional values alone.
 //!
 //! A run is written under `.partial`, its seal last, and renamed into place. A file is read once its length and BLAKE3
 //! match the seal. Readers write nothing but merges. Small runs are packed automatically, all by `archive compact`;

@@ -56,19 +56,24 @@ impl Runs {
 }
 
 fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedRun>)]) -> String {
-    let columns = ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"];
-    let mut table = Aligned::new(3, columns);
+    // The service is told where there are several.
+    let of_service = |service: &str| (archives.len() > 1).then(|| service.to_owned());
+    let mut table = match archives {
+        [_] | [] => Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
+        _ => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
+    };
     for run in archives.iter().flat_map(|(_, archive)| archive.runs()) {
         let seal = run.seal();
         let changes = seal.changes;
         let counts = [changes.added, changes.revised, changes.withdrawn, seal.rows("rejects.parquet")].map(grouped);
-        let whose = [seal.run.clone(), seal.service.name.clone(), whose(seal)];
-        table.row(whose.into_iter().chain(counts).chain([bytes(seal.bytes())]));
+        let names = [seal.run.clone()].into_iter().chain(of_service(&seal.service.name)).chain([whose(seal)]);
+        table.row(names.chain(counts).chain([bytes(seal.bytes())]));
     }
     for (service, runs) in unfinished {
         for run in runs {
             let answers = counted(run.answers as u64, "answer", "answers");
-            table.row([format!("{}  {service}  {}  unfinished, {answers}", run.run, run.definition)]);
+            let service = of_service(service).map_or_else(String::new, |service| format!("{service}  "));
+            table.row([format!("{}  {service}{}  unfinished, {answers}", run.run, run.definition)]);
         }
     }
     let mut text = table.to_string();

@@ -348,7 +348,7 @@ fn of_archives(plan: Option<&Plan>, options: &DoctorOptions) -> Vec<Diagnosis> {
     let history = match continuity::check(expected) {
         Ok(Continuity { notes, .. }) => {
             let note = notes.into_iter().next();
-            Diagnosis::ok(HISTORY, note.unwrap_or_else(|| format!("goes on with service {}", plan.service)))
+            Diagnosis::ok(HISTORY, note.unwrap_or_else(|| format!("of service {}", plan.service)))
         }
         Err(error) => Diagnosis::of_error(HISTORY, &error),
     };
