@@ -5,6 +5,7 @@ mod ad_hoc;
 mod audits;
 mod builds;
 mod cancel;
+mod change_sets;
 mod checks;
 mod clocks;
 mod columns;
