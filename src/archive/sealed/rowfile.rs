@@ -44,6 +44,11 @@ impl Rowfile {
         Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::new(ROW_GROUP_ROWS), rows: 0 })
     }
 
+    /// The same with smaller row groups, for a file that is written beside others and read as a whole.
+    pub(in crate::archive) fn in_groups_of(self, rows: usize) -> Self {
+        Self { buffer: RowBuffer::new(rows), ..self }
+    }
+
     pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
         let batch = batch.map_err(|error| FileError::Encode { path: self.path.clone(), source: error.into() })?;
         self.add(&batch.into())

@@ -56,6 +56,9 @@ const ENOUGH_BYTES: u64 = 1 << 20;
 /// The most bytes of a series of articles to settle at a time. A larger one is settled a few dates at a time.
 const BYTES_AT_ONCE: u64 = 4 << 20;
 
+/// Rows of answers that are written at once.
+const ANSWERS_AT_ONCE: usize = 1 << 13;
+
 /// The most rows to concatenate at once.
 const PIECE_ROWS: usize = 1 << 15;
 
@@ -224,7 +227,7 @@ impl Settling<'_> {
     ) -> Result<FinishedFiles> {
         let known = KnownReader::open(self.before)?;
         let (tables, later) = (Tables::create(folder)?, self.later_answers()?);
-        let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?;
+        let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?.in_groups_of(ANSWERS_AT_ONCE);
         let mut writing = Writing { tables, answers, counts: Counts::default(), known: 0, repeated: Vec::new() };
         let (sealed_at, stop) = (self.sealed_at, self.before.stop());
         thread::scope(|scope| {
