@@ -82,12 +82,12 @@ impl Cells {
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
         let cells = Self::as_stored(table, batches)?;
-        let has_some = |compared: &&ValueComparator| {
+        let has_some = |compared: &ValueComparator| {
             let says_nothing = compared.says_nothing.as_ref();
             says_nothing.is_some_and(|[column, _]| column.null_count() < column.len())
         };
-        let partial: Vec<&ValueComparator> = cells.is_same_value.iter().filter(has_some).collect();
-        if partial.is_empty() || cells.bounds.len() == cells.rows.num_rows() { Ok(cells) } else { cells.carried() }
+        let has_gaps = cells.is_same_value.iter().any(has_some) && cells.bounds.len() < cells.rows.num_rows();
+        if has_gaps { cells.carried() } else { Ok(cells) }
     }
 
     /// The same with the rows as they are stored.
