@@ -39,16 +39,17 @@
 //! an offset that comes later is stored with the next revision.
 //!
 //! Dates are naive microseconds, in UTC if the service wrote an offset, which `utc_offset_minutes` keeps. `place`
-//! numbers the articles of a date (or records of a day) from the oldest; lists have the newest first. `copy` numbers
-//! cells that are otherwise equal, `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's
-//! cell is its `request`; empty histories are not listed. Rows are sorted by series (periods by length), then by cell.
+//! numbers the articles of a date (or records of a day) from the oldest; lists have the newest first, and if one begins
+//! within a date, its places there continue the highest known ones. `copy` numbers cells that are otherwise equal,
+//! `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's cell is its `request`; empty
+//! histories are not listed. Rows are sorted by series (periods by length), then by cell.
 //!
 //! # Known values
 //!
 //! As of an instant, a run counts if it was sealed by then. The known value of a cell is its latest row by
-//! `observed_at` among those that count, unless it is `withdrawn`; rows of one instant are ordered by `change`, then by
-//! value. A pack repeats the rows of its members, so identical rows count once. Any tool can query this at any time,
-//! and `bellwether sql` prints a statement that computes a whole dataset from it:
+//! `observed_at` among those that count, unless it is `withdrawn`; of rows of one instant the last by `change`, then by
+//! value, counts. A pack repeats the rows of its members, so identical rows count once. Any tool can query this at any
+//! time, and `bellwether sql` prints a statement that computes a whole dataset from it:
 //!
 //! ```sql
 //! select * exclude (change, sealed_at, newest) from (
@@ -61,7 +62,9 @@
 //!
 //! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after;
 //! for a latest signal, its own date) and withdraws each cell in that range that it lacks. Older cells, an empty
-//! history and a missing series withdraw nothing. An answer that changes nothing has a row in `answers.parquet` alone.
+//! history and a missing series withdraw nothing. An answer that changes nothing has a row in `answers.parquet` alone. Its
+//! `edge` says which articles of its oldest date a list had, from the oldest: 8 digits each of the BLAKE3 of title, link and
+//! copy on a line each.
 //!
 //! # Seals and histories
 //!
@@ -76,8 +79,8 @@
 //! command that sees both writes a merge: the answers that would read differently after the other's rows, stated again
 //! at their own `observed_at`, with the later `sealed_at` of the two. A merge depends on nothing but its runs, so every
 //! machine writes the same bytes; one that joins all runs of another replaces it. The query reads it like a run. Where
-//! machines saw the same value, a row repeats the one before. The query takes the last of such rows and the program the
-//! first, since the value is known from then on: they differ in `observed_at`, `source` and optional values alone.
+//! machines saw the same value, a row repeats the one before. The query takes the last of such rows, but `build` and
+//! `sql` the first, since the value is known from then on: they differ in `observed_at`, `source` and optional values.
 //!
 //! A run is written under `.partial`, its seal last, and renamed into place. A file is read once its length and BLAKE3
 //! match the seal. Readers write nothing but merges. Small runs are packed automatically, all by `archive compact`;
@@ -88,6 +91,7 @@
 
 mod answers;
 pub(crate) mod coverage;
+mod edge;
 mod error;
 pub(crate) mod fold;
 mod lineage;

@@ -24,6 +24,7 @@ use super::sealed::horizon::{Horizon, Share};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
+use super::upkeep::merged_of;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
@@ -53,14 +54,17 @@ impl View {
     }
 
     /// The same view, of some runs alone.
-    #[must_use]
-    pub(crate) fn of_runs(self, is_known: impl Fn(&str) -> bool) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If their histories have to be merged, and cannot be.
+    pub(crate) fn of_runs(self, is_known: impl Fn(&str) -> bool) -> Result<Self> {
         let (known, others): (Vec<_>, Vec<_>) = self.archive.runs().iter().partition(|run| is_known(run.name()));
         let instants = |runs: Vec<&SealedRun>| -> BTreeSet<i64> {
             runs.into_iter().map(|run| run.seal().sealed_at.timestamp_micros()).collect()
         };
         let horizon = self.horizon.without(&instants(others) - &instants(known));
-        Self { archive: self.archive, horizon, listings: Arc::default() }
+        Ok(Self { archive: merged_of(&self.archive, is_known)?, horizon, listings: Arc::default() })
     }
 
     /// The same view, read until a token is cancelled.

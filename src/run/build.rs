@@ -186,7 +186,7 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
         return Err(ArchiveError::Incomplete { path, version, runs }.into());
     }
     let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
-    Ok(view.of_runs(|run| runs.contains(run)))
+    view.of_runs(|run| runs.contains(run))
 }
 
 /// The runs of the other services of an archive. Older versions of the program recorded the runs of all services.

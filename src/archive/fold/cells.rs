@@ -128,7 +128,7 @@ impl Cells {
         let mut from: Vec<Vec<u32>> = is_same_value.iter().map(|_| own.clone()).collect();
         for cell in bounds.iter().filter(|cell| cell.len() > 1) {
             let mut known: Option<usize> = None;
-            for row in cell.clone() {
+            for row in cell.clone().filter(|&row| is_last(seen.values(), cell, row)) {
                 if changes[row] == Change::Withdrawn {
                     known = None;
                     continue;
@@ -219,9 +219,12 @@ impl Cells {
         self.seen.values()[row as usize] <= as_of_micros && self.changes[row as usize] != Change::Withdrawn
     }
 
-    /// Rows of a cell up to an instant, each with itself as value unless it withdraws the cell.
+    /// Rows of a cell up to an instant, each with itself as value unless it withdraws the cell. Of several rows of one
+    /// instant the last one counts: a merge may state an answer again.
     fn timeline(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
-        let rows = cell.clone().take_while(move |&row| self.seen.value(row) <= as_of_micros);
+        let seen = self.seen.values();
+        let rows = cell.clone().take_while(move |&row| seen[row] <= as_of_micros);
+        let rows = rows.filter(|&row| is_last(seen, cell, row));
         rows.map(|row| (row as u32, (self.changes[row] != Change::Withdrawn).then_some(row as u32)))
     }
 
@@ -307,6 +310,11 @@ impl Cells {
         };
         RecordBatch::try_new(self.table.row_schema(), columns)
     }
+}
+
+/// Whether a row of a cell is the last one of its instant.
+fn is_last(seen: &[i64], cell: &Range<usize>, row: usize) -> bool {
+    row + 1 == cell.end || seen[row + 1] != seen[row]
 }
 
 /// The row of a cell observed once, as nearly all are.

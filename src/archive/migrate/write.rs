@@ -16,6 +16,7 @@ use super::legacy::{LAYOUT as LEGACY_LAYOUT, LegacyRun};
 use super::rows::{Source, changed, sealed};
 use crate::archive::ArchiveError;
 use crate::archive::coverage::Coverage;
+use crate::archive::edge::Edge;
 use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use crate::archive::sealed::bound::Cuts;
@@ -171,6 +172,7 @@ impl Writing<'_> {
                 request,
                 rows: 0,
                 covers: Coverage::Nothing,
+                edge: Edge::default(),
                 observed_at: *observed_at,
                 sealed_at: self.source.run(run).seal().sealed_at,
             })

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
@@ -17,6 +17,7 @@ use super::keys::{self, ParsedDictionary};
 use super::listings::Name;
 use super::rows::observed;
 use crate::archive::coverage::Coverage;
+use crate::archive::edge::Edge;
 use crate::error::Reason;
 use crate::interface::Endpoint;
 use crate::tables::{SeriesKey, Table, choice, date, instant, key_columns, sources, symbol, symbol_runs};
@@ -33,6 +34,8 @@ pub(crate) struct SeriesAnswer {
     /// Number of cells.
     pub(in crate::archive) rows: u64,
     pub(crate) covers: Coverage,
+    /// The articles of its oldest date, which it may not cover.
+    pub(in crate::archive) edge: Edge,
     pub(crate) observed_at: DateTime<Utc>,
     /// When its run was sealed.
     pub(in crate::archive) sealed_at: DateTime<Utc>,
@@ -52,6 +55,7 @@ pub(in crate::archive) fn schema() -> SchemaRef {
             Field::new("covered_from", date(), true),
             // Null if it covers everything after that.
             Field::new("covered_until", date(), true),
+            Field::new("edge", DataType::Utf8, true),
             Field::new("observed_at", instant(), false),
             Field::new(SEALED_AT, instant(), false),
         ]))
@@ -81,6 +85,7 @@ pub(in crate::archive) fn batch(answers: &[SeriesAnswer]) -> Result<RecordBatch,
             Coverage::Dates { until, .. } if until != i64::MAX => Some(until),
             _ => None,
         }),
+        Arc::new(answers.iter().map(|answer| answer.edge.text()).collect::<StringArray>()),
         instants(|answer| answer.observed_at),
         instants(|answer| answer.sealed_at),
     ];
@@ -94,7 +99,8 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<SeriesAnswer
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let counts = rows.column(5).as_primitive::<Int64Type>();
     let micros = |column: usize| rows.column(column).as_primitive::<TimestampMicrosecondType>();
-    let (from, until, seen, sealed) = (micros(6), micros(7), observed(rows), micros(9));
+    let (from, until, seen, sealed) = (micros(6), micros(7), observed(rows), micros(10));
+    let edges = rows.column(8).as_string::<i32>();
     let instant = |micros: i64| DateTime::from_timestamp_micros(micros).ok_or("an instant is out of range");
     let mut answers = Vec::with_capacity(rows.num_rows());
     for (key, range) in keys::ranges_of_any(rows)? {
@@ -114,6 +120,7 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<SeriesAnswer
                 request: Arc::clone(&names[requests.keys().value(row) as usize]),
                 rows: counts.value(row).max(0) as u64,
                 covers,
+                edge: Edge::of_text(if edges.is_valid(row) { edges.value(row) } else { "" }),
                 observed_at: instant(seen.value(row))?,
                 sealed_at: instant(sealed.value(row))?,
             });

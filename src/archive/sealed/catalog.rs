@@ -195,6 +195,15 @@ impl Archive {
         Self { path: self.path, runs, folders, read, lineage: self.lineage, stop: stop.clone() }
     }
 
+    /// The archive as if it had some of its runs alone, and the merges of these. Packs may hold others.
+    pub(in crate::archive) fn of_runs(self, is_known: impl Fn(&str) -> bool) -> Self {
+        let is_joined = |folder: &Arc<Folder>| folder.seal().joins.iter().all(|joined| is_known(&joined.run));
+        let folders: Vec<Arc<Folder>> = self.folders.into_iter().filter(is_joined).collect();
+        let runs: Vec<SealedRun> = self.runs.into_iter().filter(|run| is_known(run.name())).collect();
+        let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
+        Self { runs, read: cover(&folders), folders, lineage, ..self }
+    }
+
     /// Which run knew which.
     pub(in crate::archive) fn lineage(&self) -> &Lineage {
         &self.lineage

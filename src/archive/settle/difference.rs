@@ -17,13 +17,15 @@ use arrow::error::ArrowError;
 
 use crate::archive::coverage::{self, Coverage};
 use crate::archive::fold::cells::ValueComparator;
+use crate::archive::sealed::rows::observed;
 use crate::tables::{Change, Table};
 
 /// The changes of a series and their rows, in cell order.
 pub(in crate::archive) type Difference = (Vec<Change>, RecordBatch);
 
 /// The difference between what was known of a series and an answer, both in the columns and order of the table's rows;
-/// `None` if nothing changed. Both may be a range of whole dates; `covers` is what the whole answer covers.
+/// `None` if nothing changed. Both may be a range of whole dates; `covers` is what the whole answer covers. Articles are
+/// [`aligned`].
 pub(in crate::archive) fn difference(
     table: Table,
     known: &RecordBatch,
@@ -33,8 +35,6 @@ pub(in crate::archive) fn difference(
     if answered.num_rows() == 0 && covers == Coverage::Nothing {
         return Ok(None);
     }
-    let has_oldest = oldest(answered) == covers.oldest();
-    let answered = &if has_oldest { aligned(table, answered.clone(), known)? } else { answered.clone() };
     let first_covered = first_covered(table, known, covers.oldest());
     let rest = known.slice(first_covered, known.num_rows() - first_covered);
     let count = rest.num_rows();
@@ -91,11 +91,6 @@ fn dates(rows: &RecordBatch) -> &arrow::array::TimestampMicrosecondArray {
     rows.column(0).as_primitive::<TimestampMicrosecondType>()
 }
 
-/// The oldest date of an answer.
-fn oldest(rows: &RecordBatch) -> Option<i64> {
-    rows.column_by_name("date").and_then(|_| dates(rows).iter().flatten().next())
-}
-
 /// Whether rows are equal, column by column.
 fn is_same(table: Table, one: &RecordBatch, other: &RecordBatch) -> bool {
     let fields = one.schema_ref().fields().iter();
@@ -123,25 +118,37 @@ fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8T
     one.keys().iter().zip(other.keys()).all(|(one, other)| one.and_then(|key| codes[key as usize]) == other)
 }
 
-/// Moves the places of a list's oldest date so that they continue the known ones: a list of limited length may start in
-/// the middle of a date, and all of that date may be new. No article falls below its known place.
-fn aligned(table: Table, answered: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if table != Table::Articles || answered.num_rows() == 0 || old.num_rows() == 0 {
-        return Ok(answered);
-    }
-    let dates = |rows: &RecordBatch| rows.column(0).as_primitive::<TimestampMicrosecondType>().clone();
-    let oldest = dates(&answered).value(0);
-    let of_oldest = |rows: &RecordBatch| -> Vec<((String, String, i32), i32)> {
-        let text = |column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
-        let number = |column: usize, row: usize| rows.column(column).as_primitive::<Int32Type>().value(row);
-        let dates = dates(rows);
-        let rows = (0..rows.num_rows()).filter(|&row| dates.value(row) == oldest);
-        rows.map(|row| ((text(1, row), text(2, row), number(3, row)), number(4, row))).collect()
+/// Moves the places of a list's oldest date so that they continue those that were observed by an instant: a list of limited
+/// length may start in the middle of a date, and all of that date may be new. No article falls below a place that it ever
+/// had, and those that are not listed come before all that are.
+pub(super) fn aligned(
+    table: Table,
+    answered: RecordBatch,
+    covers: Coverage,
+    (observations, as_of): (&RecordBatch, i64),
+) -> Result<RecordBatch, ArrowError> {
+    let oldest = covers.oldest().filter(|_| table == Table::Articles && answered.num_rows() > 0);
+    let Some(oldest) = oldest.filter(|oldest| dates(&answered).value(0) == *oldest) else { return Ok(answered) };
+    let places = |rows: &RecordBatch, counts: &dyn Fn(usize) -> bool| -> HashMap<(String, String, i32), i32> {
+        let column = |name: &str| Arc::clone(rows.column_by_name(name).expect("articles have the column"));
+        let [date, title, link, copy, place] = ["date", "title", "link", "copy", "place"].map(column);
+        let [title, link] = [&title, &link].map(|column| column.as_string::<i32>());
+        let [copy, place] = [&copy, &place].map(|column| column.as_primitive::<Int32Type>());
+        let date = date.as_primitive::<TimestampMicrosecondType>();
+        let mut highest: HashMap<_, i32> = HashMap::new();
+        let is_of_oldest = |row: &usize| date.value(*row) == oldest && place.is_valid(*row) && counts(*row);
+        for row in (0..rows.num_rows()).filter(is_of_oldest) {
+            let article = (title.value(row).to_owned(), link.value(row).to_owned(), copy.value(row));
+            let known = highest.entry(article).or_default();
+            *known = place.value(row).max(*known);
+        }
+        highest
     };
-    let known: HashMap<_, i32> = of_oldest(old).into_iter().collect();
-    let moved = of_oldest(&answered).into_iter().filter_map(|(article, place)| Some(known.get(&article)? - place));
-    let after_all = || known.values().max().map_or(0, |last| last + 1);
-    let shift = moved.max().unwrap_or_else(after_all);
+    let seen = observed(observations).values();
+    let listed = places(&answered, &|_| true);
+    let ever = places(observations, &|row| seen[row] <= as_of);
+    let moved = ever.iter().map(|(article, ever)| listed.get(article).map_or(ever + 1, |place| ever - place));
+    let shift = moved.max().unwrap_or(0);
     if shift <= 0 {
         return Ok(answered);
     }

@@ -11,13 +11,14 @@ use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
 use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
-use super::difference::difference;
+use super::difference::{aligned, difference};
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, ComparedSeries, Group};
 use chrono::{DateTime, Utc};
 
 use crate::archive::ArchiveError;
 use crate::archive::coverage::Coverage;
+use crate::archive::edge::Edge;
 use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::bound::Bound;
 use crate::error::Result;
@@ -38,15 +39,12 @@ pub(super) fn settle(
 ) -> bool {
     let settled = by_series.open(std::slice::from_ref(series)).and_then(|()| {
         let mut giant = Giant::of(by_series, series, sealed_at)?;
-        if !send(giant.answer()) {
-            return Ok(false);
-        }
         for cut in giant.cuts() {
             if !giant.settle_until(cut, known, &mut send)? {
                 return Ok(false);
             }
         }
-        Ok(giant.repetitions().is_none_or(&mut send))
+        Ok(send(giant.answer()) && giant.repetitions().is_none_or(&mut send))
     });
     settled.unwrap_or_else(|error| {
         send(Err(error));
@@ -69,6 +67,8 @@ struct Giant<'a> {
     /// Number of articles of the first copy.
     rows: u64,
     oldest: Option<i64>,
+    /// Known once the first articles were read.
+    edge: Edge,
     sealed_at: DateTime<Utc>,
     /// The date up to which articles are settled.
     settled: i64,
@@ -96,7 +96,18 @@ impl<'a> Giant<'a> {
         samples.sort_unstable();
         let oldest = copies.first().and_then(|pieces| pieces.iter().map(|(_, first, _)| *first).min());
         let compared = vec![(true, 0); copies.len()];
-        Ok(Self { by_series, series, copies, compared, samples, rows, oldest, sealed_at, settled: i64::MIN })
+        Ok(Self {
+            by_series,
+            series,
+            copies,
+            compared,
+            samples,
+            rows,
+            oldest,
+            edge: Edge::default(),
+            sealed_at,
+            settled: i64::MIN,
+        })
     }
 
     /// What the answer covers.
@@ -112,6 +123,7 @@ impl<'a> Giant<'a> {
             request: self.by_series.request(self.series),
             rows: self.rows,
             covers: self.covers(),
+            edge: self.edge.clone(),
             observed_at: self.by_series.observed_at(self.series),
             sealed_at: self.sealed_at,
         };
@@ -142,6 +154,9 @@ impl<'a> Giant<'a> {
             let (is_same, count) = self.compared[other];
             self.compared[other] = (is_same && others == answered, count + others.num_rows());
         }
+        if self.edge == Edge::default() {
+            self.edge = Edge::of(Table::Articles, &answered);
+        }
         self.settled = cut;
         let ticker = self.series.key.ticker.as_str();
         let limit = if cut == i64::MAX { Bound::after(ticker) } else { Bound::at_date(ticker, cut) };
@@ -169,7 +184,10 @@ impl<'a> Giant<'a> {
         let key = &self.series.key;
         let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
-        let found = difference(Table::Articles, &known, answered, self.covers())?;
+        let history = observations.rows(Table::Articles, key);
+        let as_of = observed_at.timestamp_micros();
+        let answered = aligned(Table::Articles, answered.clone(), self.covers(), (&history, as_of))?;
+        let found = difference(Table::Articles, &known, &answered, self.covers())?;
         let (source, sealed_at) = (Endpoint::NewsArticles, self.sealed_at);
         let changes =
             found.map(|(kinds, rows)| Changes { key: key.clone(), source, observed_at, sealed_at, kinds, rows });

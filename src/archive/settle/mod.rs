@@ -24,13 +24,14 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{applied, difference};
+use self::difference::{aligned, applied, difference};
 use self::known::{KnownReader, Observations};
 use self::restate::restate;
 pub(super) use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use super::answers::answer_files::Files;
 use super::coverage::Coverage;
+use super::edge::Edge;
 use super::fold::cells::Cells;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -340,6 +341,9 @@ impl Compared<'_> {
         let count = answers.len();
         for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows));
+            let edge = Edge::of(table, &rows);
+            let history = observations.rows(table, key);
+            let rows = aligned(table, rows, covers, (&history, observed_at.timestamp_micros()))?;
             let found = difference(table, &known, &rows, covers)?;
             let (key, rows) = (key.clone(), rows.num_rows() as u64);
             compared.answers.push(SeriesAnswer {
@@ -348,6 +352,7 @@ impl Compared<'_> {
                 request,
                 rows,
                 covers,
+                edge,
                 observed_at,
                 sealed_at,
             });
@@ -364,9 +369,7 @@ impl Compared<'_> {
                 let own = observations.values(table, key, answer.observed_at)?;
                 let ours = table.batch(&compared.changes)?;
                 let merged = [observations.rows(table, key), ours.project(&Vec::from_iter(0..ours.num_columns() - 1))?];
-                let merged = Cells::of(table, &merged)?;
-                let merged = merged.values(0..merged.count(), answer.observed_at.timestamp_micros())?;
-                compared.changes.extend(restate(answer, &own, &merged, self.sealed_at)?);
+                compared.changes.extend(restate(answer, &own, &Cells::of(table, &merged)?, self.sealed_at)?);
             }
         }
         Ok(compared)

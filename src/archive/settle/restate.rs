@@ -9,28 +9,35 @@ use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::difference::difference;
-use crate::archive::coverage::{self, Coverage};
+use super::difference::{aligned, difference};
+use crate::archive::coverage;
+use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::SeriesAnswer;
 use crate::tables::{Changes, Table};
 
-/// What an answer changes of what is known with other observations. `own` is what was known after it without them. The
-/// changes count from an instant on.
+/// What an answer changes of what is known with other observations, the cells. `own` is what was known after it without
+/// them. The changes count from an instant on.
 pub(in crate::archive) fn restate(
     answer: &SeriesAnswer,
     own: &RecordBatch,
-    merged: &RecordBatch,
+    merged: &Cells,
     sealed_at: DateTime<Utc>,
 ) -> Result<Option<Changes>, ArrowError> {
     let table = answer.table();
-    let found = difference(table, merged, &covered(table, own, answer.covers)?, answer.covers)?;
     let (key, source, observed_at) = (answer.key.clone(), answer.source, answer.observed_at);
+    let as_of = observed_at.timestamp_micros();
+    let listed = aligned(table, listed(answer, own)?, answer.covers, (&merged.rows, as_of))?;
+    let found = difference(table, &merged.values(0..merged.count(), as_of)?, &listed, answer.covers)?;
     Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
 }
 
-/// The rows that an answer covers: those that it listed.
-fn covered(table: Table, rows: &RecordBatch, covers: Coverage) -> Result<RecordBatch, ArrowError> {
-    let date = coverage::dates(table, rows);
-    let are_covered: BooleanArray = (0..rows.num_rows()).map(|row| Some(covers.holds(table, date(row)))).collect();
-    filter_record_batch(rows, &are_covered)
+/// The rows that an answer listed.
+fn listed(answer: &SeriesAnswer, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let (table, covers) = (answer.table(), answer.covers);
+    if let (Table::Articles, Some(oldest)) = (table, covers.oldest()) {
+        return answer.edge.as_answered(known, oldest);
+    }
+    let date = coverage::dates(table, known);
+    let are_covered: BooleanArray = (0..known.num_rows()).map(|row| Some(covers.holds(table, date(row)))).collect();
+    filter_record_batch(known, &are_covered)
 }

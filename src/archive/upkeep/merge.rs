@@ -52,14 +52,24 @@ const MOST_MERGES: usize = 8;
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
 pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    let mut archive = Archive::open(path)?.until(stop);
+    merged(|| Ok(Archive::open(path)?.until(stop)))
+}
+
+/// An archive as if it had some of its runs alone, with their histories merged.
+pub(in crate::archive) fn merged_of(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
+    merged(|| Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known)))
+}
+
+/// What is opened, once it needs no more merges.
+fn merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
+    let mut archive = open()?;
     for _ in 0..MOST_MERGES {
         let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
         if runs.is_empty() {
             break;
         }
         merge(&archive, &runs)?;
-        archive = Archive::open(path)?.until(stop);
+        archive = open()?;
     }
     Ok(archive)
 }
@@ -226,10 +236,10 @@ impl<'a> Joining<'a> {
                 it.run == run || is_later
             };
             for RunAnswer { run: of, answer } in in_order.iter().filter(may_differ) {
-                let as_of = answer.observed_at.timestamp_micros();
                 let is_own = |it: &Origin| self.knew(*of, it.answer) && self.knew(*of, it.seal);
-                let own = state(table, &rows, &origins, is_own, as_of)?;
-                let merged = state(table, &rows, &origins, |it| it.seal <= run && it.answer <= run, as_of)?;
+                let own = counting(table, &rows, &origins, is_own)?;
+                let own = own.values(0..own.count(), answer.observed_at.timestamp_micros())?;
+                let merged = counting(table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
                 let Some(changes) = restate(answer, &own, &merged, self.sealed_at(run))? else { continue };
                 let more = table.batch(std::slice::from_ref(&changes))?;
                 origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
@@ -322,16 +332,13 @@ fn sealed(rows: &RecordBatch) -> &[i64] {
     column.as_primitive::<TimestampMicrosecondType>().values()
 }
 
-/// The values of a series as of an instant, from the rows that count.
-fn state(
+/// The cells of a series, of the rows that count.
+fn counting(
     table: Table,
     rows: &RecordBatch,
     origins: &[Origin],
     counts: impl Fn(&Origin) -> bool,
-    as_of: i64,
-) -> Result<RecordBatch, ArrowError> {
+) -> Result<Cells, ArrowError> {
     let counting: BooleanArray = origins.iter().map(|origin| Some(counts(origin))).collect();
-    let rows = filter_record_batch(rows, &counting)?;
-    let cells = Cells::of(table, [&rows])?;
-    cells.values(0..cells.count(), as_of)
+    Cells::of(table, [&filter_record_batch(rows, &counting)?])
 }

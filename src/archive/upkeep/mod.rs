@@ -11,6 +11,7 @@ mod verify;
 
 pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
+pub(in crate::archive) use merge::merged_of;
 pub use merge::open_merged;
 pub(crate) use pack::compact;
 pub(super) use pack::{PackFolder, pack_small};
