@@ -118,6 +118,14 @@ impl Dialect {
         }
     }
 
+    /// The last value of a window that is not null.
+    pub(super) fn last_value(self, column: &str) -> String {
+        match self {
+            Self::DuckDb => format!("last_value({column} ignore nulls)"),
+            Self::Spark => format!("last_value({column}, true)"),
+        }
+    }
+
     /// Several columns as one comparable value.
     pub(super) fn row(self, columns: &str) -> String {
         match self {

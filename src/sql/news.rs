@@ -43,6 +43,11 @@ impl News<'_> {
         matches!(self.plan.lag, Lag::Calendar(days) if days.count() == 0) && self.has(|_| true)
     }
 
+    /// Whether it matters which observation said a value of an article first.
+    fn needs_changes(&self) -> bool {
+        self.plan.availability == Availability::Observed || self.is_same_day()
+    }
+
     /// The columns that news is joined on.
     fn key(&self) -> Vec<&'static str> {
         ["ticker", "day"].into_iter().chain(self.is_same_day().then_some("made")).collect()
@@ -62,7 +67,7 @@ impl News<'_> {
     pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
         let mut relations = Vec::new();
         if self.has_windows() || self.has_last() {
-            if self.plan.availability == Availability::Observed {
+            if self.needs_changes() {
                 relations.push(("article_changes", self.view.changes(Table::Articles)));
             }
             relations.push(("articles", self.articles()));
@@ -102,14 +107,19 @@ impl News<'_> {
         }
         if self.is_same_day() {
             columns.push(format!(
-                "case when utc_offset_minutes is null then {} else date end as known_from",
+                "case when utc_offset_minutes_known is null then {} else date end as known_from",
                 self.end_of_day()
             ));
         }
         let (inner, is_known) = if is_observed {
             (self.view.spans(Table::Articles, "article_changes"), "")
         } else {
-            (self.view.newest(Table::Articles), "newest = 1 and ")
+            let newest = if self.is_same_day() {
+                View::newest_among(Table::Articles, "article_changes")
+            } else {
+                self.view.newest(Table::Articles)
+            };
+            (newest, "newest = 1 and ")
         };
         format!(
             "select {}\nfrom (\n{}\n) where {is_known}change <> 'withdrawn'",

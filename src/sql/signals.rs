@@ -22,7 +22,7 @@ impl Signals<'_> {
     pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
         let mut relations =
             vec![("sealed", self.view.sealed()), ("listed", self.view.listed()), ("series", self.series())];
-        if self.has_past() {
+        if self.needs_changes() {
             relations.push(("signal_changes", self.view.changes(Table::Signals)));
         }
         relations.push(("signals", self.signals()));
@@ -61,6 +61,11 @@ impl Signals<'_> {
         self.question.plan.columns.iter().any(is_past)
     }
 
+    /// Whether it matters which observation said a value first.
+    fn needs_changes(&self) -> bool {
+        self.has_past() || self.question.plan.columns.contains(&Column::Source) || self.news.is_same_day()
+    }
+
     /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
         let Question { source, requests, .. } = self.question;
@@ -80,7 +85,7 @@ impl Signals<'_> {
             let end = self.news.end_of_day();
             let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());
             columns.push(format!(
-                "case when utc_offset_minutes is null and date = {midnight} then {end} else date end as made"
+                "case when utc_offset_minutes_known is null and date = {midnight} then {end} else date end as made"
             ));
         }
         if self.has_past() {
@@ -94,12 +99,17 @@ impl Signals<'_> {
             Vintage::First => ("oldest", "observed_at, change"),
         };
         let cell = cell(Table::Signals);
-        let known = match (self.has_past(), plan.vintage) {
-            (true, _) => format!(
-                "select *, row_number() over (partition by {cell} order by {order}) as {number},\n    \
-                 min(observed_at) over (partition by {cell}) as first_observed_at,\n    \
-                 cast(count(*) over (partition by {cell}) - 1 as int) as revisions\nfrom signal_changes"
-            ),
+        let known = match (self.needs_changes(), plan.vintage) {
+            (true, _) => {
+                let past = format!(
+                    ",\n    min(observed_at) over (partition by {cell}) as first_observed_at,\n    \
+                     cast(count(*) over (partition by {cell}) - 1 as int) as revisions"
+                );
+                format!(
+                    "select *, row_number() over (partition by {cell} order by {order}) as {number}{}\nfrom signal_changes",
+                    if self.has_past() { &past } else { "" }
+                )
+            }
             (false, Vintage::Latest) => self.view.newest(Table::Signals),
             (false, Vintage::First) => self.view.oldest(Table::Signals),
         };

@@ -37,14 +37,12 @@ impl View<'_> {
 
     /// The observations of a table; `newest` is 1 for the latest of each cell. The archive documents this query.
     pub(super) fn newest(&self, table: Table) -> String {
-        self.newest_of(&table.file(), &cell(table))
+        newest_of(&self.rows(&table.file()), &cell(table), latest_first(table))
     }
 
-    fn newest_of(&self, file: &str, cell: &str) -> String {
-        format!(
-            "select *, row_number() over (partition by {cell}\n{BELOW}order by observed_at desc, change desc) as newest\n{}",
-            self.rows(file)
-        )
+    /// The same among the changes of a table.
+    pub(super) fn newest_among(table: Table, changes: &str) -> String {
+        newest_of(&format!("from {changes}"), &cell(table), latest_first(table))
     }
 
     /// The values of a table; `oldest` is 1 for the first of each cell.
@@ -56,29 +54,60 @@ impl View<'_> {
         )
     }
 
-    /// The observations of a table that differ from the previous one; concurrent runs may repeat each other.
+    /// The observations of a table that differ from the previous one; concurrent runs may repeat each other. For each optional
+    /// column there is one with `_known` after its name: what was known of it then.
     pub(super) fn changes(&self, table: Table) -> String {
         let is_optional = |name: &&str| table.optional().contains(name);
         let values = table.values().iter().copied().chain(table.has_extra().then_some("extra"));
         let value = self.dialect.row(&values.filter(|name| !is_optional(name)).collect::<Vec<_>>().join(", "));
-        let valued = format!(
-            "select *, case when change <> 'withdrawn' then {value} end as value\n{}",
+        let (cell, order) = (cell(table), format!("order by {}", in_order(table)));
+        // A merge may say otherwise at which place an answer had an article. Of the rows of one instant the last counts.
+        let rows = if table == Table::Articles {
+            let next = format!(
+                "select *, lead(observed_at) over (partition by {cell} {order}) as next_at\n{}",
+                self.rows(&table.file())
+            );
+            format!("from (\n{}\n) where next_at is distinct from observed_at", indented(&next))
+        } else {
             self.rows(&table.file())
-        );
-        let order = format!("over (partition by {} order by observed_at, change)", cell(table));
-        // A null there says nothing, and is not distinct from anything.
-        let optional: Vec<&str> = table.optional().to_vec();
-        let before = optional.iter().map(|name| format!(",\n    lag({name}) {order} as {name}_before"));
-        let before = format!(
-            "select *, lag(value) {order} as value_before{}\nfrom (\n{}\n)",
-            before.collect::<String>(),
+        };
+        let valued = format!("select *, case when change <> 'withdrawn' then {value} end as value\n{rows}");
+        let before = format!("lag(value) over (partition by {cell} {order}) as value_before");
+        if table.optional().is_empty() {
+            let before = format!("select *, {before}\nfrom (\n{}\n)", indented(&valued));
+            return format!("select * from (\n{}\n) where value is distinct from value_before", indented(&before));
+        }
+        // A null there says nothing. Once a new value has come with it, it stays known until the cell is withdrawn.
+        let lived = format!(
+            "select *, {before},\n    count(case when change = 'withdrawn' then 1 end) over (partition by {cell} {order}) as life\n\
+             from (\n{}\n)",
             indented(&valued)
         );
-        let differs = optional.iter().map(|name| format!("\n    or {name} <> {name}_before"));
+        let of_life = format!("over (partition by {cell}, life {order}");
+        let each = |line: &dyn Fn(&str) -> String| table.optional().iter().map(|name| line(name)).collect::<String>();
+        let said = format!(
+            "select *{}\nfrom (\n{}\n)",
+            each(&|name| format!(
+                ",\n    case when max(case when value is distinct from value_before and {name} is not null then 1 end)\n        \
+                 {of_life}) = 1 then {name} end as {name}_said"
+            )),
+            indented(&lived)
+        );
+        let known = format!(
+            "select *{}\nfrom (\n{}\n)",
+            each(&|name| {
+                let last = self.dialect.last_value(&format!("{name}_said"));
+                format!(
+                    ",\n    {last} {of_life} rows between unbounded preceding and 1 preceding) as {name}_before,\n    \
+                     {last} {of_life} rows unbounded preceding) as {name}_known"
+                )
+            }),
+            indented(&said)
+        );
         format!(
             "select * from (\n{}\n) where value is distinct from value_before{}",
-            indented(&before),
-            differs.collect::<String>()
+            indented(&known),
+            each(&|name| format!("\n    or {name}_said <> {name}_before"))
         )
     }
 
@@ -95,7 +124,7 @@ impl View<'_> {
 
     /// The sector of each ticker: the first by name that lists it, or else the last that did.
     pub(super) fn sectors(&self) -> String {
-        let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
+        let newest = newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals));
         let named = format!(
             "select ticker, change, observed_at,\n    \
              split_part(split_part(request, ' sector=', 2), ' period=', 1) as sector\nfrom (\n{}\n) \
@@ -112,7 +141,7 @@ impl View<'_> {
 
     /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.
     pub(super) fn listed(&self) -> String {
-        let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
+        let newest = newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals));
         let ranked = format!(
             "select *, rank() over (partition by ticker, period, regime, source\n    \
              order by change, case when change <> 'added' then observed_at end desc) as place\nfrom (\n{}\n) where newest = 1",
@@ -120,6 +149,24 @@ impl View<'_> {
         );
         format!("select ticker, period, regime, source, request\nfrom (\n{}\n) where place = 1", indented(&ranked))
     }
+}
+
+/// Some observations; `newest` is 1 for the latest of each cell.
+fn newest_of(rows: &str, cell: &str, order: &str) -> String {
+    format!("select *, row_number() over (partition by {cell}\n{BELOW}order by {order}) as newest\n{rows}")
+}
+
+/// The columns that identify a listing.
+const LISTED: &str = "ticker, period, regime, source, request";
+
+/// The order of the observations of a cell.
+fn in_order(table: Table) -> &'static str {
+    if table == Table::Articles { "observed_at, change, place" } else { "observed_at, change" }
+}
+
+/// The same, the latest first.
+fn latest_first(table: Table) -> &'static str {
+    if table == Table::Articles { "observed_at desc, change desc, place desc" } else { "observed_at desc, change desc" }
 }
 
 /// The columns that identify a cell of a table.
