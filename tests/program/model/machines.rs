@@ -1,22 +1,30 @@
-//! Several machines, each with a clock of its own, that are offline for any time and meet in any order: their merged
-//! archives give what one machine would that had received all answers.
+//! Several machines, each with a clock of its own, that ask two services, are offline for any time and meet in any order:
+//! their merged archives give what one machine would that had received all answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bellwether::archive::Archive;
 use bellwether::error::ErrorKind;
 use bellwether::harness::archive::open_merged;
-use bellwether::plan::StoreUrl;
-use bellwether::run::{self, CancellationToken, Control, Options, PruneMode, RemoteStore, compact, prune};
+use bellwether::plan::{AdHoc, PinnedVersion, Plan, StoreUrl};
+use bellwether::run::{
+    self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, compact, prune,
+};
+use bellwether::sql::Dialect;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::runtime::Runtime;
 
 use super::naive::Pull;
 use super::sequences;
+use super::sql::Cases;
 use super::world::{MACHINES, World};
 use crate::support::program::Place;
+use crate::support::random::Random;
 
 /// A machine with its own disk and clock.
 struct Machine {
@@ -26,37 +34,86 @@ struct Machine {
     is_online: bool,
 }
 
-/// A world whose machines need not meet.
+/// The worlds of two services, whose machines need not meet.
 struct Fleet {
-    world: World,
+    place: Arc<Place>,
+    random: Random,
+    services: [World; 2],
     store: StoreUrl,
     machines: Vec<Machine>,
     /// The instants at which runs were made; two machines with the same one would be one in a million.
     instants: BTreeSet<DateTime<Utc>>,
+    /// What was published, to be rebuilt after the machines met.
+    published: Vec<Published>,
+    story: String,
+}
+
+/// A version, where it was published, and the plan of its definition then.
+struct Published {
+    service: usize,
+    machine: usize,
+    version: PinnedVersion,
+    plan: Plan,
+    rows: Vec<u8>,
+}
+
+/// An instant that is not taken, and is taken from now on.
+fn free(taken: &mut BTreeSet<DateTime<Utc>>, mut instant: DateTime<Utc>) -> DateTime<Utc> {
+    while !taken.insert(instant) {
+        instant += TimeDelta::microseconds(1);
+    }
+    instant
+}
+
+/// Builds a dataset on a machine; `None` if nothing was known.
+fn build(plan: Plan, output: &Path, ad_hoc: AdHoc) -> Option<Vec<u8>> {
+    let options = BuildOptions { ad_hoc, ..BuildOptions::new(output.join("archive")) };
+    let runtime = Runtime::new().expect("a runtime");
+    match runtime.block_on(run::build(plan.clone(), output.to_owned(), options)) {
+        Ok(built) => Some(rows_of(&built.dataset, &plan.name)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => None,
+            _ => panic!("{error:?}"),
+        },
+    }
+}
+
+fn rows_of(dataset: &Path, name: &str) -> Vec<u8> {
+    fs::read(dataset.join(name).with_extension("csv")).expect("rows")
 }
 
 impl Fleet {
     fn of(seed: u64, store: &str) -> Self {
-        let mut world = World::new(seed, true);
+        let place = Arc::new(Place::new());
+        let mut random = Random::of(seed);
         let machines = MACHINES.map(|name| Machine {
             name,
-            ahead: TimeDelta::seconds(world.random.pick(&[0, 0, 2, -3, 90_000])),
-            is_online: world.random.one_in(2),
+            ahead: TimeDelta::seconds(random.pick(&[0, 0, 2, -3, 90_000])),
+            is_online: random.one_in(2),
         });
+        let service = |name, seed| {
+            let mut world = World::at(Arc::clone(&place), name, seed, true);
+            world.vendor.has_steady_offsets = true;
+            world
+        };
         Self {
-            world,
+            services: [service("vendor", seed), service("other", seed + 1_000_000)],
+            place,
+            random,
             store: store.parse().expect("the address of a store"),
             machines: machines.into(),
             instants: BTreeSet::new(),
+            published: Vec::new(),
+            story: format!("sequence {seed}"),
         }
     }
 
     fn output(&self, machine: usize) -> PathBuf {
-        self.world.place.file(self.machines[machine].name)
+        self.place.file(self.machines[machine].name)
     }
 
-    fn archive(&self, machine: usize) -> Option<Archive> {
-        let path = self.output(machine).join("archive/vendor");
+    fn archive(&self, service: usize, machine: usize) -> Option<Archive> {
+        let path = self.output(machine).join("archive").join(self.services[service].name);
         path.exists().then(|| open_merged(&path, &CancellationToken::new()).expect("an archive"))
     }
 
@@ -66,29 +123,31 @@ impl Fleet {
         RemoteStore::open(&self.store, &output.join("archive"), &output, &Control::default()).expect("a store")
     }
 
+    fn tell(&mut self, machine: usize, event: &str) {
+        self.story.push_str(&format!("\n`{}` {event}", self.machines[machine].name));
+    }
+
     /// Something happens to one of the machines.
     fn go_on(&mut self, step: usize) {
-        let random = &mut self.world.random;
-        let machine = random.below(self.machines.len());
-        let event = if step == 0 { 0 } else { random.below(14) };
-        let name = self.machines[machine].name;
+        let machine = self.random.below(self.machines.len());
+        let event = if step == 0 { 0 } else { self.random.below(14) };
         match event {
-            0..8 => self.pull(machine, step),
+            0..8 => self.pull(machine),
             8 => {
                 self.machines[machine].is_online ^= true;
-                self.world.story.push_str(&format!("\n`{name}` is online: {}", self.machines[machine].is_online));
+                self.tell(machine, "goes online or offline");
             }
             9 | 10 => self.receive(machine),
             11 => self.send(machine),
             12 => {
-                self.world.story.push_str(&format!("\n`{name}` packs"));
-                let archive = self.output(machine).join("archive");
+                self.tell(machine, "packs");
+                let (archive, keep) = (self.output(machine).join("archive"), self.random.below(3));
                 if archive.exists() {
-                    compact(&archive, self.world.random.below(3), &Control::default()).expect("it packs");
+                    compact(&archive, keep, &Control::default()).expect("it packs");
                 }
             }
             _ => {
-                self.world.story.push_str(&format!("\n`{name}` removes packed runs"));
+                self.tell(machine, "removes packed runs");
                 let archive = self.output(machine).join("archive");
                 if archive.exists() {
                     prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
@@ -98,50 +157,88 @@ impl Fleet {
     }
 
     fn receive(&mut self, machine: usize) {
-        self.world.story.push_str(&format!("\n`{}` receives", self.machines[machine].name));
+        self.tell(machine, "receives");
         let remote = self.remote(machine);
-        self.world.runtime.block_on(remote.pull_archive(None)).expect("it receives");
+        self.services[0].runtime.block_on(remote.pull_archive(None)).expect("it receives");
     }
 
     fn send(&mut self, machine: usize) {
-        self.world.story.push_str(&format!("\n`{}` sends", self.machines[machine].name));
+        self.tell(machine, "sends");
         let remote = self.remote(machine);
-        self.world.runtime.block_on(remote.push()).expect("it sends");
+        self.services[0].runtime.block_on(remote.push()).expect("it sends");
     }
 
-    fn pull(&mut self, machine: usize, step: usize) {
-        let changes = if step == 0 { 0 } else { self.world.random.pick(&[0, 1, 1, 2, 2, 6]) };
-        self.world.change(changes);
-        let Machine { name, ahead, is_online } = self.machines[machine];
-        self.world.story.push_str(&format!("\n  on `{name}`, online: {is_online}"));
+    /// Asks one of the services, which has changed since.
+    fn pull(&mut self, machine: usize) {
+        let Machine { ahead, is_online, .. } = self.machines[machine];
         if is_online {
             self.receive(machine);
         }
+        let (output, service) = (self.output(machine), self.random.below(2));
         // A machine waits until its clock has passed all that it knows.
-        let newest =
-            self.archive(machine).and_then(|archive| archive.runs().iter().map(|run| run.seal().sealed_at).max());
-        let mut now = newest
-            .map_or(self.world.now + ahead, |newest| (newest + TimeDelta::microseconds(1)).max(self.world.now + ahead));
-        while !self.instants.insert(now) {
-            now += TimeDelta::microseconds(1);
-        }
-        let answers = self.world.answer();
+        let archive = self.archive(service, machine);
+        let newest = archive.and_then(|archive| archive.runs().iter().map(|run| run.seal().sealed_at).max());
+        let latest = self.services.iter().map(|world| world.now).max().expect("a service");
+        let world = &mut self.services[service];
+        world.now = latest;
+        let is_first = world.model.pulls.is_empty();
+        world.change(if is_first { 0 } else { self.random.pick(&[0, 1, 1, 2, 2, 6]) });
+        let began =
+            newest.map_or(world.now + ahead, |newest| (newest + TimeDelta::microseconds(1)).max(world.now + ahead));
+        let began = free(&mut self.instants, began);
+        let takes = self.random.pick(&[0, 0, 1, 300, 90_000]);
+        let ends = if takes > 0 { free(&mut self.instants, began + TimeDelta::seconds(takes)) } else { began };
+        let answers = world.answer();
+        self.story.push_str(&format!(
+            "\n{}: {} from {began} to {ends}, online: {is_online}",
+            self.machines[machine].name, world.name
+        ));
+        let plan = world.plan();
+        // While the run is under way, a dataset is built as of the instant before it ends.
+        let ad_hoc = AdHoc { as_of: Some(ends - TimeDelta::microseconds(1)), ..AdHoc::default() };
+        let during = Arc::new(Mutex::new(None));
+        *world.on_request.lock().expect("no test panicked") = Some(Box::new({
+            let (plan, output, ad_hoc, during) = (plan.clone(), output.clone(), ad_hoc.clone(), Arc::clone(&during));
+            move || *during.lock().expect("no test panicked") = Some(build(plan, &output, ad_hoc))
+        }));
+        // News is answered at the end.
+        let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(began.timestamp_micros())));
+        *world.on_news.lock().expect("no test panicked") =
+            Some(Box::new(move || clock.store(ends.timestamp_micros(), Ordering::SeqCst)));
         let store = is_online.then(|| self.store.clone());
-        let options = Options { clock: Clock::Fixed(now), store, ..Options::new(self.output(machine)) };
-        let outcome = self.world.runtime.block_on(run::run(self.world.plan(), options));
-        let story = &self.world.story;
-        assert!(outcome.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::NotFound), "{story}: {outcome:?}");
-        let archive = self.archive(machine).expect("it has run");
-        let own = archive.runs().iter().find(|run| run.seal().sealed_at == now);
-        assert!(own.is_some(), "{story}\n{outcome:?}");
-        self.world.model.pulls.push(Pull { at: now.timestamp_micros(), answers });
+        let options = Options { clock: Clock::Set(clock), store, ..Options::new(&output) };
+        let outcome = world.runtime.block_on(run::run(plan.clone(), options));
+        let at = clock.load(Ordering::SeqCst);
+        world.model.pulls.push(Pull { began: began.timestamp_micros(), at, answers });
+        assert!(
+            outcome.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::NotFound),
+            "{}\n{}: {outcome:?}",
+            self.story,
+            world.story
+        );
+        let during = during.lock().expect("no test panicked").take();
+        let during = during.unwrap_or_else(|| panic!("{}\n{outcome:?}: nothing was asked", self.story));
+        if at == ends.timestamp_micros() {
+            let after = build(plan.clone(), &output, ad_hoc);
+            assert!(during == after, "{}\n{}: built during a run", self.story, world.story);
+        }
+        let archive = self.archive(service, machine).expect("it has run");
+        let own = archive.runs().iter().find(|run| run.seal().sealed_at.timestamp_micros() == at);
+        assert!(own.is_some(), "{}\n{outcome:?}", self.story);
+        if let Ok(summary) = outcome {
+            let rows = rows_of(&summary.dataset, &plan.name);
+            let name = summary.dataset.file_name().expect("a name").to_string_lossy().into_owned();
+            let runs = archive.runs().iter().map(|run| run.seal().run.clone()).collect();
+            let version = PinnedVersion { name, runs };
+            self.published.push(Published { service, machine, version, plan, rows });
+        }
     }
 
     /// All machines meet, in any order, and say the same.
-    fn meet(mut self) {
-        self.world.story.push_str("\nall meet");
+    fn meet(&mut self) {
+        self.story.push_str("\nall meet");
         let mut order: Vec<usize> = (0..self.machines.len()).collect();
-        let first = self.world.random.below(order.len());
+        let first = self.random.below(order.len());
         order.rotate_left(first);
         for &machine in order.iter().chain(&order) {
             self.receive(machine);
@@ -150,30 +247,61 @@ impl Fleet {
         let mut bytes = Vec::new();
         for &machine in &order {
             self.receive(machine);
-            self.world.machine = self.machines[machine].name;
-            let archive = self.archive(machine).expect("an archive");
-            assert_eq!(archive.runs().len(), self.world.model.pulls.len(), "{}", self.world.story);
-            self.world.verify();
-            for pull in self.world.model.in_order() {
-                let at = DateTime::from_timestamp_micros(pull.at).expect("an instant of our time");
-                self.world.check_view(&archive, at - TimeDelta::microseconds(1));
-                self.world.check_view(&archive, at);
+            for service in 0..self.services.len() {
+                self.check(service, machine);
             }
-            bytes.push(merges(&self.output(machine).join("archive/vendor")));
+            bytes.push(merges(&self.output(machine).join("archive")));
         }
         for pair in bytes.windows(2) {
             let common = pair[0].keys().filter(|name| pair[1].contains_key(*name));
-            common.for_each(|name| assert!(pair[0][name] == pair[1][name], "{}\n{name} differs", self.world.story));
+            common.for_each(|name| assert!(pair[0][name] == pair[1][name], "{}\n{name:?} differs", self.story));
+        }
+        for Published { service, machine, version, plan, rows } in &self.published {
+            let ad_hoc = AdHoc { version: Some(version.clone()), ..AdHoc::default() };
+            let rebuilt = build(plan.clone(), &self.output(*machine), ad_hoc);
+            let world = &self.services[*service].story;
+            let texts = [rebuilt.as_ref(), Some(rows)].map(|rows| rows.map(|rows| String::from_utf8_lossy(rows)));
+            let [rebuilt, published] = texts;
+            assert!(
+                rebuilt == published,
+                "{}\n{world}\nversion {version:?} differs\npublished {published:?}\nrebuilt {rebuilt:?}",
+                self.story
+            );
+        }
+    }
+
+    /// Compares what a machine knows of a service at every instant with one that had received all of its answers.
+    fn check(&mut self, service: usize, machine: usize) {
+        let archive = self.archive(service, machine);
+        let world = &mut self.services[service];
+        world.machine = self.machines[machine].name;
+        world.story = format!("{}\n{}", self.story, world.story);
+        let Some(archive) = archive else {
+            assert!(world.model.pulls.is_empty(), "{}", world.story);
+            return;
+        };
+        assert_eq!(archive.runs().len(), world.model.pulls.len(), "{}", world.story);
+        world.verify();
+        for pull in world.model.in_order() {
+            let at = DateTime::from_timestamp_micros(pull.at).expect("an instant of our time");
+            world.check_view(&archive, at - TimeDelta::microseconds(1));
+            world.check_view(&archive, at);
         }
     }
 }
 
-/// The seals of the merges in an archive, which name the digests of all files.
-fn merges(archive: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(archive).expect("an archive").map(|entry| entry.expect("an entry").path());
-    let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
-    let merges = entries.filter(|path| name(path).starts_with("merge="));
-    merges.map(|path| (name(&path), fs::read(path.join("run.json")).expect("a seal"))).collect()
+/// The seals of the merges in an archive, which name the digests of all files, by service and name.
+fn merges(archive: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut merges = BTreeMap::new();
+    for service in fs::read_dir(archive).expect("an archive").map(|entry| entry.expect("an entry").path()) {
+        for folder in fs::read_dir(&service).expect("a service").map(|entry| entry.expect("an entry").path()) {
+            if folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("merge=")) {
+                let name = folder.strip_prefix(archive).expect("it is in the archive").to_owned();
+                merges.insert(name, fs::read(folder.join("run.json")).expect("a seal"));
+            }
+        }
+    }
+    merges
 }
 
 #[test]
@@ -181,10 +309,29 @@ fn histories_that_meet_say_what_one_machine_would_that_had_received_all_answers(
     let place = Place::new();
     fs::create_dir(place.file("store")).expect("a folder");
     for seed in sequences(24) {
-        let store = format!("file://{}/{seed}", place.file("store").display());
-        let mut fleet = Fleet::of(seed, &store);
-        let steps = fleet.world.random.between(4, 26);
+        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", place.file("store").display()));
+        let steps = fleet.random.between(4, 26);
         (0..steps).for_each(|step| fleet.go_on(step));
         fleet.meet();
+    }
+}
+
+/// A printed statement and a build take the same observation where machines saw the same.
+#[test]
+fn a_printed_statement_matches_a_build_of_histories_that_met() {
+    let place = Place::new();
+    fs::create_dir(place.file("store")).expect("a folder");
+    for seed in sequences(4) {
+        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", place.file("store").display()));
+        (0..20).for_each(|step| fleet.go_on(step));
+        fleet.meet();
+        let Fleet { services, published, .. } = &mut fleet;
+        for (service, world) in services.iter_mut().enumerate() {
+            let last = published.iter().rfind(|published| published.service == service);
+            let rows = last.map_or(0, |last| last.rows.split(|byte| *byte == b'\n').count());
+            if rows > 5 {
+                Cases::check(world, 10, Dialect::DuckDb);
+            }
+        }
     }
 }

@@ -26,6 +26,14 @@ pub(super) struct CellState {
     pub(super) backfilled: Option<bool>,
 }
 
+impl CellState {
+    pub(super) fn forget_offset(&mut self, table: Table) {
+        if let Some(offset) = offset_of(table) {
+            UNKNOWN.clone_into(&mut self.value[offset]);
+        }
+    }
+}
+
 /// The changes of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
@@ -39,9 +47,17 @@ pub(super) struct Changed {
 /// The answers of a pull.
 #[derive(Debug)]
 pub(super) struct Pull {
-    /// When it was answered and sealed.
+    /// When the signals were answered.
+    pub(super) began: i64,
+    /// When the news was answered, and the run sealed.
     pub(super) at: i64,
     pub(super) answers: Vec<Answer>,
+}
+
+impl Pull {
+    fn observed(&self, answer: &Answer) -> i64 {
+        if answer.target.starts_with("/a/") { self.began } else { self.at }
+    }
 }
 
 /// Every answer of every pull.
@@ -66,6 +82,8 @@ struct Known {
     /// `None` if it was withdrawn.
     latest: Option<(i64, Vec<String>)>,
     revisions: i64,
+    /// The highest place that an article ever had.
+    highest: Option<i64>,
 }
 
 /// A cell in an answer.
@@ -85,16 +103,24 @@ impl Model {
 
     pub(super) fn replayed(&self, until: i64) -> Replayed {
         let mut replayed = Replayed::default();
-        for Pull { at, answers } in self.in_order().into_iter().filter(|pull| pull.at <= until) {
-            replayed.changed = Changed::default();
-            for answer in answers.iter().filter(|answer| answer.body.is_some()) {
-                let now: BTreeSet<Key> = answer.tellings.iter().map(|(key, _)| *key).collect();
-                let before = replayed.listed.insert(answer.target.clone(), now.clone()).unwrap_or_default();
-                replayed.changed.listed += now.difference(&before).count() as u64;
-                replayed.changed.delisted += before.difference(&now).count() as u64;
-                for (key, said) in &answer.tellings {
-                    replayed.hear(*at, *key, said);
-                }
+        let pulls = self.pulls.iter().filter(|pull| pull.at <= until);
+        let mut answers: Vec<(i64, i64, &Answer)> =
+            pulls.flat_map(|pull| pull.answers.iter().map(|answer| (pull.observed(answer), pull.at, answer))).collect();
+        answers.sort_by_key(|(observed, at, _)| (*observed, *at));
+        let mut last = None;
+        for (observed, at, answer) in answers {
+            if last.replace(at) != Some(at) {
+                replayed.changed = Changed::default();
+            }
+            if answer.body.is_none() {
+                continue;
+            }
+            let now: BTreeSet<Key> = answer.tellings.iter().map(|(key, _)| *key).collect();
+            let before = replayed.listed.insert(answer.target.clone(), now.clone()).unwrap_or_default();
+            replayed.changed.listed += now.difference(&before).count() as u64;
+            replayed.changed.delisted += before.difference(&now).count() as u64;
+            for (key, said) in &answer.tellings {
+                replayed.hear(observed, *key, said);
             }
         }
         replayed
@@ -117,7 +143,9 @@ impl Replayed {
         let said: BTreeSet<Vec<String>> = rows.iter().map(|row| row.cell.clone()).collect();
         for Row { date, cell, mut value } in rows {
             let Some(known) = self.cells.get_mut(&(table, key, cell.clone())) else {
-                let known = Known { date, first: (at, value.clone()), latest: Some((at, value)), revisions: 0 };
+                let highest = place(table, &value);
+                let known =
+                    Known { date, first: (at, value.clone()), latest: Some((at, value)), revisions: 0, highest };
                 self.cells.insert((table, key, cell), known);
                 self.changed.added += 1;
                 continue;
@@ -131,6 +159,7 @@ impl Replayed {
                 }
                 None => self.changed.added += 1,
             }
+            known.highest = known.highest.max(place(table, &value));
             known.latest = Some((at, value));
             known.revisions += 1;
         }
@@ -173,23 +202,25 @@ impl Replayed {
         rows
     }
 
-    /// The offset of positions within the oldest date of a list: no article gets a lower position than before, and a
-    /// date whose known articles are all missing continues after them.
+    /// The offset of positions within the oldest date of a list: no article gets a lower position than it ever had, and
+    /// those that are not listed come first.
     fn shift(&self, key: Key, list: &[Article], day: i64) -> i64 {
-        let place_of =
-            |known: &Known| known.latest.as_ref().map(|(_, value)| value[0].parse::<i64>().expect("a place"));
         let of_day: Vec<&Article> = list.iter().filter(|article| article.day == day).collect();
-        let mut moved = None;
-        for (listed, article) in of_day.iter().enumerate() {
-            let later = &of_day[listed + 1..];
+        let mut listed = BTreeMap::new();
+        for (number, article) in of_day.iter().enumerate() {
+            let later = &of_day[number + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
-            let known = self.cells.get(&(Table::Articles, key, article_cell(article, copy)));
-            moved = moved.max(known.and_then(place_of).map(|place| place - later.len() as i64));
+            listed.insert(article_cell(article, copy), later.len() as i64);
         }
-        let is_of_day = |known: &&Known| known.date == Some(day * DAY);
-        let of_series = self.cells.iter().filter(|((table, series, _), _)| *table == Table::Articles && *series == key);
-        let last = of_series.map(|(_, known)| known).filter(is_of_day).filter_map(place_of).max();
-        moved.map_or_else(|| last.map_or(0, |last| last + 1), |moved| moved.max(0))
+        let is_of_day = |table: Table, series: Key, known: &Known| {
+            table == Table::Articles && series == key && known.date == Some(day * DAY)
+        };
+        let known = self.cells.iter().filter(|((table, series, _), known)| is_of_day(*table, *series, known));
+        let moved = known.map(|((_, _, cell), known)| {
+            let highest = known.highest.expect("an article has a place");
+            listed.get(cell).map_or(highest + 1, |place| highest - place)
+        });
+        moved.max().unwrap_or(0).max(0)
     }
 
     /// The cells of a table, as of the instant of the replay.
@@ -226,6 +257,11 @@ fn is_same_value(table: Table, before: &[String], now: &[String]) -> bool {
         .zip(now)
         .enumerate()
         .all(|(place, (before, now))| before == now || (is_offset(place) && (before == UNKNOWN || now == UNKNOWN)))
+}
+
+/// The place of an article, which is its first value.
+fn place(table: Table, value: &[String]) -> Option<i64> {
+    (table == Table::Articles).then(|| value[0].parse().expect("a place"))
 }
 
 /// The place of the offset among the values of a table.

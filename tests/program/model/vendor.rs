@@ -9,6 +9,9 @@ use super::news::{Article, News};
 pub(super) const TICKERS: [&str; 3] = ["BRK.B", "AA", "B"];
 pub(super) const PERIODS: [&str; 2] = ["15d", "5d"];
 
+/// A signal is the same whichever operation says it.
+const SIGNALS: &str = "signals";
+
 /// The series of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -28,6 +31,28 @@ pub(super) enum SeriesContents {
     Records(Vec<String>),
 }
 
+/// The operation that gives the signals, which goes and comes back with the service's sets of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Sector,
+    Batched,
+    Ticker,
+}
+
+impl Form {
+    pub(super) const ALL: &[Self] = &[Self::Sector, Self::Batched, Self::Ticker];
+
+    /// The part of a definition that asks for it.
+    pub(super) fn signals(self) -> String {
+        let periods = "periods = [\"15d\", \"5d\"]\n";
+        match self {
+            Self::Sector => format!("sectors = [\"energy\"]\n{periods}"),
+            Self::Batched => "history = \"batched\"\n".to_owned(),
+            Self::Ticker => format!("history = \"ticker\"\ntickers = {TICKERS:?}\n{periods}"),
+        }
+    }
+}
+
 /// A complete answer.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
@@ -45,6 +70,8 @@ pub(super) struct Vendor {
     summaries: BTreeMap<&'static str, Summary>,
     records: BTreeMap<&'static str, Records>,
     is_sliding: bool,
+    /// Whether the same date always has the same offset, or none.
+    pub(super) has_steady_offsets: bool,
     focus: Focus,
 }
 
@@ -96,6 +123,7 @@ impl Vendor {
             summaries: tickers.iter().map(|ticker| (*ticker, summary(random))).collect(),
             records: tickers.iter().map(|ticker| (*ticker, record(random))).collect(),
             is_sliding,
+            has_steady_offsets: false,
             focus: random.pick(&[Focus::Anything, Focus::OneHistory, Focus::OneNews]),
         }
     }
@@ -141,9 +169,20 @@ impl Vendor {
         }
     }
 
+    /// The operation that will answer; one that knows no ticker would count as no longer offered, and the run would fail.
+    pub(super) fn form(&self, forms: &[Form], random: &mut Random) -> Form {
+        let is_listed =
+            |period: &&str| self.histories.iter().any(|((own, _), history)| own == period && history.is_listed);
+        if PERIODS.iter().all(is_listed) { random.pick(forms) } else { Form::Sector }
+    }
+
     /// Every answer to a pull now: signals of both periods, and the news of their tickers.
-    pub(super) fn answers(&self, random: &mut Random) -> Vec<Answer> {
-        let mut answers: Vec<Answer> = PERIODS.iter().map(|period| self.signals(period, random)).collect();
+    pub(super) fn answers(&self, form: Form, random: &mut Random) -> Vec<Answer> {
+        let mut answers = match form {
+            Form::Sector => PERIODS.iter().map(|period| self.sector(period, random)).collect(),
+            Form::Batched => vec![self.batch(random)],
+            Form::Ticker => self.by_ticker(random),
+        };
         let named: Vec<&'static str> = TICKERS
             .into_iter()
             .filter(|ticker| answers.iter().any(|answer| answer.tellings.iter().any(|(key, _)| key.ticker == *ticker)))
@@ -151,7 +190,10 @@ impl Vendor {
         // An operation that knows none of the tickers would count as no longer offered, and the run would fail.
         let is_known = named.iter().any(|ticker| !self.news[ticker].is_missing);
         for ticker in named {
-            let listed = self.news[ticker].listed(random);
+            let mut listed = self.news[ticker].listed(random);
+            if self.has_steady_offsets {
+                listed.iter_mut().for_each(|article| article.offset = None);
+            }
             let is_there = !self.news[ticker].is_missing || !is_known;
             let body = Article::body(&listed, random);
             answers.push(of_ticker(
@@ -168,28 +210,81 @@ impl Vendor {
         answers
     }
 
-    fn signals(&self, period: &'static str, random: &mut Random) -> Answer {
-        let source = "signals-history-all";
-        let mut tellings = Vec::new();
-        let mut pieces = Vec::new();
-        for ((_, ticker), history) in
-            self.histories.iter().filter(|((own, _), history)| *own == period && history.is_listed)
-        {
-            let listed = history.listed(random);
-            let entries: Vec<String> = listed.iter().map(Entry::body).collect();
-            pieces.push(format!(
-                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{period}\",\"predictions\":[{}]}}",
-                entries.join(",")
-            ));
-            // A history without signals counts as missing.
-            if !listed.is_empty() {
-                tellings.push((Key { ticker, period: Some(period), source }, SeriesContents::Signals(listed)));
+    /// What each listed history of a period says.
+    fn listed(&self, period: &'static str, random: &mut Random) -> Vec<(&'static str, Vec<Entry>)> {
+        let of_period = self.histories.iter().filter(|((own, _), history)| *own == period && history.is_listed);
+        let listed = |history: &History, random: &mut Random| {
+            let mut listed = history.listed(random);
+            if self.has_steady_offsets {
+                listed.iter_mut().for_each(|entry| entry.offset = (entry.date % 120 == 0).then_some(0));
             }
-        }
+            listed
+        };
+        of_period.map(|((_, ticker), history)| (*ticker, listed(history, random))).collect()
+    }
+
+    fn sector(&self, period: &'static str, random: &mut Random) -> Answer {
+        let listed = self.listed(period, random);
+        let piece = |(ticker, entries): &(&str, Vec<Entry>)| {
+            format!("\"{ticker}\":{}", history_body(ticker, period, "predictions", entries))
+        };
+        let mut pieces: Vec<String> = listed.iter().map(piece).collect();
         random.shuffle(&mut pieces);
-        let target = format!("/a/{source}?sector=energy&period={period}&regime=neutral");
+        let target = format!("/a/signals-history-all?sector=energy&period={period}&regime=neutral");
+        let tellings = listed.into_iter().filter_map(|(ticker, entries)| telling(ticker, period, entries)).collect();
         Answer { target, body: Some(format!("{{{}}}", pieces.join(","))), tellings }
     }
+
+    /// A history of each ticker, of a period that the service chooses, without offsets.
+    fn batch(&self, random: &mut Random) -> Answer {
+        let mut whole = BTreeMap::new();
+        for period in PERIODS {
+            for (ticker, mut entries) in self.listed(period, random) {
+                entries.iter_mut().for_each(|entry| entry.offset = None);
+                if !whole.contains_key(ticker) || random.one_in(2) {
+                    whole.insert(ticker, (period, entries));
+                }
+            }
+        }
+        let piece = |(ticker, (period, entries)): (&&str, &(&str, Vec<Entry>))| {
+            format!("\"{ticker}\":{}", history_body(ticker, period, "items", entries))
+        };
+        let mut pieces: Vec<String> = whole.iter().map(piece).collect();
+        random.shuffle(&mut pieces);
+        let tellings = whole.into_iter().filter_map(|(ticker, (period, entries))| telling(ticker, period, entries));
+        let tellings = tellings.collect();
+        let target = "/a/signals-history-batched-all".to_owned();
+        Answer { target, body: Some(format!("{{{}}}", pieces.join(","))), tellings }
+    }
+
+    fn by_ticker(&self, random: &mut Random) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for period in PERIODS {
+            let mut listed: BTreeMap<_, _> = self.listed(period, random).into_iter().collect();
+            answers.extend(TICKERS.map(|ticker| {
+                let entries = listed.remove(ticker);
+                let body = entries.as_ref().map(|entries| history_body(ticker, period, "predictions", entries));
+                let tellings = entries.and_then(|entries| telling(ticker, period, entries)).into_iter().collect();
+                let target = format!("/a/signals-history/{ticker}?period={period}&regime=neutral");
+                Answer { target, body, tellings }
+            }));
+        }
+        answers
+    }
+}
+
+fn history_body(ticker: &str, period: &str, list: &str, entries: &[Entry]) -> String {
+    let entries: Vec<String> = entries.iter().map(Entry::body).collect();
+    format!(
+        "{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{period}\",\"{list}\":[{}]}}",
+        entries.join(",")
+    )
+}
+
+/// What a history says. One without signals counts as missing.
+fn telling(ticker: &'static str, period: &'static str, entries: Vec<Entry>) -> Option<(Key, SeriesContents)> {
+    let key = Key { ticker, period: Some(period), source: SIGNALS };
+    (!entries.is_empty()).then_some((key, SeriesContents::Signals(entries)))
 }
 
 impl Focus {
@@ -254,7 +349,7 @@ impl Summary {
 
 /// One of a few records, so that duplicates occur.
 fn record(random: &mut Random) -> String {
-    format!("{{\"date\":\"2026-01-0{}\",\"score\":0.{}}}", random.between(1, 5), random.between(1, 3))
+    format!("{{\"date\":\"2006-01-0{}\",\"score\":0.{}}}", random.between(1, 5), random.between(1, 3))
 }
 
 impl Records {
