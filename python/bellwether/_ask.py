@@ -97,19 +97,21 @@ def revisions(
     *,
     after: Instant | None = None,
     until: Instant | None = None,
+    service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
     """The vendor's rewrites: a row for each value that was added late, revised or withdrawn.
 
-    Covers the dataset of a definition, or the whole archive. `after` and `until` are instants of observation.
+    Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
+    `after` and `until` are instants of observation.
 
     >>> import bellwether as bw
     >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
     0
     """
     subject = _subject(definition, data, archive)
-    rows, totals = _bellwether.revisions(subject, _values.instant(after), _values.instant(until))
+    rows, totals = _bellwether.revisions(subject, service, _values.instant(after), _values.instant(until))
     return Answer(rows, json.loads(totals))
 
 
@@ -117,17 +119,20 @@ def quality(
     definition: Definition | None = None,
     *,
     as_of: Instant | None = None,
+    service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
     """Gaps, stale series, duplicate articles, unusual values, rejected records and unknown fields: a row for each finding.
+
+    Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
 
     >>> import bellwether as bw
     >>> bw.quality("demo").totals["rejected"]
     0
     """
     subject = _subject(definition, data, archive)
-    rows, totals = _bellwether.quality(subject, _values.instant(as_of))
+    rows, totals = _bellwether.quality(subject, service, _values.instant(as_of))
     return Answer(rows, json.loads(totals))
 
 

@@ -42,8 +42,11 @@ fn gathered<T>(
     Ok((Rows::held(schema, batches), found))
 }
 
-fn plan_of(subject: &AuditTarget) -> Result<Option<Plan>> {
+fn plan_of(subject: &AuditTarget, service: Option<&str>) -> Result<Option<Plan>> {
     let (definition, data, _) = subject;
+    if definition.is_some() && service.is_some() {
+        return Err(Error::usage("a service beside a definition, which has its own", "leave out one of them"));
+    }
     definition.as_ref().map(|definition| definition.plan_or_published(data)).transpose()
 }
 
@@ -52,15 +55,16 @@ fn plan_of(subject: &AuditTarget) -> Result<Option<Plan>> {
 pub(crate) fn revisions(
     py: Python<'_>,
     subject: AuditTarget,
+    service: Option<String>,
     after: Option<String>,
     until: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let plan = plan_of(&subject)?;
+        let plan = plan_of(&subject, service.as_deref())?;
         let control = Control { stop: stop.clone(), ..Control::default() };
         let options = AuditOptions {
             archive: &subject.2,
-            service: None,
+            service: service.as_deref(),
             plan: plan.as_ref(),
             as_of: moment(until.as_deref())?,
             control: &control,
@@ -102,13 +106,18 @@ fn tally(of: &CellCounts) -> Value {
 
 /// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 #[pyfunction]
-pub(crate) fn quality(py: Python<'_>, subject: AuditTarget, as_of: Option<String>) -> PyResult<(Rows, String)> {
+pub(crate) fn quality(
+    py: Python<'_>,
+    subject: AuditTarget,
+    service: Option<String>,
+    as_of: Option<String>,
+) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let plan = plan_of(&subject)?;
+        let plan = plan_of(&subject, service.as_deref())?;
         let control = Control { stop: stop.clone(), ..Control::default() };
         let options = AuditOptions {
             archive: &subject.2,
-            service: None,
+            service: service.as_deref(),
             plan: plan.as_ref(),
             as_of: moment(as_of.as_deref())?,
             control: &control,

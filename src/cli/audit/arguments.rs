@@ -52,10 +52,11 @@ impl AuditScope {
     }
 
     /// The line with the scope of the audit.
-    fn line(&self) -> String {
-        match &self.plan {
-            Some(plan) => format!("scope   definition `{}`\n", plan.name),
-            None => "scope   the whole archive, all definitions\n".to_owned(),
+    fn line(&self, service: Option<&str>) -> String {
+        match (&self.plan, service) {
+            (Some(plan), _) => format!("scope   definition `{}`\n", plan.name),
+            (None, Some(service)) => format!("scope   service `{service}`, all definitions\n"),
+            (None, None) => "scope   the whole archive, all definitions\n".to_owned(),
         }
     }
 }
@@ -94,6 +95,11 @@ impl AuditArguments {
         document: impl FnOnce() -> T,
         text: impl FnOnce() -> String,
     ) -> Result<()> {
-        if self.rows.is_stdout() { Ok(()) } else { self.json.say(document, || scope.line() + &text()) }
+        let service = self.service;
+        if self.rows.is_stdout() {
+            Ok(())
+        } else {
+            self.json.say(document, || scope.line(service.as_deref()) + &text())
+        }
     }
 }
