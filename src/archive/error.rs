@@ -87,8 +87,8 @@ impl Diagnostic for ArchiveError {
             Self::TooEarly { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::Future { .. } => Some("leave it out for the latest state".to_owned()),
             Self::Lost { named_by, .. } => Some(format!(
-                "{named_by}; mount the volume, restore them from a backup, or fetch them with `bellwether store pull`; to go on \
-                 without them, `bellwether run NAME --new-archive`"
+                "{named_by}; mount the volume, restore what is gone from a backup, or fetch it with `bellwether store pull`; to \
+                 go on without it, `bellwether run NAME --new-archive`"
             )),
             Self::Older { .. } => Some("`bellwether archive migrate` keeps every observation".to_owned()),
             Self::Services { .. } => Some("name one with `--service`, or a definition".to_owned()),

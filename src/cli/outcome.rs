@@ -59,7 +59,7 @@ pub(super) enum Failure {
     },
 
     /// Files that fail verification.
-    #[error("{} failed verification", counted(*count as u64, "file", "files"))]
+    #[error("verification found {}", counted(*count as u64, "fault", "faults"))]
     Unverified {
         /// How many.
         count: usize,

@@ -100,7 +100,7 @@ impl Diagnostic for RunError {
             Self::ClockBehind { run: Some(run), .. } => {
                 return Some(format!(
                     "set the clock if it is behind; if it is correct, the clock was ahead during that run: move `{}` out of \
-                     the archive",
+                     the archive, and go on without it with `--new-archive`",
                     run.display()
                 ));
             }

@@ -51,7 +51,7 @@ fn runs_are_listed_and_damaged_files_are_named() {
     assert!(lines[0].contains("signals.parquet` does not match its checksum: its BLAKE3 is "));
     assert!(lines[1].contains("articles.parquet` cannot be read: No such file or directory"));
     assert!(lines[2].contains("it.parquet` has 0 bytes, expected "));
-    assert!(outcome.stderr.starts_with("error: 3 files failed verification\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("error: verification found 3 faults\n"), "{}", outcome.stderr);
 
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
     fs::write(folder.join("run.json"), seal.replace("\"layout\": 10", "\"layout\": 11")).unwrap();
