@@ -35,7 +35,12 @@ const SETS: [ChangeSet; 10] = [
     ChangeSet::D,
 ];
 
-fn run_on(place: &Place, today: NaiveDate, set: ChangeSet) {
+/// Sets that offer news, between which it comes with other operations.
+const SETS_WITH_NEWS: [ChangeSet; 4] = [ChangeSet::All, ChangeSet::E, ChangeSet::All, ChangeSet::E];
+
+const WITHOUT_NEWS: &str = "articles = false\n";
+
+fn run_on(place: &Place, today: NaiveDate, set: ChangeSet, sentiment: &str) {
     let server = Server::new(Universe::new(SEED, today), set);
     let key = place.file("key");
     fs::write(&key, KEY).expect("a key");
@@ -43,7 +48,7 @@ fn run_on(place: &Place, today: NaiveDate, set: ChangeSet) {
     let definition = format!(
         "[source]\nname = \"vendor\"\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n\
          [signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n\
-         [sentiment]\narticles = false\n[checks]\nmissing = \"warn\"\n",
+         [checks]\nmissing = \"warn\"\n[sentiment]\n{sentiment}",
         running.base_url(),
         running.sentiment_base_url()
     );
@@ -52,12 +57,12 @@ fn run_on(place: &Place, today: NaiveDate, set: ChangeSet) {
     server.runtime.block_on(run(plan, options)).unwrap_or_else(|error| panic!("{set} on {today}: {error:?}"));
 }
 
-/// The known signals as of an evening, without the operation.
-fn known(place: &Place, today: NaiveDate, vintage: Vintage) -> RecordBatch {
+/// What is known of a table as of an evening, without the operation.
+fn known(place: &Place, today: NaiveDate, table: Table, vintage: Vintage) -> RecordBatch {
     let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
     let view = View::of(archive, evening(today));
     let options = ViewOptions { vintage, live_within: TimeDelta::days(3) };
-    let cells = view.cells(Table::Signals, options).expect("a view").map(|cells| cells.expect("cells"));
+    let cells = view.cells(table, options).expect("a view").map(|cells| cells.expect("cells"));
     let cells: Vec<RecordBatch> = cells.collect();
     let whole = concat_batches(&cells[0].schema(), &cells).expect("one schema");
     let said = |place: &usize| {
@@ -66,24 +71,36 @@ fn known(place: &Place, today: NaiveDate, vintage: Vintage) -> RecordBatch {
     whole.project(&(0..whole.num_columns()).filter(said).collect::<Vec<_>>()).expect("columns")
 }
 
-#[test]
-fn signals_do_not_depend_on_the_operations_that_said_them() {
+/// A service that goes through sets of changes, on some evenings, is known like one that offers everything.
+fn compare(sets: &[ChangeSet], sentiment: &str, tables: &[(Table, usize)]) {
     let (varied, constant) = (Place::new(), Place::new());
     let days =
         day(2026, 9, 28).iter_days().filter(|day| !["Sat", "Sun"].contains(&day.format("%a").to_string().as_str()));
-    let days: Vec<(NaiveDate, ChangeSet)> = days.zip(SETS).collect();
+    let days: Vec<(NaiveDate, ChangeSet)> = days.zip(sets.iter().copied()).collect();
     for &(today, set) in &days {
-        run_on(&varied, today, set);
-        run_on(&constant, today, ChangeSet::All);
+        run_on(&varied, today, set, sentiment);
+        run_on(&constant, today, ChangeSet::All, sentiment);
     }
-    for &(today, set) in &days {
+    for (&(today, set), &(table, least)) in days.iter().flat_map(|day| tables.iter().map(move |table| (day, table))) {
         for vintage in [Vintage::Latest, Vintage::First] {
-            let (message, expected) = (known(&varied, today, vintage), known(&constant, today, vintage));
-            assert!(expected.num_rows() > 1000, "{}", expected.num_rows());
-            assert_eq!(message.num_rows(), expected.num_rows(), "after {set} on {today}");
+            let (message, expected) = (known(&varied, today, table, vintage), known(&constant, today, table, vintage));
+            assert!(expected.num_rows() >= least, "{table:?}: {}", expected.num_rows());
+            assert_eq!(message.num_rows(), expected.num_rows(), "{table:?} after {set} on {today}");
             for (place, field) in expected.schema_ref().fields().iter().enumerate() {
-                assert_eq!(message.column(place), expected.column(place), "{} after {set} on {today}", field.name());
+                let (message, expected) = (message.column(place), expected.column(place));
+                assert_eq!(message, expected, "{} of {table:?} after {set} on {today}", field.name());
             }
         }
     }
+}
+
+#[test]
+fn signals_do_not_depend_on_the_operations_that_said_them() {
+    compare(&SETS, WITHOUT_NEWS, &[(Table::Signals, 1000)]);
+}
+
+#[test]
+fn news_does_not_depend_on_the_operations_that_the_service_offers_beside_it() {
+    let tables = [(Table::Signals, 1000), (Table::Articles, 1000), (Table::Summaries, 10)];
+    compare(&SETS_WITH_NEWS, "summary = true\n", &tables);
 }
