@@ -12,7 +12,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
-use super::fold::cells::Cells;
+use super::fold::cells::{Cells, Revision};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Portion};
 use super::fold::observed::{Observed, ViewOptions};
@@ -257,11 +257,33 @@ impl View {
         table: Table,
         options: ViewOptions,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        self.known_cells(table, Revision::OfValue, options)
+    }
+
+    /// The known articles, as [`View::cells`] gives them, with the revisions of their own: not those that only moved an
+    /// article in its list.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn known_articles(
+        &self,
+        options: ViewOptions,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        self.known_cells(Table::Articles, Revision::OfContent, options)
+    }
+
+    fn known_cells(
+        &self,
+        table: Table,
+        revision: Revision,
+        options: ViewOptions,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, options)))
+            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, revision, options)))
         }))
     }
 
@@ -294,7 +316,7 @@ impl View {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
             let observed = view.observed(Table::Signals, &tickers)?;
-            let signals = observed.known(EVER, options)?;
+            let signals = observed.known(EVER, Revision::OfValue, options)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {

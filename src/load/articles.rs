@@ -84,7 +84,7 @@ impl Articles {
                 articles.project(&places).and_then(|articles| selection.part(&articles, &ColumnNames::default()));
             part.map_err(ArchiveError::merge)
         };
-        let articles = self.view.cells(Table::Articles, options)?;
+        let articles = self.view.known_articles(options)?;
         let articles = articles.map(move |articles| articles.and_then(&part));
         Ok(Batches::new(self.schema(), Box::new(articles)))
     }

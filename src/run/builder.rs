@@ -57,7 +57,7 @@ impl Builder<'_> {
         let sectors = self.view.sectors_of(&dataset.columns)?;
         let stop = &self.control.stop;
         if dataset.rows == RowKind::Article {
-            let cells = self.view.cells(Table::Articles, options)?;
+            let cells = self.view.known_articles(options)?;
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
             let sources = Articles { cells, tickers, sectors, stop };
             let counts = dataset::articles(sources, dataset, scratch, deliver)?;

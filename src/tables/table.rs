@@ -94,6 +94,15 @@ impl Table {
         }
     }
 
+    /// The columns of a value that number a cell among the others of its answer. They change with its neighbours.
+    pub fn positional(self) -> &'static [&'static str] {
+        match self {
+            Self::Articles => &["place", "repeats"],
+            Self::SentimentHistory => &["place"],
+            Self::Signals | Self::Summaries => &[],
+        }
+    }
+
     /// The columns of a value that some forms of an answer lack. A null there says nothing: it is no other value.
     pub fn optional(self) -> &'static [&'static str] {
         match self {

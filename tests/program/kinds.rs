@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::program::{Outcome, Place, only_build};
 use crate::support::python;
-use crate::support::rows::{columns, read};
+use crate::support::rows::{columns, read, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, json as answer};
 use crate::support::service::{list, text};
 
@@ -132,6 +132,72 @@ fn news_is_a_row_per_article_as_it_was_known() {
     refused(&["build", "news", "--period", "5d"], "a dataset of news has no periods and no regimes\n");
     refused(&["audit", "leak", "news"], "`news` is a dataset of news, which joins nothing\n");
     refused(&["sql", "news"], "SQL cannot compute a dataset with `kind = \"news\"`\n");
+}
+
+/// Four answers: the first; one more article before the others of its date, which move up; the order turned and another
+/// score; the same again with another offset and an unknown field.
+const MOVED: [&str; 4] = [
+    r#"[{"date":"2026-11-19","title":"Score","score":0.1,"link":"l"},
+        {"date":"2026-11-19","title":"Place","score":0.2,"link":"l"},
+        {"date":"2026-11-18T05:00:00Z","title":"Offset","score":0.3,"link":"l"},
+        {"date":"2026-11-17","title":"Field","score":0.4,"link":"l"},
+        {"date":"2026-11-16","title":"Oldest","score":0.5,"link":"l"}]"#,
+    r#"[{"date":"2026-11-19","title":"Score","score":0.1,"link":"l"},
+        {"date":"2026-11-19","title":"Place","score":0.2,"link":"l"},
+        {"date":"2026-11-19","title":"Late","score":0.6,"link":"l"},
+        {"date":"2026-11-18T05:00:00Z","title":"Offset","score":0.3,"link":"l"},
+        {"date":"2026-11-17","title":"Field","score":0.4,"link":"l"},
+        {"date":"2026-11-16","title":"Oldest","score":0.5,"link":"l"}]"#,
+    r#"[{"date":"2026-11-19","title":"Late","score":0.6,"link":"l"},
+        {"date":"2026-11-19","title":"Place","score":0.2,"link":"l"},
+        {"date":"2026-11-19","title":"Score","score":0.9,"link":"l"},
+        {"date":"2026-11-18T05:00:00Z","title":"Offset","score":0.3,"link":"l"},
+        {"date":"2026-11-17","title":"Field","score":0.4,"link":"l"},
+        {"date":"2026-11-16","title":"Oldest","score":0.5,"link":"l"}]"#,
+    r#"[{"date":"2026-11-19","title":"Score","score":0.9,"link":"l"},
+        {"date":"2026-11-19","title":"Place","score":0.2,"link":"l"},
+        {"date":"2026-11-19","title":"Late","score":0.6,"link":"l"},
+        {"date":"2026-11-18T00:00:00-05:00","title":"Offset","score":0.3,"link":"l"},
+        {"date":"2026-11-17","title":"Field","score":0.4,"link":"l","id":7},
+        {"date":"2026-11-16","title":"Oldest","score":0.5,"link":"l"}]"#,
+];
+
+#[test]
+fn an_article_is_revised_by_what_it_says_and_not_by_its_place_in_the_list() {
+    let place = Place::new();
+    let service = Scripted::start(|ScriptedRequest { before, .. }| answer("200 OK", MOVED[(*before).min(3)]));
+    let news = "[sentiment]\ntickers = \"ONE\"\n[dataset]\nkind = \"news\"\n[rejects]\nkeep_extra = true\n";
+    place.define("news", &format!("[source]\n{}{news}", service.source()));
+    MOVED.iter().for_each(|_| drop(run(&place, "news")));
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+    let folders = list(&runs["runs"]).iter().map(|run| format!("output/archive/vendor/run={}", text(&run["run"])));
+    let requests = folders.map(|folder| read(&place.file(&format!("{folder}/requests.parquet"))));
+    let mut answered: Vec<String> = requests.flat_map(|rows| texts(&rows, "observed_at")).flatten().collect();
+    answered.sort();
+    let number = |instant: &str| answered.iter().position(|one| one == instant).expect("an answer's instant");
+    let rows = read(&place.file("output/datasets/news/latest/news.parquet"));
+    let rows = columns(&rows, ["title", "score", "first_observed_at", "observed_at", "revisions"]);
+    let found: Vec<String> = rows
+        .iter()
+        .map(|[title, score, first, seen, revisions]| {
+            format!("{title} {score}, seen in {} and {}, {revisions} revisions", number(first), number(seen))
+        })
+        .collect();
+    let expected = [
+        "Oldest 0.5, seen in 0 and 0, 0 revisions",
+        "Field 0.4, seen in 0 and 3, 1 revisions",
+        "Offset 0.3, seen in 0 and 3, 1 revisions",
+        "Late 0.6, seen in 1 and 1, 0 revisions",
+        "Place 0.2, seen in 0 and 0, 0 revisions",
+        "Score 0.9, seen in 0 and 2, 1 revisions",
+    ];
+    assert_eq!(found, expected);
+    // The audit compares scores alone, and knows as well since when the old one was said.
+    place.run(["audit", "revisions", "news", "--output", "changes.parquet"]).succeeded();
+    let changes = columns(&read(&place.file("changes.parquet")), ["title", "kind", "seen_before", "observed_at"]);
+    let revised: Vec<_> = changes.iter().filter(|[_, kind, ..]| kind == "revised").collect();
+    let [[title, _, before, now]] = revised[..] else { panic!("{changes:?}") };
+    assert_eq!((title.as_str(), number(before), number(now)), ("Score", 0, 2));
 }
 
 #[test]

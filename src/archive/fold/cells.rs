@@ -71,8 +71,27 @@ pub(in crate::archive) struct CellState {
     pub(in crate::archive) first: u32,
     /// The row of its latest value; `None` if it was withdrawn.
     pub(in crate::archive) latest: Option<u32>,
+    /// The row of its latest revision, or its first.
+    pub(in crate::archive) revised: u32,
     /// Number of later changes: revised, withdrawn or added again.
     pub(in crate::archive) revisions: u32,
+}
+
+/// What counts as a revision of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive) enum Revision {
+    /// Another value.
+    OfValue,
+    /// A value that differs in more than its place among the others of the answer.
+    OfContent,
+}
+
+/// What is known of a cell.
+#[derive(Clone, Copy)]
+struct Content {
+    row: u32,
+    /// The row that its unknown fields are from.
+    extra: u32,
 }
 
 impl Cells {
@@ -187,25 +206,39 @@ impl Cells {
     }
 
     /// The known state of some cells as of an instant, in cell order, without cells not yet known.
-    pub(in crate::archive) fn known(&self, cells: Range<usize>, as_of_micros: i64) -> Vec<CellState> {
+    pub(in crate::archive) fn known(
+        &self,
+        cells: Range<usize>,
+        as_of_micros: i64,
+        revision: Revision,
+    ) -> Vec<CellState> {
         let mut all = Vec::with_capacity(cells.len());
         for cell in &self.bounds[cells] {
             if let Some(row) = only(cell) {
-                let known = CellState { first: row, latest: Some(row), revisions: 0 };
+                let known = CellState { first: row, latest: Some(row), revised: row, revisions: 0 };
                 all.extend(self.has_value(row, as_of_micros).then_some(known));
                 continue;
             }
             let (mut known, mut last): (Option<CellState>, Option<u32>) = (None, None);
+            let mut content = None;
             for (row, value) in self.timeline(cell, as_of_micros) {
-                let is_same = self.is_same(last, value);
-                last = value;
+                let before = std::mem::replace(&mut last, value);
+                let content_before = content;
+                if revision == Revision::OfContent {
+                    content = self.content(content, value);
+                }
                 match (&mut known, value) {
-                    (None, Some(_)) => known = Some(CellState { first: row, latest: value, revisions: 0 }),
+                    (None, Some(_)) => {
+                        known = Some(CellState { first: row, latest: value, revised: row, revisions: 0 });
+                    }
                     (None, None) => {}
-                    (Some(_), _) if is_same => {}
+                    (Some(_), _) if self.is_same(before, value) => {}
                     (Some(known), value) => {
                         known.latest = value;
-                        known.revisions += 1;
+                        if revision == Revision::OfValue || !self.is_same_content(content_before, content) {
+                            known.revised = row;
+                            known.revisions += 1;
+                        }
                     }
                 }
             }
@@ -237,6 +270,28 @@ impl Cells {
             }
             _ => false,
         }
+    }
+
+    /// What an observation says of a cell after what was known.
+    fn content(&self, known: Option<Content>, value: Option<u32>) -> Option<Content> {
+        let row = value?;
+        // An answer whose unknown fields were not kept does not change them.
+        let has_extra = self.rows.column_by_name("extra").is_none_or(|extra| extra.is_valid(row as usize));
+        let extra = if has_extra { row } else { known.map_or(row, |known| known.extra) };
+        Some(Content { row, extra })
+    }
+
+    /// Whether two successive states of a cell differ at most in its place among the others.
+    fn is_same_content(&self, before: Option<Content>, now: Option<Content>) -> bool {
+        let (Some(before), Some(now)) = (before, now) else { return before.is_none() && now.is_none() };
+        self.is_same_value.iter().all(|compared| {
+            let [one, other] = match compared.name {
+                name if self.table.positional().contains(&name) => return true,
+                "extra" => [before.extra, now.extra],
+                _ => [before.row, now.row],
+            };
+            compared.is_same(one as usize, other as usize)
+        })
     }
 
     /// Every value of every cell up to an instant that differs from the one before: its row, the time it was observed,
@@ -291,7 +346,8 @@ impl Cells {
 
     /// Values of some cells as of an instant, in the columns and order of the table's rows.
     pub(in crate::archive) fn values(&self, cells: Range<usize>, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
-        let mut rows: Vec<u32> = self.known(cells, as_of_micros).into_iter().filter_map(|known| known.latest).collect();
+        let known = self.known(cells, as_of_micros, Revision::OfValue);
+        let mut rows: Vec<u32> = known.into_iter().filter_map(|known| known.latest).collect();
         if self.table == Table::Articles {
             let dates = self.rows.column_by_name("date").expect("articles have dates");
             let places = self.rows.column_by_name("place").expect("articles have places");

@@ -11,7 +11,7 @@ use arrow::compute::{take, take_arrays, take_record_batch};
 use arrow::error::ArrowError;
 use chrono::TimeDelta;
 
-use super::cells::{CellState, Cells};
+use super::cells::{CellState, Cells, Revision};
 use super::histories::Histories;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::rows::observed;
@@ -37,13 +37,19 @@ pub(in crate::archive) enum Observed {
 
 impl Observed {
     /// The known cells as of an instant, in the columns of [`Table::known_schema`].
-    pub(in crate::archive) fn known(&self, as_of: i64, options: ViewOptions) -> Result<RecordBatch> {
+    pub(in crate::archive) fn known(
+        &self,
+        as_of: i64,
+        revision: Revision,
+        options: ViewOptions,
+    ) -> Result<RecordBatch> {
         let known = match self {
             Self::Plain(table, rows) => {
                 let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
-                with_details(*table, rows, Arc::clone(observed_at(rows)), revisions, options)
+                let [first, revised] = [observed_at(rows); 2].map(Arc::clone);
+                with_details(*table, rows, [first, revised, revisions], options)
             }
-            Self::Cells(cells) => chosen(cells, cells.known(0..cells.count(), as_of), options),
+            Self::Cells(cells) => chosen(cells, cells.known(0..cells.count(), as_of, revision), options),
         };
         known.map_err(ArchiveError::merge)
     }
@@ -108,26 +114,31 @@ fn chosen(cells: &Cells, mut known: Vec<CellState>, options: ViewOptions) -> Res
         known.len() == rows.num_rows() && known.iter().enumerate().all(|(at, known)| row(known) == at as u32);
     let taken =
         if is_whole { rows.clone() } else { take_record_batch(rows, &known.iter().map(row).collect::<UInt32Array>())? };
-    let first: UInt32Array = known.iter().map(|known| known.first).collect();
-    let first = take(observed(rows), &first, None)?;
+    let instants =
+        |row: &dyn Fn(&CellState) -> u32| take(observed(rows), &known.iter().map(row).collect::<UInt32Array>(), None);
+    let first = instants(&|known| known.first)?;
+    let seen = match options.vintage {
+        Vintage::Latest => instants(&|known| known.revised)?,
+        Vintage::First => Arc::clone(&first),
+    };
     let revisions = Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>());
-    with_details(cells.table, &taken, first, revisions, options)
+    with_details(cells.table, &taken, [first, seen, revisions], options)
 }
 
-/// Builds cells from the chosen observation of each, with the time of the first and the number of later ones.
+/// Builds cells from the chosen observation of each: when the cell and its value were first seen, and how often it was
+/// revised.
 fn with_details(
     table: Table,
     taken: &RecordBatch,
-    first: ArrayRef,
-    revisions: ArrayRef,
+    [first, seen, revisions]: [ArrayRef; 3],
     options: ViewOptions,
 ) -> Result<RecordBatch, ArrowError> {
     let backfilled = match taken.column_by_name("date") {
         Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), options.live_within),
         None => BooleanArray::new_null(taken.num_rows()),
     };
-    let (own, rest) = taken.columns().split_at(taken.num_columns() - 2);
-    let columns = [own, &[first, Arc::clone(&rest[1]), revisions, Arc::new(backfilled)]].concat();
+    let own = &taken.columns()[..taken.num_columns() - 2];
+    let columns = [own, &[first, seen, revisions, Arc::new(backfilled)]].concat();
     RecordBatch::try_new(table.known_schema(), columns)
 }
 

@@ -32,7 +32,7 @@ pub fn schema() -> SchemaRef {
             real("new_confidence"),
             real("old_score"),
             real("new_score"),
-            // When the old value was seen, and when the new one (or its withdrawal) was.
+            // When the old value was first seen, and when the new one (or its withdrawal) was.
             Field::new("seen_before", instant(), true),
             Field::new("observed_at", instant(), false),
         ]))

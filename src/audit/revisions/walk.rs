@@ -256,7 +256,10 @@ impl Walk<'_> {
                 cell.known_from = cell.known_from.or(Some(seen));
             }
             cell.known_until = spans.is_none().then_some(seen);
-            last = spans;
+            // Rows of an equal value differ in what does not count: it was seen since the first of them.
+            if kind.is_some() || last.is_none() {
+                last = spans;
+            }
         }
         cell
     }

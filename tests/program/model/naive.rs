@@ -82,6 +82,8 @@ struct Known {
     /// `None` if it was withdrawn.
     latest: Option<(i64, Vec<String>)>,
     revisions: i64,
+    /// When an article was last revised other than in its list, and how often it was.
+    of_article: (i64, i64),
     /// The highest place that an article ever had.
     highest: Option<i64>,
 }
@@ -144,12 +146,17 @@ impl Replayed {
         for Row { date, cell, mut value } in rows {
             let Some(known) = self.cells.get_mut(&(table, key, cell.clone())) else {
                 let highest = place(table, &value);
+                let first = (at, value.clone());
                 let known =
-                    Known { date, first: (at, value.clone()), latest: Some((at, value)), revisions: 0, highest };
+                    Known { date, first, latest: Some((at, value)), revisions: 0, of_article: (at, 0), highest };
                 self.cells.insert((table, key, cell), known);
                 self.changed.added += 1;
                 continue;
             };
+            let is_same = || known.latest.as_ref().is_some_and(|(_, before)| is_same_article(before, &value));
+            if table == Table::Articles && !is_same() {
+                known.of_article = (at, known.of_article.1 + 1);
+            }
             match &known.latest {
                 Some((_, before)) if is_same_value(table, before, &value) => continue,
                 Some((_, before)) => {
@@ -173,6 +180,7 @@ impl Replayed {
             if is_covered && known.latest.is_some() && !said.contains(cell) {
                 known.latest = None;
                 known.revisions += 1;
+                known.of_article.1 += 1;
                 self.changed.withdrawn += 1;
             }
         }
@@ -223,6 +231,22 @@ impl Replayed {
         moved.max().unwrap_or(0).max(0)
     }
 
+    /// The articles, with their own revisions: those of score and offset.
+    pub(super) fn articles_shown(&self, is_latest: bool, live_within: i64) -> Vec<CellState> {
+        let mut articles = self.shown(Table::Articles, is_latest, live_within);
+        for article in &mut articles {
+            let is_it = |(table, key, cell): &(Table, Key, Vec<String>)| {
+                *table == Table::Articles && article.key == [key.ticker] && article.cell == *cell
+            };
+            let (_, known) = self.cells.iter().find(|(cell, _)| is_it(cell)).expect("it is known");
+            article.revisions = known.of_article.1;
+            if is_latest {
+                article.observed_at = known.of_article.0;
+            }
+        }
+        articles
+    }
+
     /// The cells of a table, as of the instant of the replay.
     pub(super) fn shown(&self, table: Table, is_latest: bool, live_within: i64) -> Vec<CellState> {
         let mut shown = Vec::new();
@@ -257,6 +281,12 @@ fn is_same_value(table: Table, before: &[String], now: &[String]) -> bool {
         .zip(now)
         .enumerate()
         .all(|(place, (before, now))| before == now || (is_offset(place) && (before == UNKNOWN || now == UNKNOWN)))
+}
+
+/// Whether two values of an article have the same score and offset.
+fn is_same_article(before: &[String], now: &[String]) -> bool {
+    let is_unknown = before[2] == UNKNOWN || now[2] == UNKNOWN;
+    before[1] == now[1] && (before[2] == now[2] || is_unknown)
 }
 
 /// The place of an article, which is its first value.

@@ -247,23 +247,32 @@ impl World {
             Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|options| (table, options)))
         {
             let live_within = TimeDelta::days(days);
-            let cells = view.cells(table, ViewOptions { vintage, live_within }).expect("a view");
-            let mut message: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
-            let mut expected = replayed.shown(table, vintage == Vintage::Latest, days * 86_400_000_000);
-            // Where machines met, one may know an offset that the operations of the other did not say.
-            if self.vendor.has_steady_offsets {
-                message.iter_mut().chain(&mut expected).for_each(|cell| cell.forget_offset(table));
+            let (is_latest, tolerance) = (vintage == Vintage::Latest, days * 86_400_000_000);
+            let options = ViewOptions { vintage, live_within };
+            let cells = view.cells(table, options).expect("a view");
+            let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+            let what = format!("{table:?} as of {as_of}, {vintage:?}");
+            self.check_cells(table, found, replayed.shown(table, is_latest, tolerance), &what);
+            if table == Table::Articles {
+                let cells = view.known_articles(options).expect("a view");
+                let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+                let what = format!("{what}, with their own revisions");
+                self.check_cells(table, found, replayed.articles_shown(is_latest, tolerance), &what);
             }
-            message.sort();
-            expected.sort();
-            let missing: Vec<&CellState> = expected.iter().filter(|cell| !message.contains(cell)).collect();
-            let wrong: Vec<&CellState> = message.iter().filter(|cell| !expected.contains(cell)).collect();
-            assert!(
-                message == expected,
-                "{}\n{table:?} as of {as_of}, {vintage:?}\nexpected {missing:#?}\nfound {wrong:#?}",
-                self.story
-            );
         }
+    }
+
+    #[track_caller]
+    fn check_cells(&self, table: Table, mut found: Vec<CellState>, mut expected: Vec<CellState>, what: &str) {
+        // Where machines met, one may know an offset that the operations of the other did not say.
+        if self.vendor.has_steady_offsets {
+            found.iter_mut().chain(&mut expected).for_each(|cell| cell.forget_offset(table));
+        }
+        found.sort();
+        expected.sort();
+        let missing: Vec<&CellState> = expected.iter().filter(|cell| !found.contains(cell)).collect();
+        let wrong: Vec<&CellState> = found.iter().filter(|cell| !expected.contains(cell)).collect();
+        assert!(found == expected, "{}\n{what}\nexpected {missing:#?}\nfound {wrong:#?}", self.story);
     }
 
     /// Pulls a few times and checks everything.
