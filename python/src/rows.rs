@@ -73,7 +73,7 @@ impl Source {
                 Box::new(RecordBatchIterator::new(batches, Arc::clone(schema)))
             }
             Self::Dataset(dataset) => Box::new(dataset.until(stop.clone()).batches()?),
-            Self::Articles(articles) => Box::new(articles.until(stop).batches()?),
+            Self::Articles(articles) => Box::new(articles.until(stop).batches()),
         })
     }
 }

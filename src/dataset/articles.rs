@@ -9,7 +9,7 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::compute::{cast, filter, take, take_record_batch};
-use arrow::datatypes::{DataType, Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, Int32Type};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use chrono::{NaiveDate, NaiveTime};
@@ -79,9 +79,7 @@ impl ArticleRows<'_> {
     fn of(&mut self, cells: &RecordBatch, counts: &mut Counts) -> Result<RecordBatch, ArrowError> {
         let plan = self.plan;
         let column = |name: &str| cells.column_by_name(name).expect("known articles have the column");
-        let dates = column("date").as_primitive::<TimestampMicrosecondType>();
-        let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>();
-        let dates = naive::dates(dates, offsets, plan.dates);
+        let dates = naive::dates_of(cells, plan.dates);
         let copies: ArrayRef = match plan.dates {
             NaiveRule::Utc => Arc::clone(column("copy")),
             _ => Arc::new(self.copies.of(cells, &dates)?),

@@ -17,7 +17,11 @@
 //! mixed offsets, and when a zone's clock goes back over midnight. Observation times are instants; as a day under
 //! `wall`, they count in UTC.
 
-use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use chrono::{DateTime, LocalResult, TimeZone, Utc};
 use chrono_tz::Tz;
 
@@ -65,6 +69,26 @@ impl Moment {
     pub(super) fn has_seen(self, observed: i64) -> bool {
         observed <= self.instant.unwrap_or(self.face)
     }
+}
+
+/// Known cells of the archive, with their naive dates by a rule.
+///
+/// # Errors
+///
+/// Never in practice: the dates keep their type.
+pub fn with_naive_dates(cells: &RecordBatch, rule: NaiveRule) -> Result<RecordBatch, ArrowError> {
+    let (place, _) = cells.schema_ref().column_with_name("date").expect("the cells have dates");
+    let mut columns = cells.columns().to_vec();
+    let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(dates_of(cells, rule)));
+    columns[place] = naive;
+    RecordBatch::try_new(cells.schema(), columns)
+}
+
+/// The naive dates of known cells.
+pub(super) fn dates_of(cells: &RecordBatch, rule: NaiveRule) -> Vec<i64> {
+    let column = |name: &str| cells.column_by_name(name).expect("the cells have dates");
+    let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>();
+    dates(column("date").as_primitive::<TimestampMicrosecondType>(), offsets, rule)
 }
 
 /// Naive dates by a rule, in microseconds since 1970.

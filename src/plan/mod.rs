@@ -224,6 +224,26 @@ impl DatasetPlan {
         let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
         Self { columns, schema, features, sort, written, ..self.clone() }
     }
+
+    /// The plan of the articles about the same tickers: all of them, with their latest values.
+    #[must_use]
+    pub fn of_articles(&self) -> Self {
+        let (columns, sort) = (Column::OF_ARTICLES.to_vec(), Column::KEY_OF_ARTICLES.to_vec());
+        let schema = columns::long(&columns, &[], RowKind::Article);
+        Self {
+            rows: RowKind::Article,
+            duplicates: Duplicates::Keep,
+            features: Vec::new(),
+            columns,
+            written: WrittenColumns::all(&schema, &sort, &sort),
+            schema,
+            sort,
+            filter: Filter { from: None, to: None, ..self.filter.clone() },
+            vintage: Vintage::Latest,
+            shape: Shape::Long,
+            ..self.clone()
+        }
+    }
 }
 
 /// The layout of a dataset.

@@ -15,10 +15,10 @@ use crate::audit::revisions::{Counting, Revisions, revisions};
 use crate::audit::sources::contradictions;
 use crate::cancel;
 use crate::columns::Rows;
-use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames};
+use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{DatasetPlan, Plan, RowKind};
+use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
 use crate::report::facts::{self, ArticleCounts, Facts, News};
 use crate::report::{Identity, Report, Version};
 use crate::tables::Table;
@@ -104,7 +104,15 @@ impl Builder<'_> {
         let _work = work!("count news");
         let takes_news =
             self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
-        takes_news.then(|| News::of(self.view, facts)).transpose()
+        if !takes_news {
+            return Ok(None);
+        }
+        // When a cell was first seen makes no difference here.
+        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        let rule = self.plan.dataset.dates;
+        let articles = self.view.known_articles(options)?;
+        let articles = articles.map(|cells| dataset::with_naive_dates(&cells?, rule).map_err(DatasetError::join));
+        News::of(articles, facts).map(Some)
     }
 
     /// The parts of the report that do not come from the rows.

@@ -1,15 +1,21 @@
 //! Dates in every form and by every rule: no article is used for an earlier signal.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use bellwether::load::{Articles, Selection};
+use bellwether::plan::Plan;
+use bellwether::project::Project;
 use chrono::{Days, NaiveDate, NaiveDateTime};
 use serde_json::{Value, json};
 
 use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::random::Random;
+use crate::support::rows::{columns, numbers, read, texts};
 use crate::support::scripted::{self, Scripted};
+use crate::support::service::{list, text};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 const TICKERS: [&str; 3] = ["AAA", "BBB", "CCC"];
@@ -201,6 +207,115 @@ fn a_signal_with_a_duplicate_naive_date_is_dropped_and_counted() {
         // Nothing is rebuilt, but the note is still printed.
         let again = place.run(["build", &name]).succeeded().stdout;
         assert_eq!(skipped(&again), expected, "{again}");
+    }
+}
+
+/// Articles around midnight, with their days in UTC and in New York. The dataset is of 2026-11-16 to 2026-12-01.
+const AROUND_MIDNIGHT: [(&str, &str, &str); 8] = [
+    ("2026-12-02T03:00:00Z", "2026-12-02", "2026-12-01"),
+    ("2026-12-01T02:00:00Z", "2026-12-01", "2026-11-30"),
+    ("2026-11-20T22:00:00+09:00", "2026-11-20", "2026-11-20"),
+    ("2026-11-18T00:30:00-05:00", "2026-11-18", "2026-11-18"),
+    ("2026-11-17T23:30:00-05:00", "2026-11-18", "2026-11-17"),
+    ("2026-11-18T03:00:00Z", "2026-11-18", "2026-11-17"),
+    ("2026-11-18", "2026-11-18", "2026-11-18"),
+    ("2026-11-16T02:00:00Z", "2026-11-16", "2026-11-15"),
+];
+
+/// The days of these articles on the clock of a rule.
+fn days_of(naive: &str) -> [&'static str; 8] {
+    AROUND_MIDNIGHT.map(|(_, utc, new_york)| if naive == "utc" { utc } else { new_york })
+}
+
+/// How many times each day is there.
+fn by_day<T: AsRef<str>>(days: impl IntoIterator<Item = T>) -> BTreeMap<String, u64> {
+    days.into_iter().fold(BTreeMap::new(), |mut counts, day| {
+        *counts.entry(day.as_ref()[..10].to_owned()).or_default() += 1;
+        counts
+    })
+}
+
+/// A service with these articles about a ticker, and a signal on each of sixteen days.
+fn around_midnight() -> Scripted {
+    let dates = NaiveDate::from_ymd_opt(2026, 11, 16).expect("a day").iter_days().take(16);
+    let entry = |date: NaiveDate| json!({ "date": date.to_string(), "signal": "buy", "confidence": 0.5 });
+    let entries: Vec<Value> = dates.map(entry).collect();
+    let history = json!({ "AAA": { "ticker": "AAA", "regime": "bear", "period": "5d", "predictions": entries } });
+    let article = |(number, (date, ..)): (usize, &(&str, &str, &str))| json!({ "date": date, "title": format!("t{number}"), "score": 0.1, "link": "l" });
+    let news = Value::Array(AROUND_MIDNIGHT.iter().enumerate().map(article).collect()).to_string();
+    let history = history.to_string();
+    Scripted::start(move |request| {
+        scripted::json("200 OK", if request.target.starts_with("/a/") { &history } else { &news })
+    })
+}
+
+/// The dates of the articles that a program loads.
+fn loaded(place: &Place, name: &str, selection: Selection) -> Vec<String> {
+    let project = Project::at(place.path()).expect("a project");
+    let plan = Plan::find(name, &project).expect("a plan");
+    let articles = Articles::of(&plan, &place.file("output/archive"), None).expect("articles");
+    let batches = articles.select(selection).expect("columns").batches();
+    batches.flat_map(|batch| texts(&batch.expect("rows"), "date")).flatten().collect()
+}
+
+#[test]
+fn articles_are_on_the_days_of_the_definition_in_facts_report_summary_and_load() {
+    let (place, service) = (Place::new(), around_midnight());
+    let source = service.source();
+    for (rule, naive) in [("utc", "utc"), ("zone", "America/New_York")] {
+        let all = by_day(days_of(naive));
+        let of_signals = days_of(naive).into_iter().filter(|day| ("2026-11-16"..="2026-12-01").contains(day));
+        let of_signals = by_day(of_signals);
+        let rest = [
+            "[signals]\nsectors = \"x\"\nperiods = \"5d\"\nregimes = \"bear\"\n\
+             [join]\nlag = \"1d\"\nwindows = \"1d\"\nstats = \"count\"\n",
+            "[sentiment]\ntickers = \"AAA\"\n[dataset]\nkind = \"news\"\n",
+        ];
+        let names = [format!("{rule}-joined"), format!("{rule}-news")];
+        for (name, rest) in names.iter().zip(rest) {
+            place.define(name, &format!("[source]\n{source}{rest}[dates]\nnaive = \"{naive}\"\n"));
+            Outcome::of(place.command(["run", name]).envs([KEY])).succeeded();
+            let dates = loaded(&place, name, Selection::default());
+            assert!(dates.is_sorted(), "{dates:?}");
+            assert_eq!(by_day(&dates), all, "{naive}");
+            let from = NaiveDate::from_ymd_opt(2026, 11, 18);
+            let late: Vec<String> = dates.into_iter().filter(|date| &date[..10] >= "2026-11-18").collect();
+            assert_eq!(loaded(&place, name, Selection { from, ..Selection::default() }), late);
+        }
+        let [joined, news] = names;
+        let version = |name: &str| place.file(&format!("output/datasets/{name}/latest"));
+        let rows = |name: &str| read(&version(name).join(format!("{name}.parquet")));
+        let facts = |name: &str| -> Value {
+            serde_json::from_slice(&fs::read(version(name).join("facts.json")).expect("facts")).expect("JSON")
+        };
+        let days = |facts: &Value| -> BTreeMap<String, u64> {
+            let days = list(&facts["news"]["days"]).iter();
+            days.map(|day| (text(&day[0]).to_owned(), day[1].as_u64().expect("a count"))).collect()
+        };
+        assert_eq!(by_day(texts(&rows(&news), "date").into_iter().flatten()), all, "{naive}");
+        assert_eq!(days(&facts(&news)), all, "{naive}");
+
+        // The joined dataset counts the articles of the day before each signal.
+        let signals = rows(&joined);
+        let counts = numbers(&signals, "news_count_1d").map(|count| count.expect("a count") as u64);
+        for ([date], count) in columns(&signals, ["date"]).into_iter().zip(counts) {
+            let day = date[..10].parse::<NaiveDate>().expect("a day") - Days::new(1);
+            assert_eq!(count, all.get(&day.to_string()).copied().unwrap_or_default(), "{naive}, {date}");
+        }
+        assert_eq!(days(&facts(&joined)), of_signals, "{naive}");
+        let page = fs::read_to_string(version(&joined).join("report.html")).expect("a report");
+        for headline in list(&facts(&joined)["news"]["lowest"]) {
+            let number: usize = text(&headline["title"])[1..].parse().expect("a number");
+            let day = days_of(naive)[number];
+            assert_eq!(text(&headline["date"]), day, "{naive}");
+            assert!(page.contains(&format!(">AAA, {day}</small>")), "{naive}, {day}");
+        }
+        let [first, last] = [of_signals.keys().next(), of_signals.keys().last()].map(|day| day.expect("a day"));
+        let count = of_signals.values().sum::<u64>();
+        let scope = format!("{count} articles about 1 of 1 ticker, dated {first} to {last}");
+        let summary = place.run(["summary", &joined, "--width", "200"]).succeeded().stdout;
+        let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(summary.contains(&scope), "{naive}: {scope}\n{summary}");
     }
 }
 

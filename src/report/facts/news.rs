@@ -5,15 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
-use chrono::{DateTime, NaiveDate, TimeDelta};
+use chrono::{DateTime, NaiveDate};
 use serde::{Deserialize, Serialize};
 
 use super::calendar::is_drawn;
 use super::{Facts, Histogram, record};
-use crate::archive::{View, ViewOptions};
 use crate::error::Result;
-use crate::plan::Vintage;
-use crate::tables::Table;
 
 /// How many of the lowest and highest scores are shown with their headlines.
 const HEADLINES: usize = 4;
@@ -55,18 +52,16 @@ pub struct Headline {
 }
 
 impl News {
-    /// Counts the articles of a view about a dataset's tickers.
+    /// Counts the articles about a dataset's tickers. They have naive dates.
     ///
     /// # Errors
     ///
     /// When the archive cannot be read.
-    pub fn of(view: &View, facts: &Facts) -> Result<Self> {
+    pub fn of(articles: impl Iterator<Item = Result<RecordBatch>>, facts: &Facts) -> Result<Self> {
         let mut news = Self::default();
         let Some((first, last)) = facts.bounds() else { return Ok(news) };
         let tickers: HashSet<&str> = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
-        // When a cell was first seen makes no difference here.
-        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
-        for articles in view.cells(Table::Articles, options)? {
+        for articles in articles {
             news.count(&articles?, &tickers, first..=last);
         }
         Ok(news)
