@@ -15,7 +15,7 @@ use super::naive::{self, Day, Moment, day};
 use super::slab_columns::{TickerCodes, column, decoded};
 use crate::date::{self, Date};
 use crate::error::Result;
-use crate::interface::Score;
+use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
 use crate::tables::{Leniencies, Slab};
 
@@ -279,7 +279,7 @@ fn read_records(
 
 fn number(value: &Value) -> Option<f64> {
     match value {
-        Value::Number(number) => number.as_f64(),
+        Value::Number(number) => number.as_f64().map(unsigned_zero),
         Value::String(text) => Score::Text(text.into()).value(),
         _ => None,
     }

@@ -1,7 +1,9 @@
 //! Parses numbers to the nearest `f64`.
 //!
 //! Most numbers of an answer have few digits, for which one division is provably exact; all others go to the standard
-//! library, which is exact as well. Numbers follow the JSON grammar: no `+1`, no `.5`, no `NaN`.
+//! library, which is exact as well. Numbers follow the JSON grammar: no `+1`, no `.5`, no `NaN`. Zero has no sign.
+
+use crate::interface::unsigned_zero;
 
 /// Powers of ten that are exact as `f64`.
 const POWERS: [f64; 23] = [
@@ -44,7 +46,7 @@ pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
         return Some((exact(&text[..length])?, length));
     }
     let value = digits.value as f64 / POWERS[decimals];
-    Some((if is_negative { -value } else { value }, length))
+    Some((if is_negative { 0.0 - value } else { value }, length))
 }
 
 /// Reads `0.` and up to seven decimals, all digits at once; almost every confidence is written so.
@@ -89,7 +91,7 @@ fn exponent_end(text: &[u8], at: usize) -> Option<usize> {
 
 fn exact(number: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
-    value.is_finite().then_some(value)
+    value.is_finite().then_some(unsigned_zero(value))
 }
 
 /// A reader of digits.
@@ -140,7 +142,9 @@ mod tests {
         {
             assert_eq!(read(text), None, "{text:?}");
         }
-        assert_eq!(read("-0").map(f64::to_bits), Some((-0.0_f64).to_bits()), "the sign of zero is kept");
+        for text in ["-0", "-0.0", "-0.0000000000000000000000", "-0e5", "-1e-999", "0"] {
+            assert_eq!(read(text).map(f64::to_bits), Some(0), "{text}");
+        }
         assert_eq!(read_first(b"0.25,"), Some((0.25, 4)));
         assert_eq!(read_first(b"0.25e1,      "), Some((2.5, 6)));
         assert_eq!(read_first(b"0.25E,       "), None);

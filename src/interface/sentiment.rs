@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::number::unsigned_zero;
 use super::ticker::Ticker;
 
 /// A score as received: a number, or a string with a decimal number.
@@ -18,7 +19,7 @@ pub enum Score<'a> {
 }
 
 impl Score<'_> {
-    /// Its value; `None` if it is not a finite number.
+    /// Its value, zero without a sign; `None` if it is not a finite number.
     pub fn value(&self) -> Option<f64> {
         let value = match self {
             Self::Number(value) => *value,
@@ -26,7 +27,7 @@ impl Score<'_> {
             Self::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
             Self::Text(_) => return None,
         };
-        value.is_finite().then_some(value)
+        value.is_finite().then_some(unsigned_zero(value))
     }
 }
 

@@ -10,7 +10,7 @@
 //! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is a [`Refusal`].
 //!
 //! If two runs observed different values of a cell in the same microsecond, the statement may pick another one than a build:
-//! it orders only by the kind of change. SQL does not tell negative zero from zero.
+//! it orders only by the kind of change.
 
 mod dialect;
 mod engine;

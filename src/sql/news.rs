@@ -1,8 +1,8 @@
 //! The features: which news each signal may use, and their statistics.
 
-use super::text::{indented, rows};
+use super::text::{indented, number, rows};
 use super::view::View;
-use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag};
+use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag, Reference};
 use crate::tables::Table;
 
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
@@ -88,7 +88,7 @@ impl News<'_> {
     }
 
     fn articles(&self) -> String {
-        let mut columns = vec!["ticker, date, cast(date as date) as day, score".to_owned()];
+        let mut columns = vec!["ticker, date, cast(date as date) as day".to_owned(), number("score")];
         if self.plan.duplicates == Duplicates::Once {
             columns.push("repeats = 0 as is_counted".to_owned());
         }
@@ -199,7 +199,8 @@ impl News<'_> {
 
     fn summaries(&self) -> String {
         format!(
-            "select ticker, low_score, high_score, avg_score,\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'",
+            "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'",
+            Reference::ALL.map(|reference| number(&format!("{}_score", reference.as_str()))).join(",\n    "),
             self.seen().join(", "),
             indented(&self.view.spans(Table::Summaries, "summary_changes"))
         )

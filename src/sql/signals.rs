@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use super::Question;
 use super::news::News;
-use super::text::{indented, one_of, quoted, rows};
+use super::text::{indented, number, one_of, quoted, rows};
 use super::view::{View, cell};
 use crate::plan::{Column, Filter, Lag, Vintage};
 use crate::tables::Table;
@@ -80,7 +80,7 @@ impl Signals<'_> {
     fn signals(&self) -> String {
         let plan = self.question.plan;
         let mut columns =
-            vec!["ticker, date, period, regime, signal, confidence, cast(date as date) as day".to_owned()];
+            vec!["ticker, date, period, regime, signal, cast(date as date) as day".to_owned(), number("confidence")];
         if self.news.is_same_day() {
             let end = self.news.end_of_day();
             let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());

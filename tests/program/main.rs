@@ -54,4 +54,5 @@ mod takeovers;
 mod terminal;
 mod universe;
 mod windows;
+mod zeros;
 mod zones;

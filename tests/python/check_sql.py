@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 
 
@@ -78,11 +79,19 @@ def first_difference(found, expected):
     return "no value differs"
 
 
+def zeros(column):
+    return [str(zero) for zero in column.filter(pyarrow.compute.equal(column, 0.0)).to_pylist()]
+
+
 def check(found, expected, text):
     found, expected = plain(found), plain(expected)
     assert found.schema == expected.schema, f"{found.schema}\ninstead of\n{expected.schema}\n{text}"
     assert found.num_rows == expected.num_rows, f"{found.num_rows} instead of {expected.num_rows} rows\n{text}"
     assert found.equals(expected), f"{first_difference(found, expected)}\n{text}"
+    for name in (field.name for field in expected.schema if pyarrow.types.is_floating(field.type)):
+        # Zeros of both signs are equal, but not the same bits.
+        signs = [zeros(table[name]) for table in (found, expected)]
+        assert signs[0] == signs[1], f"another sign in {name}\n{text}"
 
 
 def main():

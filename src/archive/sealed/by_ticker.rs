@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::bound::{Bound, Cuts};
 use super::folder::Folder;
 use super::horizon::{Horizon, SEALED_AT, Share};
-use super::rows::{check, ticker};
+use super::rows::{check, ticker, with_unsigned_zeros};
 use super::source::FileBytes;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
@@ -289,7 +289,7 @@ impl ByTicker {
                         };
                         if batch.num_rows() > 0 {
                             self.check(&batch)?;
-                            return Ok(Some(batch));
+                            return Ok(Some(with_unsigned_zeros(batch)));
                         }
                     }
                     Ok(None) => self.batches = None,

@@ -318,11 +318,11 @@ pub fn date(data: &[u8]) {
     }
 }
 
-/// A number is accepted if it is valid JSON and finite, and is then the nearest double.
+/// A number is accepted if it is valid JSON and finite, and is then the nearest double; zero has no sign.
 pub fn score(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && serde_json::from_str::<&RawValue>(text).is_ok_and(|json| json.get().len() == text.len());
-    let nearest = text.parse::<f64>().ok().filter(|value| is_number && value.is_finite());
+    let nearest = text.parse::<f64>().ok().filter(|value| is_number && value.is_finite()).map(records::plain_zero);
     assert_eq!(number::read(text).map(f64::to_bits), nearest.map(f64::to_bits), "{text:?}");
 }

@@ -71,13 +71,18 @@ pub(super) fn record<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
 
 pub(super) fn finite(json: &RawValue) -> Option<f64> {
     let is_number = json.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    json.get().parse().ok().filter(|value: &f64| is_number && value.is_finite())
+    json.get().parse().ok().filter(|value: &f64| is_number && value.is_finite()).map(plain_zero)
+}
+
+/// Zero for negative zero.
+pub(super) fn plain_zero(number: f64) -> f64 {
+    if number == 0.0 { number.abs() } else { number }
 }
 
 pub(super) fn score(json: &RawValue) -> Option<f64> {
     finite(json).or_else(|| {
         let text: String = typed(json.get())?;
-        text.parse().ok().filter(|value: &f64| value.is_finite())
+        text.parse().ok().filter(|value: &f64| value.is_finite()).map(plain_zero)
     })
 }
 

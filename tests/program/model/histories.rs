@@ -78,7 +78,7 @@ impl Entry {
             1..3 => random.pick(&TURNS) - random.below(2),
             _ => random.pick(&TURNS) + random.below(30) - 15,
         };
-        let mut entry = Self { date: day as i64 * 1440, offset: None, signal: "buy", confidence: 0.0 };
+        let mut entry = Self { date: day as i64 * 1440, offset: None, signal: "buy", confidence: -1.0 };
         entry.offset = random.pick(&OFFSETS);
         // Usually midnight on the vendor's clock.
         entry.date -= if random.one_in(4) { 0 } else { i64::from(entry.offset.unwrap_or(0)) };
@@ -90,7 +90,7 @@ impl Entry {
         let before = (self.signal, self.confidence);
         for _ in 0..8 {
             self.signal = random.pick(&["buy", "sell"]);
-            self.confidence = random.pick(&[0.5, 0.75, 1.0]);
+            self.confidence = random.pick(&[0.0, 0.75, 1.0]);
             if (self.signal, self.confidence) != before {
                 return;
             }

@@ -40,7 +40,7 @@ impl Article {
     }
 
     fn score(random: &mut Random) -> Option<f64> {
-        random.pick(&[Some(0.5), Some(-0.25), Some(1.0), Some(0.125), None])
+        random.pick(&[Some(0.5), Some(-0.25), Some(1.0), Some(0.0), None])
     }
 
     pub(super) fn body(list: &[Self], random: &mut Random) -> String {

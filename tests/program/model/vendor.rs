@@ -63,6 +63,19 @@ pub(super) struct Answer {
     pub(super) tellings: Vec<(Key, SeriesContents)>,
 }
 
+impl Answer {
+    /// Writes each zero with a sign, which does not change it.
+    pub(super) fn sign_zeros(&mut self) {
+        for (zero, signed) in [
+            ("\"confidence\":0.0", "\"confidence\":-0.0"),
+            ("\"score\":0.0", "\"score\":-0.0"),
+            ("\"score\":\"0\"", "\"score\":\"-0\""),
+        ] {
+            self.body = self.body.take().map(|body| body.replace(zero, signed));
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Vendor {
     pub(super) histories: BTreeMap<(&'static str, &'static str), History>,

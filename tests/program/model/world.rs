@@ -177,7 +177,10 @@ impl World {
     pub(super) fn answer(&mut self) -> Vec<Answer> {
         self.form = self.vendor.form(self.forms, &mut self.random);
         self.story.push_str(&format!("\n  answered by {:?}", self.form));
-        let answers = self.vendor.answers(self.form, &mut self.random);
+        let mut answers = self.vendor.answers(self.form, &mut self.random);
+        if self.model.pulls.len() % 2 == 1 {
+            answers.iter_mut().for_each(Answer::sign_zeros);
+        }
         *self.bodies.lock().expect("no test panicked") =
             answers.iter().map(|answer| (answer.target.clone(), answer.body.clone())).collect();
         answers
