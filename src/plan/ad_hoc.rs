@@ -74,8 +74,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::AdHoc;
-    use crate::definition::DefinitionFile;
-    use crate::plan::{Filter, Format, Plan, Vintage};
+    use crate::plan::{Filter, Format, Vintage};
 
     #[test]
     fn every_option_is_named_and_without_one_a_build_matches_the_definition() {
@@ -110,31 +109,5 @@ mod tests {
             "format arrow",
         ];
         assert_eq!(typed, expected);
-    }
-
-    #[test]
-    fn an_option_that_changes_the_plan_changes_its_fingerprint() {
-        let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
-        let plan = Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap()).unwrap();
-        let filtered = |filter: Filter| AdHoc { filter, ..AdHoc::default() };
-        let formats = |formats: &[Format]| AdHoc { formats: formats.to_vec(), ..AdHoc::default() };
-        let options = [
-            AdHoc::default(),
-            AdHoc { vintage: Some(Vintage::First), ..AdHoc::default() },
-            filtered(Filter { tickers: Some(BTreeSet::from(["XOM".parse().unwrap()])), ..Filter::default() }),
-            filtered(Filter { from: "2026-01-01".parse().ok(), ..Filter::default() }),
-            filtered(Filter { to: "2026-01-01".parse().ok(), ..Filter::default() }),
-            formats(&[Format::Csv]),
-            formats(&[Format::Csv, Format::Parquet]),
-            formats(&[Format::Parquet, Format::Csv]),
-        ];
-        let fingerprint = |ad_hoc: &AdHoc| {
-            let mut plan = plan.clone();
-            ad_hoc.apply(&mut plan);
-            plan.fingerprint()
-        };
-        let fingerprints: BTreeSet<String> = options.iter().map(fingerprint).collect();
-        assert_eq!(fingerprints.len(), options.len());
-        assert_eq!(fingerprint(&formats(&[Format::Parquet])), plan.fingerprint(), "the format of the definition");
     }
 }

@@ -6,7 +6,6 @@
 
 mod ad_hoc;
 mod columns;
-mod fingerprint;
 mod meaning;
 mod request;
 mod service;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::as_of::{late_arrivals, view};
+use super::basis::Writer;
 use super::blocking::blocking;
 use super::builder::{Builder, ReportContext, add_counts, scratch};
 use super::checks::{self, Checking};
@@ -16,11 +17,10 @@ use super::scope::archived;
 use super::stage::Stage;
 use super::store::{self, RemoteStore};
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{ArchiveError, Scope, SealedRun, View, of_service, open_all};
+use crate::archive::{ArchiveError, SealedRun, View, of_service, open_all};
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
-use crate::digest;
 use crate::error::Result;
 use crate::export::{
     Destination, LatestVersion, Provenance, Publication, RecordedProvenance, ReusedVersion, RowOutput, Staged, Stream,
@@ -237,7 +237,7 @@ impl Builder<'_> {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
             ad_hoc,
-            basis: self.basis(),
+            basis: self.basis(Writer::Program),
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,
@@ -336,15 +336,6 @@ impl Builder<'_> {
             notes.push(format!("several sectors list {}; `sector` is the first by name", listed(&several)));
         }
         Ok(notes)
-    }
-
-    /// The digest of everything that determines the files: the plan, the series, and the files of the archive.
-    pub(super) fn basis(&self) -> String {
-        // The filter is part of the plan.
-        let Scope { source, requests, filter: _ } = self.scope;
-        let series = format!("{} {source} {requests:?}", self.plan.service.name);
-        let parts = [self.plan.fingerprint(), series, self.view.drawn_from().join("\n")];
-        digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))
     }
 
     /// The latest version again if it has the same basis, or else a new one.

@@ -8,6 +8,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
 use chrono::TimeDelta;
 
+use super::basis::Writer;
 use super::blocking::blocking;
 use super::build::{BuildOptions, PreviousVersions, from_archive};
 use super::builder::Builder;
@@ -19,7 +20,6 @@ use super::store::RemoteStore;
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, ViewOptions, of_service};
 use crate::columns::Rows;
-use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
 use crate::file::{self, FileError, FileRecord, Staging};
@@ -182,15 +182,13 @@ impl Builder<'_> {
             archive,
             dialect: Dialect::Spark,
         };
-        // Spark splits files in other places, so a build on this machine must not reuse its version.
-        let basis = digest::of(format!("spark {}", self.basis()).as_bytes());
         Ok(ClusterJob {
             statement: statement(&question)?,
             provenance: Provenance {
                 name: self.plan.name.clone(),
                 definition: self.plan.text.clone(),
                 ad_hoc: options.ad_hoc.clone(),
-                basis,
+                basis: self.basis(Writer::Spark),
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 as_of: self.view.as_of(),

@@ -7,6 +7,7 @@
 mod answer;
 mod as_of;
 mod audits;
+mod basis;
 mod blocking;
 mod build;
 mod builder;

@@ -1,0 +1,229 @@
+//! The basis of a dataset: a document of everything that determines its rows, its files and its facts.
+//!
+//! A version whose basis has the same digest as the one before reuses its files. So the document is declared here, value by
+//! value and in the spellings of definitions, and does not follow the names of types and fields. It has the definition's
+//! text, which is in Parquet files, and what the definition means once defaults and the options of a build are applied.
+
+use std::collections::BTreeSet;
+
+use chrono::NaiveDate;
+use serde::Serialize;
+
+use super::builder::Builder;
+use crate::archive::Scope;
+use crate::digest;
+use crate::plan::{Codec, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
+
+/// The version of the document. Raise it when the same document would stand for other rows, files or facts than before: when
+/// a rule of the dataset or the form of a file changes and no value here does. A release need not: the document names the
+/// version of the program, as the files do. A field that is added or spelled in another way makes another document anyway.
+const VERSION: u32 = 1;
+
+/// What writes the files.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Writer {
+    /// This program.
+    Program,
+    /// A Spark cluster, which splits files in other places.
+    #[cfg(feature = "spark")]
+    Spark,
+}
+
+/// The document.
+#[derive(Debug, Serialize)]
+struct Basis<'a> {
+    version: u32,
+    /// The version of the program.
+    bellwether: &'static str,
+    writer: Writer,
+    name: &'a str,
+    definition: &'a str,
+    service: &'a str,
+    /// The operation that gave the signals.
+    source: String,
+    /// The requests whose answers list its series.
+    requests: &'a BTreeSet<String>,
+    dataset: DatasetBasis<'a>,
+    files: FilesBasis,
+    /// The files of the archive: the run, the name and the digest of each.
+    observations: &'a [String],
+}
+
+/// The rows and their columns.
+#[derive(Debug, Serialize)]
+struct DatasetBasis<'a> {
+    rows: &'static str,
+    dates: String,
+    lag: String,
+    availability: String,
+    duplicates: String,
+    features: Vec<String>,
+    /// The other columns that are built.
+    columns: Vec<&'static str>,
+    /// The columns that are written, each by its own name and by the one that it has there.
+    written: Vec<[&'a str; 2]>,
+    sort: Vec<&'static str>,
+    filter: FilterBasis,
+    vintage: String,
+    live_within: String,
+    /// The columns that are matrices; null if the dataset is long.
+    matrices: Option<&'a [String]>,
+}
+
+/// What is selected; null for all.
+#[derive(Debug, Serialize)]
+struct FilterBasis {
+    tickers: Option<Vec<String>>,
+    sectors: Option<Vec<String>>,
+    periods: Option<Vec<String>>,
+    regimes: Option<Vec<String>>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// The files.
+#[derive(Debug, Serialize)]
+struct FilesBasis {
+    formats: Vec<String>,
+    compression: String,
+    row_group_rows: usize,
+    partition_by: Vec<&'static str>,
+    csv_guard: bool,
+}
+
+impl Builder<'_> {
+    /// The digest of the basis of the dataset.
+    pub(super) fn basis(&self, writer: Writer) -> String {
+        let observations = self.view.drawn_from();
+        let basis = Basis::of(self.plan, self.scope, &observations, writer);
+        digest::of(&serde_json::to_vec(&basis).expect("it has only texts and numbers"))
+    }
+}
+
+impl<'a> Basis<'a> {
+    fn of(plan: &'a Plan, scope: &'a Scope, observations: &'a [String], writer: Writer) -> Self {
+        // Every field is listed, so that a new one is not forgotten.
+        let Plan {
+            name,
+            text,
+            service,
+            dataset,
+            files,
+            // They determine what is archived, not what is built from it.
+            source: _,
+            names_service: _,
+            ways: _,
+            of_each_ticker: _,
+            news_tickers: _,
+            limits: _,
+            max_reject_share: _,
+            keep_extra: _,
+            // They decide whether and when something is built, and what happens with it.
+            checks: _,
+            schedule: _,
+            store: _,
+            hooks: _,
+            // They are not in the files.
+            description: _,
+            path: _,
+        } = plan;
+        // The filter is part of the plan.
+        let Scope { source, requests, filter: _ } = scope;
+        Self {
+            version: VERSION,
+            bellwether: env!("CARGO_PKG_VERSION"),
+            writer,
+            name,
+            definition: text,
+            service: &service.name,
+            source: source.to_string(),
+            requests,
+            dataset: DatasetBasis::of(dataset),
+            files: FilesBasis::of(files),
+            observations,
+        }
+    }
+}
+
+impl<'a> DatasetBasis<'a> {
+    fn of(plan: &'a DatasetPlan) -> Self {
+        let DatasetPlan {
+            rows,
+            dates,
+            lag,
+            availability,
+            duplicates,
+            features,
+            columns,
+            // It follows from the columns and features.
+            schema: _,
+            written,
+            sort,
+            filter,
+            vintage,
+            live_within,
+            shape,
+        } = plan;
+        let names = written.schema().fields().iter().map(|field| field.name().as_str());
+        Self {
+            rows: match rows {
+                RowKind::Signal => "signals",
+                RowKind::Article => "articles",
+            },
+            dates: dates.to_string(),
+            lag: lag.to_string(),
+            availability: availability.to_string(),
+            duplicates: duplicates.to_string(),
+            features: features.iter().map(Feature::to_string).collect(),
+            columns: columns.iter().map(|column| column.name()).collect(),
+            written: names.map(|name| [written.names().own(name), name]).collect(),
+            sort: sort.iter().map(|column| column.name()).collect(),
+            filter: FilterBasis::of(filter),
+            vintage: vintage.to_string(),
+            live_within: live_within.to_string(),
+            matrices: match shape {
+                Shape::Long => None,
+                Shape::Wide(values) => Some(values),
+            },
+        }
+    }
+}
+
+impl FilterBasis {
+    fn of(filter: &Filter) -> Self {
+        fn texts<T: ToString>(values: &Option<BTreeSet<T>>) -> Option<Vec<String>> {
+            values.as_ref().map(|values| values.iter().map(T::to_string).collect())
+        }
+        let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+        Self {
+            tickers: texts(tickers),
+            sectors: texts(sectors),
+            periods: texts(periods),
+            regimes: texts(regimes),
+            from: from.as_ref().map(NaiveDate::to_string),
+            to: to.as_ref().map(NaiveDate::to_string),
+        }
+    }
+}
+
+impl FilesBasis {
+    fn of(plan: &FilesPlan) -> Self {
+        // The files do not depend on how many versions are kept.
+        let FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep: _ } = plan;
+        Self {
+            formats: formats.iter().map(|format| format.to_string()).collect(),
+            compression: match codec {
+                Codec::Zstd(level) => format!("zstd {level}"),
+                Codec::Snappy => "snappy".to_owned(),
+                Codec::None => "none".to_owned(),
+            },
+            row_group_rows: *row_group_rows,
+            partition_by: partition_by.iter().map(|column| column.name()).collect(),
+            csv_guard: *guard == FormulaGuard::Formulas,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
