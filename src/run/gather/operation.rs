@@ -1,5 +1,6 @@
 //! The requests of one operation, a few at a time. An operation that answers 404 or 405 for the first few sectors or
-//! tickers, and answers for none, is no longer offered, and is not requested again in this run.
+//! tickers, or for every request about fewer, and answers for none, is no longer offered, and is not requested again in
+//! this run.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +60,7 @@ impl Gathering<'_> {
             return Ok(WaveOutcome::NotOffered(*gone));
         }
         let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
-        let enough = UNKNOWN_SUBJECTS.min(subjects.len());
+        let are_few = subjects.len() <= UNKNOWN_SUBJECTS;
         let rules = Rules { keep_extra: self.plan.keep_extra };
         let (client, unfinished) = (self.client, &self.unfinished);
         let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
@@ -76,7 +77,13 @@ impl Gathering<'_> {
                 Answered::Missing { status } => {
                     unknown_subjects.insert(RequestSubject::of(request));
                     unknown.push(request.clone());
-                    if answered == 0 && unknown_subjects.len() >= enough {
+                    // One of few may be known in another period or regime, and answered later.
+                    let is_enough = if are_few {
+                        unknown.len() == requests.len()
+                    } else {
+                        unknown_subjects.len() >= UNKNOWN_SUBJECTS
+                    };
+                    if answered == 0 && is_enough {
                         let gone = MissingOperation { endpoint: request.endpoint, status };
                         drop(answers);
                         self.gone.push(gone);
