@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::rows::{distinct, read, sealed_run, texts};
-use crate::support::scripted::{Scripted, json};
+use crate::support::scripted::{Scripted, Step, json};
 
 const TODAY: [&str; 2] = ["--today", "2026-11-20"];
 
@@ -222,6 +223,31 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
                     different tickers: missing B; new D\n";
     assert!(shown.contains(expected), "{shown}");
     assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
+}
+
+/// The service says at once what it lacks, and the rest later.
+#[test]
+fn tickers_that_each_lack_a_period_do_not_mean_that_the_operation_is_gone() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|request| {
+        let is_of = |ticker: &str, period: &str| {
+            request.target.contains(&format!("/{ticker}?")) && request.target.contains(&format!("period={period}&"))
+        };
+        let (ticker, period) = match (is_of("ONE", "5d"), is_of("TWO", "15d")) {
+            (true, _) => ("ONE", "5d"),
+            (_, true) => ("TWO", "15d"),
+            _ => return json("404 Not Found", "{}"),
+        };
+        let entry = r#"{"date":"2026-11-20T00:00:00Z","signal":"buy","confidence":0.5}"#;
+        let history =
+            format!(r#"{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entry}]}}"#);
+        [vec![Step::Wait(Duration::from_millis(500))], json("200 OK", &history)].concat()
+    });
+    let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"ONE\", \"TWO\"]\nperiods = [\"5d\", \"15d\"]\n\
+                [sentiment]\narticles = false\n[checks]\nmissing = \"warn\"\n";
+    place.define("it", &format!("[source]\n{}{rest}", service.source()));
+    Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    assert_eq!(distinct(&dataset(&place), "ticker"), ["ONE", "TWO"]);
 }
 
 #[test]
