@@ -5,12 +5,12 @@
 //! which continue the known ones. So it is stored.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use std::sync::Arc;
 
 use crate::digest;
 use crate::tables::Table;

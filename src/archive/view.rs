@@ -24,7 +24,7 @@ use super::sealed::horizon::{Horizon, Share};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
-use super::upkeep::merged_of;
+use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
@@ -64,7 +64,7 @@ impl View {
             runs.into_iter().map(|run| run.seal().sealed_at.timestamp_micros()).collect()
         };
         let horizon = self.horizon.without(&instants(others) - &instants(known));
-        Ok(Self { archive: merged_of(&self.archive, is_known)?, horizon, listings: Arc::default() })
+        Ok(Self { archive: open_merged_part(&self.archive, is_known)?, horizon, listings: Arc::default() })
     }
 
     /// The same view, read until a token is cancelled.

@@ -73,10 +73,6 @@ impl View<'_> {
         };
         let valued = format!("select *, case when change <> 'withdrawn' then {value} end as value\n{rows}");
         let before = format!("lag(value) over (partition by {cell} {order}) as value_before");
-        if table.optional().is_empty() {
-            let before = format!("select *, {before}\nfrom (\n{}\n)", indented(&valued));
-            return format!("select * from (\n{}\n) where value is distinct from value_before", indented(&before));
-        }
         // A null there says nothing. Once a new value has come with it, it stays known until the cell is withdrawn.
         let lived = format!(
             "select *, {before},\n    count(case when change = 'withdrawn' then 1 end) over (partition by {cell} {order}) as life\n\

@@ -24,8 +24,8 @@ use crate::tables::{Change, Table};
 pub(in crate::archive) type Difference = (Vec<Change>, RecordBatch);
 
 /// The difference between what was known of a series and an answer, both in the columns and order of the table's rows;
-/// `None` if nothing changed. Both may be a range of whole dates; `covers` is what the whole answer covers. Articles are
-/// [`aligned`].
+/// `None` if nothing changed. Both may be a range of whole dates; `covers` is what the whole answer covers. Articles are at
+/// their places, as [`continue_places`] gives them.
 pub(in crate::archive) fn difference(
     table: Table,
     known: &RecordBatch,
@@ -121,14 +121,13 @@ fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8T
 /// Moves the places of a list's oldest date so that they continue those that were observed by an instant: a list of limited
 /// length may start in the middle of a date, and all of that date may be new. No article falls below a place that it ever
 /// had, and those that are not listed come before all that are.
-pub(super) fn aligned(
-    table: Table,
+pub(super) fn continue_places(
     answered: RecordBatch,
     covers: Coverage,
     (observations, as_of): (&RecordBatch, i64),
 ) -> Result<RecordBatch, ArrowError> {
-    let oldest = covers.oldest().filter(|_| table == Table::Articles && answered.num_rows() > 0);
-    let Some(oldest) = oldest.filter(|oldest| dates(&answered).value(0) == *oldest) else { return Ok(answered) };
+    let is_first = |oldest: &i64| dates(&answered).iter().next() == Some(Some(*oldest));
+    let Some(oldest) = covers.oldest().filter(is_first) else { return Ok(answered) };
     let places = |rows: &RecordBatch, counts: &dyn Fn(usize) -> bool| -> HashMap<(String, String, i32), i32> {
         let column = |name: &str| Arc::clone(rows.column_by_name(name).expect("articles have the column"));
         let [date, title, link, copy, place] = ["date", "title", "link", "copy", "place"].map(column);

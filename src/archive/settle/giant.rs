@@ -11,7 +11,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
 use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
-use super::difference::{aligned, difference};
+use super::difference::{continue_places, difference};
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, ComparedSeries, Group};
 use chrono::{DateTime, Utc};
@@ -186,7 +186,7 @@ impl<'a> Giant<'a> {
         let known = observations.values(Table::Articles, key, observed_at)?;
         let history = observations.rows(Table::Articles, key);
         let as_of = observed_at.timestamp_micros();
-        let answered = aligned(Table::Articles, answered.clone(), self.covers(), (&history, as_of))?;
+        let answered = continue_places(answered.clone(), self.covers(), (&history, as_of))?;
         let found = difference(Table::Articles, &known, &answered, self.covers())?;
         let (source, sealed_at) = (Endpoint::NewsArticles, self.sealed_at);
         let changes =

@@ -24,7 +24,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{aligned, applied, difference};
+use self::difference::{applied, continue_places, difference};
 use self::known::{KnownReader, Observations};
 use self::restate::restate;
 pub(super) use self::tables::Tables;
@@ -342,8 +342,12 @@ impl Compared<'_> {
         for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows));
             let edge = Edge::of(table, &rows);
-            let history = observations.rows(table, key);
-            let rows = aligned(table, rows, covers, (&history, observed_at.timestamp_micros()))?;
+            let rows = if table == Table::Articles {
+                let history = observations.rows(table, key);
+                continue_places(rows, covers, (&history, observed_at.timestamp_micros()))?
+            } else {
+                rows
+            };
             let found = difference(table, &known, &rows, covers)?;
             let (key, rows) = (key.clone(), rows.num_rows() as u64);
             compared.answers.push(SeriesAnswer {

@@ -9,7 +9,7 @@ use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::difference::{aligned, difference};
+use super::difference::{continue_places, difference};
 use crate::archive::coverage;
 use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::SeriesAnswer;
@@ -26,13 +26,16 @@ pub(in crate::archive) fn restate(
     let table = answer.table();
     let (key, source, observed_at) = (answer.key.clone(), answer.source, answer.observed_at);
     let as_of = observed_at.timestamp_micros();
-    let listed = aligned(table, listed(answer, own)?, answer.covers, (&merged.rows, as_of))?;
-    let found = difference(table, &merged.values(0..merged.count(), as_of)?, &listed, answer.covers)?;
+    let mut told = rows_of_answer(answer, own)?;
+    if table == Table::Articles {
+        told = continue_places(told, answer.covers, (&merged.rows, as_of))?;
+    }
+    let found = difference(table, &merged.values(0..merged.count(), as_of)?, &told, answer.covers)?;
     Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
 }
 
 /// The rows that an answer listed.
-fn listed(answer: &SeriesAnswer, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+fn rows_of_answer(answer: &SeriesAnswer, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let (table, covers) = (answer.table(), answer.covers);
     if let (Table::Articles, Some(oldest)) = (table, covers.oldest()) {
         return answer.edge.as_answered(known, oldest);

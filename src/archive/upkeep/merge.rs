@@ -52,16 +52,16 @@ const MOST_MERGES: usize = 8;
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
 pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    merged(|| Ok(Archive::open(path)?.until(stop)))
+    merge_all(|| Ok(Archive::open(path)?.until(stop)))
 }
 
 /// An archive as if it had some of its runs alone, with their histories merged.
-pub(in crate::archive) fn merged_of(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
-    merged(|| Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known)))
+pub(in crate::archive) fn open_merged_part(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
+    merge_all(|| Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known)))
 }
 
-/// What is opened, once it needs no more merges.
-fn merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
+/// Merges the histories of an archive, and opens it again until there are no more to merge.
+fn merge_all(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
     let mut archive = open()?;
     for _ in 0..MOST_MERGES {
         let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
@@ -237,9 +237,9 @@ impl<'a> Joining<'a> {
             };
             for RunAnswer { run: of, answer } in in_order.iter().filter(may_differ) {
                 let is_own = |it: &Origin| self.knew(*of, it.answer) && self.knew(*of, it.seal);
-                let own = counting(table, &rows, &origins, is_own)?;
+                let own = cells_that_count(table, &rows, &origins, is_own)?;
                 let own = own.values(0..own.count(), answer.observed_at.timestamp_micros())?;
-                let merged = counting(table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
+                let merged = cells_that_count(table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
                 let Some(changes) = restate(answer, &own, &merged, self.sealed_at(run))? else { continue };
                 let more = table.batch(std::slice::from_ref(&changes))?;
                 origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
@@ -333,7 +333,7 @@ fn sealed(rows: &RecordBatch) -> &[i64] {
 }
 
 /// The cells of a series, of the rows that count.
-fn counting(
+fn cells_that_count(
     table: Table,
     rows: &RecordBatch,
     origins: &[Origin],

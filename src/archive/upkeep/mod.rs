@@ -11,8 +11,8 @@ mod verify;
 
 pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
-pub(in crate::archive) use merge::merged_of;
 pub use merge::open_merged;
+pub(in crate::archive) use merge::open_merged_part;
 pub(crate) use pack::compact;
 pub(super) use pack::{PackFolder, pack_small};
 pub use prune::Removal;

@@ -57,8 +57,8 @@ struct Published {
     rows: Vec<u8>,
 }
 
-/// An instant that is not taken, and is taken from now on.
-fn free(taken: &mut BTreeSet<DateTime<Utc>>, mut instant: DateTime<Utc>) -> DateTime<Utc> {
+/// Takes the next instant that is free.
+fn take_instant(taken: &mut BTreeSet<DateTime<Utc>>, mut instant: DateTime<Utc>) -> DateTime<Utc> {
     while !taken.insert(instant) {
         instant += TimeDelta::microseconds(1);
     }
@@ -127,6 +127,12 @@ impl Fleet {
         self.story.push_str(&format!("\n`{}` {event}", self.machines[machine].name));
     }
 
+    /// Things happen to the machines, and then they meet.
+    fn play(&mut self, steps: usize) {
+        (0..steps).for_each(|step| self.go_on(step));
+        self.meet();
+    }
+
     /// Something happens to one of the machines.
     fn go_on(&mut self, step: usize) {
         let machine = self.random.below(self.machines.len());
@@ -185,9 +191,9 @@ impl Fleet {
         world.change(if is_first { 0 } else { self.random.pick(&[0, 1, 1, 2, 2, 6]) });
         let began =
             newest.map_or(world.now + ahead, |newest| (newest + TimeDelta::microseconds(1)).max(world.now + ahead));
-        let began = free(&mut self.instants, began);
+        let began = take_instant(&mut self.instants, began);
         let takes = self.random.pick(&[0, 0, 1, 300, 90_000]);
-        let ends = if takes > 0 { free(&mut self.instants, began + TimeDelta::seconds(takes)) } else { began };
+        let ends = if takes > 0 { take_instant(&mut self.instants, began + TimeDelta::seconds(takes)) } else { began };
         let answers = world.answer();
         self.story.push_str(&format!(
             "\n{}: {} from {began} to {ends}, online: {is_online}",
@@ -306,25 +312,21 @@ fn merges(archive: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn histories_that_meet_say_what_one_machine_would_that_had_received_all_answers() {
-    let place = Place::new();
-    fs::create_dir(place.file("store")).expect("a folder");
+    let store = Place::new();
     for seed in sequences(24) {
-        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", place.file("store").display()));
+        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", store.path().display()));
         let steps = fleet.random.between(4, 26);
-        (0..steps).for_each(|step| fleet.go_on(step));
-        fleet.meet();
+        fleet.play(steps);
     }
 }
 
 /// A printed statement and a build take the same observation where machines saw the same.
 #[test]
 fn a_printed_statement_matches_a_build_of_histories_that_met() {
-    let place = Place::new();
-    fs::create_dir(place.file("store")).expect("a folder");
+    let store = Place::new();
     for seed in sequences(4) {
-        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", place.file("store").display()));
-        (0..20).for_each(|step| fleet.go_on(step));
-        fleet.meet();
+        let mut fleet = Fleet::of(seed, &format!("file://{}/{seed}", store.path().display()));
+        fleet.play(20);
         let Fleet { services, published, .. } = &mut fleet;
         for (service, world) in services.iter_mut().enumerate() {
             let last = published.iter().rfind(|published| published.service == service);
