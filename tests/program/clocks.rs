@@ -28,7 +28,8 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     assert!(stderr.starts_with("error: the clock says 20"), "{stderr}");
     assert!(stderr.contains("Z, but the newest run in the archive was sealed at 2130-01-"), "{stderr}");
     let shown = ahead.strip_prefix(place.path()).unwrap().display();
-    assert!(stderr.ends_with(&format!("move `{shown}` out of the archive\n")), "{stderr}");
+    let hint = format!("move `{shown}` out of the archive, and go on without it with `--new-archive`\n");
+    assert!(stderr.ends_with(&hint), "{stderr}");
     assert_eq!(service.count(), 0);
 
     // Follows the hint. The version of that run remains, so its absence has to be meant.
