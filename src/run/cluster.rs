@@ -87,6 +87,8 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
     let files = [FACTS, report::FILE].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
     let files = files.into_iter().collect::<Result<_>>()?;
+    // A store has the runs of its versions.
+    target.push_archive().await?;
     store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
     let instants = (provenance.as_of, provenance.built_at);
     notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
