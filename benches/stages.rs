@@ -143,7 +143,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
     let requests = way.requests(&[]).iter().map(Request::to_string).collect();
-    let scope = Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() };
+    let scope = Scope::of(plan, way.endpoint, requests);
     let asked = ViewOptions { vintage: plan.dataset.vintage, live_within: TimeDelta::days(3) };
     let deliver = |rows| {
         deliver(rows);

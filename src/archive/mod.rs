@@ -104,6 +104,7 @@ mod settle;
 pub(crate) mod unfinished;
 mod upkeep;
 pub(crate) mod view;
+mod watched;
 
 pub use answers::answer::Oddities;
 pub use sealed::catalog::{Archive, SealedRun};
@@ -124,7 +125,7 @@ pub(crate) use migrate::{
     remove_kept,
 };
 pub(crate) use scope::Scope;
-pub(crate) use sealed::answers::SeriesAnswer;
+pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;

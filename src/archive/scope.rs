@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::sealed::listings::{Listing, Listings};
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{Filter, Request};
+use crate::plan::{Filter, Plan, Request, TickerSource};
 use crate::tables::{Change, SeriesKey, Table};
 
 /// A selection of signal series.
@@ -19,9 +19,16 @@ pub struct Scope {
     pub requests: BTreeSet<String>,
     /// A filter on these.
     pub filter: Filter,
+    /// The tickers whose news is asked for.
+    pub news: TickerSource,
 }
 
 impl Scope {
+    /// The series of a plan, by the operation and the requests that list them.
+    pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
+        Self { source, requests, filter: plan.dataset.filter.clone(), news: plan.news_tickers.clone() }
+    }
+
     /// The series of all its requests, without the filter.
     #[must_use]
     pub fn unfiltered(&self) -> Self {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
@@ -111,7 +111,7 @@ impl View {
     }
 
     /// The listings as of the instant.
-    fn listings(&self) -> Result<&Listings> {
+    pub(super) fn listings(&self) -> Result<&Listings> {
         if let Some(listings) = self.listings.get() {
             return Ok(listings);
         }
@@ -307,6 +307,8 @@ impl View {
         options: ViewOptions,
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let members = self.members(scope)?;
+        let asked = OfTickers(self.news_tickers(scope)?);
+        let watched = Arc::new(self.watched(scope)?);
         let mut signals = self.merged(Table::Signals)?;
         let mut articles = self.news(Table::Articles)?;
         let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
@@ -320,7 +322,7 @@ impl View {
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = view.spans(Table::Articles, &piece)?;
+                    let spans = asked.of(view.spans(Table::Articles, &piece)?)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -329,7 +331,7 @@ impl View {
             let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
-                    pieces.push(view.spans(table, &piece)?);
+                    pieces.push(asked.of(view.spans(table, &piece)?)?);
                 }
                 concat_batches(&Slab::news_schema(table), &pieces).map_err(ArchiveError::merge)
             };
@@ -338,10 +340,12 @@ impl View {
             let articles = if rows <= HELD_ARTICLES {
                 ArticlePieces::held(held)
             } else {
-                let view = view.clone();
-                ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()))
+                let (view, asked) = (view.clone(), asked.clone());
+                let stored = ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()));
+                stored.map(move |piece| asked.of(piece))
             };
-            let slab = Slab { signals: usable(&signals, &members)?, articles, summaries, records };
+            let watched = Arc::clone(&watched);
+            let slab = Slab { signals: usable(&signals, &members)?, articles, summaries, records, watched };
             Ok(Some(ObservedSlab { slab, signals: observed }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
@@ -451,6 +455,28 @@ impl Giant {
             piece.map(|piece| self.view.histories_of(Table::Articles, &piece)).transpose()
         };
         Ok(std::iter::from_fn(move || next().transpose()))
+    }
+}
+
+/// The tickers whose rows count.
+#[derive(Clone)]
+struct OfTickers(BTreeSet<Ticker>);
+
+impl OfTickers {
+    /// Their rows among some, which are sorted by ticker.
+    fn of(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        let tickers = rows.column(0).as_dictionary::<Int32Type>();
+        let names = tickers.values().as_string::<i32>();
+        let is_wanted: Vec<bool> = names.iter().map(|name| name.is_some_and(|name| self.has(name))).collect();
+        if is_wanted.iter().all(|is_wanted| *is_wanted) {
+            return Ok(rows);
+        }
+        let is_kept: BooleanArray = tickers.keys().values().iter().map(|key| Some(is_wanted[*key as usize])).collect();
+        filter_record_batch(&rows, &is_kept).map_err(ArchiveError::merge)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        name.parse::<Ticker>().is_ok_and(|ticker| self.0.contains(&ticker))
     }
 }
 

@@ -36,6 +36,19 @@ pub struct Answers {
     pub rejects: Rejects,
     /// Unknown fields of the latest answers.
     pub unknown: UnknownFields,
+    /// Where lists of articles seem to be cut off.
+    pub cut_off: Option<CutOff>,
+}
+
+/// A length at which lists of articles seem to be cut off: that of the longest, which many tickers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutOff {
+    /// Number of articles.
+    pub articles: u64,
+    /// Tickers with a list of that length.
+    pub tickers: u64,
+    /// Tickers with articles.
+    pub all: u64,
 }
 
 /// A run and its answers to the requests.
@@ -117,6 +130,7 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     }
     found.runs.reverse();
     found.unknown = UnknownFields::of(&requests);
+    found.cut_off = CutOff::of(&requests);
     found.rejects = RejectTally::of(&runs, &mut requests)?.finish(&requests);
     Ok(found)
 }
@@ -134,6 +148,7 @@ struct RequestAnswer {
     run: usize,
     endpoint: Endpoint,
     observed_at: DateTime<Utc>,
+    rows: u64,
     rejects: u64,
     /// Number of its rejected records that are listed.
     listed: u64,
@@ -146,6 +161,7 @@ impl RequestAnswer {
             run,
             endpoint: record.endpoint,
             observed_at: record.observed_at,
+            rows: record.rows,
             rejects: record.rejects,
             listed: 0,
             unknown_fields: record.unknown_fields.clone(),
@@ -187,6 +203,22 @@ impl LatestAnswers {
 enum WhichAnswer {
     Latest,
     Previous,
+}
+
+impl CutOff {
+    /// The fewest tickers, and the smallest share of them, that have lists of the same length hardly by chance.
+    const FEWEST: (usize, usize) = (3, 10);
+
+    fn of(requests: &HashMap<String, LatestAnswers>) -> Option<Self> {
+        let last = requests.values().filter_map(|answers| answers.last.as_ref());
+        let of_news = last.filter(|answer| answer.endpoint == Endpoint::NewsArticles && answer.rows > 0);
+        let lengths: Vec<u64> = of_news.map(|answer| answer.rows + answer.rejects).collect();
+        let (articles, all) = (*lengths.iter().max()?, lengths.len());
+        let tickers = lengths.iter().filter(|length| **length == articles).count();
+        let (fewest, least) = Self::FEWEST;
+        let is_by_chance = articles < 2 || tickers < fewest || tickers * least < all;
+        (!is_by_chance).then_some(Self { articles, tickers: tickers as u64, all: all as u64 })
+    }
 }
 
 impl AnsweredRun {

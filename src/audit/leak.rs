@@ -13,6 +13,9 @@
 //! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
 //!   signal made by then may see them.
 //!
+//! Lists of articles count as complete: an article that is missing or planted may show where a list was cut off, which makes
+//! earlier windows unknown but tells nothing of what was in them.
+//!
 //! An answer with canaries also lists all known news, so that it withdraws nothing. A control copy with the same
 //! answers but no canaries shows what they change. What counts as before is decided here independently, from dates as
 //! written, not by the dataset's own rule.
@@ -89,6 +92,7 @@ pub struct Leak {
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(FileError::write(scratch))?;
+    let plan = &DatasetPlan { are_lists_complete: true, ..plan.clone() };
     let work = Experiment { scope, plan, scratch, read: |slab| slab };
     let outcome = work.leak(archive);
     if let Err(error) = remove::folder(scratch) {

@@ -8,8 +8,11 @@ use super::schedule::next_times;
 use super::typed::plan_of;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
-use crate::plan::{self, Request, RequestList, Source, TickerSource, Way, describe};
+use crate::human::percent;
+use crate::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way, describe};
 use crate::project::Project;
+use crate::report::facts::Facts;
+use crate::run::latest_facts;
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
@@ -24,11 +27,30 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
-        self.json.say(|| definitions::Plan::of(&plan), || summary(&plan))
+        let unknown = Unknown::of(&plan, project);
+        self.json.say(|| definitions::Plan::of(&plan, &unknown), || summary(&plan, &unknown))
     }
 }
 
-fn summary(plan: &plan::Plan) -> String {
+/// How much of the latest version of a dataset is unknown.
+pub(super) struct Unknown(Option<Facts>);
+
+impl Unknown {
+    fn of(plan: &plan::Plan, project: &Project) -> Self {
+        Self(latest_facts(&project.data(), &plan.name))
+    }
+
+    /// The share of rows for which a column is unknown; none if it cannot be, or if there is no version.
+    pub(super) fn share(&self, dataset: &DatasetPlan, column: &str) -> Option<f64> {
+        let Self(Some(facts)) = self else { return None };
+        let own = dataset.written.names().own(column);
+        let feature = dataset.features.iter().find(|feature| feature.to_string() == own)?;
+        let window = facts.windows.iter().find(|window| Some(window.length) == feature.window())?;
+        (facts.rows > 0).then(|| window.unknown as f64 / facts.rows as f64)
+    }
+}
+
+fn summary(plan: &plan::Plan, unknown: &Unknown) -> String {
     let mut text = String::new();
     let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
@@ -49,7 +71,11 @@ fn summary(plan: &plan::Plan) -> String {
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
     let width = columns.iter().map(|column| column.name().len()).max().unwrap_or_default();
     for column in columns {
-        line(&mut text, format_args!("  {:width$}  {}", column.name(), describe(column)));
+        let unknown = match unknown.share(&plan.dataset, column.name()) {
+            Some(share) if share > 0.0 => format!(", unknown for {} of the latest version", percent(share)),
+            _ => String::new(),
+        };
+        line(&mut text, format_args!("  {:width$}  {}{unknown}", column.name(), describe(column)));
     }
     line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();

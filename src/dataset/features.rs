@@ -1,5 +1,6 @@
 //! Features: numbers computed from the news known on each date that has signals.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
@@ -8,7 +9,7 @@ use super::Counts;
 use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
-use super::news::{self, Cutoff, News, NewsItem, SentimentRecord};
+use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
 use super::window::Window;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature, NaiveRule};
@@ -29,9 +30,10 @@ pub(super) fn of(
     news: &News,
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
-    let Settings { plan, calendar } = settings;
+    let Settings { plan, calendar, lists } = settings;
     let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, plan.lag)).collect();
-    let mut table = FeatureTable::of(KeyCutoffs { list: keys, cutoffs, rule: plan.dates }, news, &plan.features);
+    let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, rule: plan.dates };
+    let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
         let articles = articles?;
@@ -51,6 +53,7 @@ pub(super) fn of(
 pub(super) struct Settings<'a> {
     pub(super) plan: &'a DatasetPlan,
     pub(super) calendar: &'a Calendar,
+    pub(super) lists: &'a Lists,
 }
 
 /// The keys, and what each may know.
@@ -91,6 +94,13 @@ struct FeatureTable<'a> {
     news: &'a News,
     /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
+    /// The day of the oldest article that was ever listed for each key, after which everything is known;
+    /// [`Day::MIN`] if all of the past is, and none if nothing is.
+    known_after: Vec<Option<Day>>,
+    /// Whether lists may be cut off.
+    are_cut_off: bool,
+    /// The tickers whose list may always have been cut off.
+    cut_off: HashSet<i32>,
     /// The last article known to each key.
     last: Vec<Option<LastArticle>>,
 }
@@ -111,9 +121,11 @@ impl LastArticle {
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: KeyCutoffs<'a>, news: &'a News, features: &[Feature]) -> Self {
+    fn of(keys: KeyCutoffs<'a>, news: &'a News, lists: &Lists, features: &[Feature]) -> Self {
         let count = keys.list.len();
-        let mut table = Self { keys, news, windows: Vec::new(), last: vec![None; count] };
+        let known_after = keys.iter().map(|(key, cut)| lists.tell(key.ticker, cut).then_some(Day::MIN)).collect();
+        let are_cut_off = lists.are_cut_off;
+        let mut table = Self { keys, news, windows: Vec::new(), known_after, are_cut_off, cut_off: HashSet::new(), last: vec![None; count] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
                 table.windows.push((days, vec![Window::default(); count]));
@@ -137,6 +149,19 @@ impl<'a> FeatureTable<'a> {
                 window.add(&articles[start.min(end)..end], cut);
             }
         }
+        if self.are_cut_off {
+            let cut_off = articles.iter().filter(|article| article.may_be_cut_off());
+            self.cut_off.extend(cut_off.map(|article| article.ticker));
+            for (((first, _), (key, cut)), after) in known().zip(self.keys.iter()).zip(&mut self.known_after) {
+                let of_ticker = articles[first..].iter().take_while(|article| article.ticker == key.ticker);
+                let Some(after) = after else { continue };
+                let mut of_ticker = of_ticker;
+                if let Some(oldest) = of_ticker.find(|article| article.is_listed(cut)) {
+                    let oldest = day(oldest.date);
+                    *after = if *after == Day::MIN { oldest } else { oldest.min(*after) };
+                }
+            }
+        }
         for (((first, end), (_, cut)), last) in known().zip(self.keys.iter()).zip(&mut self.last) {
             let newest = articles[first..end].iter().rev().find(|article| article.is_known(cut));
             if let Some(article) = newest
@@ -150,14 +175,11 @@ impl<'a> FeatureTable<'a> {
     /// The column of a feature. For a field of historical sentiment, `field` is its number, counted from one.
     fn column(&self, feature: &Feature, field: usize) -> ArrayRef {
         match feature {
-            Feature::Count(days) => {
-                let counts = self.window(*days).iter().map(|window| window.articles);
-                Arc::new(Int32Array::from_iter_values(counts))
-            }
-            Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean)),
-            Feature::Min(days) => reals(self.window(*days).iter().map(Window::min)),
-            Feature::Max(days) => reals(self.window(*days).iter().map(Window::max)),
-            Feature::Std(days) => reals(self.window(*days).iter().map(Window::deviation)),
+            Feature::Count(days) => whole(self.window(*days).map(|window| Some(window?.articles))),
+            Feature::Mean(days) => reals(self.window(*days).map(|window| window?.mean())),
+            Feature::Min(days) => reals(self.window(*days).map(|window| window?.min())),
+            Feature::Max(days) => reals(self.window(*days).map(|window| window?.max())),
+            Feature::Std(days) => reals(self.window(*days).map(|window| window?.deviation())),
             Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score))),
             Feature::LastDate => {
                 let dates = self.last.iter().map(|last| last.map(|one| one.date()));
@@ -178,9 +200,15 @@ impl<'a> FeatureTable<'a> {
         }
     }
 
-    fn window(&self, days: Days) -> &[Window] {
+    /// The window of each key; none if the lists do not tell what was in it.
+    fn window(&self, days: Days) -> impl Iterator<Item = Option<&Window>> {
         let found = self.windows.iter().find(|(known, _)| *known == days);
-        &found.expect("the windows of every feature were computed").1
+        let (_, windows) = found.expect("the windows of every feature were computed");
+        windows.iter().zip(self.keys.iter()).zip(&self.known_after).map(move |((window, (key, cut)), after)| {
+            let day_before = cut.day.saturating_sub(days.count());
+            let is_known = day_before >= (*after)? || !self.cut_off.contains(&key.ticker);
+            is_known.then_some(window)
+        })
     }
 
     /// For each key, the latest known record whose day is not after the cutoff.

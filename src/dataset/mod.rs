@@ -55,7 +55,7 @@ use external_sort::ExternalSort;
 use keys::CellKeys;
 use naive::Day;
 use naive::{Ends, Moment};
-use news::News;
+use news::{Lists, News};
 use slab_columns::{Signals, TickerCodes};
 
 pub use articles::{Articles, articles};
@@ -197,9 +197,10 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let mut keyed =
         if signals.made.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::limited(&cells, &signals.made) };
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
-    let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, &mut tickers)));
+    let lists = &Lists::of(slab, plan, &tickers);
+    let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
     let (features, counts) =
-        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
+        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, sectors });

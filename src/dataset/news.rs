@@ -17,7 +17,7 @@ use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
-use crate::tables::{Leniencies, Slab};
+use crate::tables::{Leniencies, Slab, Watched};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limit.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,11 @@ pub(super) struct Cutoff {
 impl Cutoff {
     pub(super) fn of(key: &NewsKey, cutoff: Day, rule: NaiveRule) -> Self {
         Self { day: cutoff, limit: key.limit, rule }
+    }
+
+    /// Whether an observation, by its day and instant, was made by then.
+    fn has_seen(self, (day, instant): (Day, i64)) -> bool {
+        day <= self.day && self.limit.has_seen(instant)
     }
 
     /// Whether something with this date was known.
@@ -49,11 +54,13 @@ pub(super) struct ObservedSpan {
 impl ObservedSpan {
     const ALWAYS: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MAX, i64::MAX) };
 
+    /// Of a value that does not count: it was replaced, whenever that was.
+    const REPLACED: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MIN, i64::MIN) };
+
     /// Whether the value had been observed, and not yet replaced.
     fn is_at(self, cut: Cutoff) -> bool {
-        let has_begun = self.from.0 <= cut.day && cut.limit.has_seen(self.from.1);
-        let has_ended = self.until.0 <= cut.day && cut.limit.has_seen(self.until.1);
-        has_begun && !has_ended
+        let has_ended = cut.has_seen(self.until);
+        cut.has_seen(self.from) && !has_ended
     }
 }
 
@@ -68,6 +75,8 @@ pub(super) struct NewsItem {
     place: i32,
     /// Whether it counts in windows.
     pub(super) is_counted: bool,
+    /// Whether it was in the first list of its ticker that was answered.
+    is_of_first: bool,
     pub(super) score: Option<f64>,
     seen: ObservedSpan,
 }
@@ -75,6 +84,16 @@ pub(super) struct NewsItem {
 impl NewsItem {
     pub(super) fn is_known(&self, cut: Cutoff) -> bool {
         self.seen.is_at(cut) && cut.knows(self.written)
+    }
+
+    /// Whether the lists of its ticker may always have been cut off: one that was empty at first was not.
+    pub(super) fn may_be_cut_off(&self) -> bool {
+        self.is_of_first
+    }
+
+    /// Whether it had been listed, even if it was withdrawn since.
+    pub(super) fn is_listed(&self, cut: Cutoff) -> bool {
+        cut.has_seen(self.seen.from)
     }
 
     /// Orders the articles of a ticker from the first known to the last.
@@ -182,23 +201,78 @@ impl<'a> ObservedSpans<'a> {
         Self { from: instants("seen_from").values(), until: instants("seen_until") }
     }
 
-    /// From when to when a row is available; `None` if never.
-    fn counted(&self, row: usize, plan: &DatasetPlan) -> Option<ObservedSpan> {
+    /// From when to when a row is available.
+    fn counted(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
         match plan.availability {
-            Availability::Dated => self.until.is_null(row).then_some(ObservedSpan::ALWAYS),
-            Availability::Observed => Some(self.seen(row, plan)),
+            Availability::Dated if self.until.is_null(row) => ObservedSpan::ALWAYS,
+            Availability::Dated => ObservedSpan::REPLACED,
+            Availability::Observed => self.seen(row, plan),
         }
     }
 
     fn seen(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
-        let with_day = |instant: i64| (day(naive::face(instant, Some(0), plan.dates)), instant);
-        let until = if self.until.is_null(row) { ObservedSpan::ALWAYS.until } else { with_day(self.until.value(row)) };
-        ObservedSpan { from: with_day(self.from[row]), until }
+        let until =
+            if self.until.is_null(row) { ObservedSpan::ALWAYS.until } else { with_day(self.until.value(row), plan) };
+        ObservedSpan { from: with_day(self.from[row], plan), until }
+    }
+}
+
+/// The day of an observation by the rule of a plan, and its instant.
+fn with_day(instant: i64, plan: &DatasetPlan) -> (Day, i64) {
+    (day(naive::face(instant, Some(0), plan.dates)), instant)
+}
+
+/// The lists of articles of the tickers.
+#[derive(Debug)]
+pub(super) struct Lists {
+    /// By ticker code; none if no list is known.
+    watched: Vec<Option<WatchedList>>,
+    /// Whether they may be cut off.
+    pub(super) are_cut_off: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct WatchedList {
+    /// The instant of the first answer.
+    first: i64,
+    /// From when on the list was known.
+    from: (Day, i64),
+    /// The day of the last answer, which that does not tell whole.
+    until: Day,
+}
+
+impl Lists {
+    pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &TickerCodes) -> Self {
+        let watched = |name: &String| {
+            let Watched { from, until } = slab.watched.get(&name.parse().ok()?)?;
+            let first = *from;
+            let from = match plan.availability {
+                Availability::Dated => ObservedSpan::ALWAYS.from,
+                Availability::Observed => with_day(first, plan),
+            };
+            Some(WatchedList { first, from, until: until.map_or(Day::MAX, |until| with_day(until, plan).0) })
+        };
+        let watched = tickers.names().iter().map(watched).collect();
+        Self { watched, are_cut_off: !plan.are_lists_complete }
+    }
+
+    fn watched(&self, ticker: i32) -> Option<&WatchedList> {
+        self.watched.get(ticker as usize)?.as_ref()
+    }
+
+    /// Whether the list of a ticker tells of the cutoff day, as far as it was known.
+    pub(super) fn tell(&self, ticker: i32, cut: Cutoff) -> bool {
+        self.watched(ticker).is_some_and(|list| cut.day != Day::MIN && cut.day < list.until && cut.has_seen(list.from))
     }
 }
 
 /// Reads a piece of articles, and sorts them by ticker, then from the first known to the last.
-pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<NewsItem> {
+pub(super) fn read_articles(
+    rows: &RecordBatch,
+    plan: &DatasetPlan,
+    lists: &Lists,
+    tickers: &mut TickerCodes,
+) -> Vec<NewsItem> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
@@ -209,18 +283,18 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
         let written = Date { micros: dates.value(row), offset_minutes };
-        Some(NewsItem {
+        NewsItem {
             ticker,
             date: naive::face(written.micros, offset_minutes, plan.dates),
             written,
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
+            is_of_first: lists.watched(ticker).is_some_and(|list| sightings.from[row] <= list.first),
             score: scores.is_valid(row).then(|| scores.value(row)),
-            seen: sightings.counted(row, plan)?,
-        })
+            seen: sightings.counted(row, plan),
+        }
     };
-    let mut articles: Vec<NewsItem> = Vec::with_capacity(codes.len());
-    articles.extend(codes.into_iter().enumerate().filter_map(of_row));
+    let mut articles: Vec<NewsItem> = codes.into_iter().enumerate().map(of_row).collect();
     // Successive values of one article keep their order.
     let order = |article: &NewsItem| (article.ticker, article.order());
     let day = |article: &NewsItem| (article.ticker, article.date);
@@ -265,7 +339,7 @@ fn read_records(
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
         let written = date::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
-        let seen = sightings.counted(row, plan)?;
+        let seen = sightings.counted(row, plan);
         let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));
         Some(SentimentRecord { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };

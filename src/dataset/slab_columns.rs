@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{
     ArrowDictionaryKeyType, ArrowNativeType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
@@ -123,9 +123,9 @@ impl Signals {
         };
         let is_redated = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
         let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
-        if !plan.features.is_empty() && (is_redated || is_same_day) {
-            let rows = dates.values().iter().zip(offsets);
-            signals.made = rows.map(|(&date, offset)| naive::made_at(date, offset, plan.dates)).collect();
+        // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
+        if !plan.features.is_empty() && (plan.dates != NaiveRule::Utc || is_same_day) {
+            signals.made = made(dates, offsets, plan.dates);
         }
         let is_repeated = if is_redated { signals.repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
@@ -181,6 +181,14 @@ impl Signals {
             }
         }
     }
+}
+
+/// When each signal was made. Series mostly have the same dates.
+fn made(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rule: NaiveRule) -> Vec<Moment> {
+    let mut known: HashMap<(i64, Option<i16>), Moment> = HashMap::new();
+    let rows = dates.values().iter().zip(offsets);
+    let made = |(&date, offset)| *known.entry((date, offset)).or_insert_with(|| naive::made_at(date, offset, rule));
+    rows.map(made).collect()
 }
 
 /// A lineage column as numbers; `None` for other columns.

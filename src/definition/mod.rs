@@ -141,6 +141,9 @@ pub(crate) struct SentimentSection {
     /// How to count articles with the same date, title, link and score: `once`, or `keep` to count each. Default:
     /// `once`.
     pub duplicates: Option<Placed<Duplicates>>,
+    /// Whether the service lists every article that it ever had. If it may cut its lists off, a window that does not
+    /// begin after the day of the oldest article ever listed is null, since there may have been more. Default: false.
+    pub complete: Option<Placed<bool>>,
 }
 
 /// What the dataset has a row for, and its columns.

@@ -248,9 +248,8 @@ impl Feature {
 
     fn field(&self) -> Field {
         let (data_type, nullable) = match self {
-            // Without articles in a window the count is zero and the mean is null.
-            Self::Count(_) => (DataType::Int32, false),
-            Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),
+            // Without articles in a window the count is zero and the mean is null; both are if it is unknown.
+            Self::Count(_) | Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),
             Self::LastDate => (tables::date(), true),
             Self::Mean(_)
             | Self::Min(_)

@@ -129,6 +129,17 @@ pub enum TickerSource {
     Signals,
 }
 
+impl TickerSource {
+    /// The requests whose answers name the tickers; none if they are listed or follow the signals.
+    pub fn listing(&self) -> Vec<Request> {
+        match self {
+            Self::Listed(_) | Self::Signals => Vec::new(),
+            Self::Available => vec![Request::bare(Endpoint::TickersAvailable)],
+            Self::NamedBy(requests) => requests.clone(),
+        }
+    }
+}
+
 /// The checks that must pass before publishing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checks {
@@ -166,6 +177,8 @@ pub struct DatasetPlan {
     pub availability: Availability,
     /// How to count articles that are listed more than once.
     pub duplicates: Duplicates,
+    /// Whether the lists of articles have all that there ever were, or may be cut off.
+    pub are_lists_complete: bool,
     /// The features of the news, in the order of their columns.
     pub features: Vec<Feature>,
     /// The columns that are not features: those that every dataset of the kind has, then those that were added.

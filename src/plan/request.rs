@@ -64,6 +64,13 @@ impl Request {
         format!("{}{mark}{query}", self.path())
     }
 
+    /// The ticker of a request in words to an operation on one ticker.
+    pub fn ticker_of(endpoint: Endpoint, words: &str) -> Option<Ticker> {
+        let (before, after) = endpoint.path().split_once("{ticker}")?;
+        let path = words.split_once(' ').map_or(words, |(path, _)| path);
+        path.strip_prefix(before)?.strip_suffix(after)?.replace("%5E", "^").parse().ok()
+    }
+
     /// The sector of a request in words, which name it.
     pub fn sector_of(words: &str) -> Option<&str> {
         let (_, after) = words.split_once(" sector=")?;

@@ -143,7 +143,7 @@ impl Report {
         };
         lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));
         for window in &self.facts.windows {
-            let (some, all) = self.facts.since_news(window);
+            let (some, all) = self.facts.with_news(window);
             lines.bar(&window.in_words(), some as f64 / all.max(1) as f64, portion(some, all));
         }
         if news.articles == 0 {

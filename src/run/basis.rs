@@ -4,20 +4,23 @@
 //! value and in the spellings of definitions, and does not follow the names of types and fields. It has the definition's
 //! text, which is in Parquet files, and what the definition means once defaults and the options of a build are applied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 use serde::Serialize;
 
 use super::builder::Builder;
 use crate::archive::Scope;
 use crate::digest;
+use crate::error::Result;
+use crate::interface::Ticker;
 use crate::plan::{Codec, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
+use crate::time::to_record;
 
 /// The version of the document. Raise it when the same document would stand for other rows, files or facts than before: when
 /// a rule of the dataset or the form of a file changes and no value here does. A release need not: the document names the
 /// version of the program, as the files do. A field that is added or spelled in another way makes another document anyway.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What writes the files.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -44,10 +47,19 @@ struct Basis<'a> {
     source: String,
     /// The requests whose answers list its series.
     requests: &'a BTreeSet<String>,
+    /// When the news that features are computed from was watched, by ticker.
+    watched: BTreeMap<String, WatchedBasis>,
     dataset: DatasetBasis<'a>,
     files: FilesBasis,
     /// The files of the archive: the run, the name and the digest of each.
     observations: &'a [String],
+}
+
+/// When the news of a ticker was watched; null where that makes no difference.
+#[derive(Debug, Serialize)]
+struct WatchedBasis {
+    from: Option<String>,
+    until: Option<String>,
 }
 
 /// The rows and their columns.
@@ -58,6 +70,7 @@ struct DatasetBasis<'a> {
     lag: String,
     availability: String,
     duplicates: String,
+    complete: bool,
     features: Vec<String>,
     /// The other columns that are built.
     columns: Vec<&'static str>,
@@ -94,10 +107,29 @@ struct FilesBasis {
 
 impl Builder<'_> {
     /// The digest of the basis of the dataset.
-    pub(super) fn basis(&self, writer: Writer) -> String {
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be read.
+    pub(super) fn basis(&self, writer: Writer) -> Result<String> {
         let observations = self.view.drawn_from();
-        let basis = Basis::of(self.plan, self.scope, &observations, writer);
-        digest::of(&serde_json::to_vec(&basis).expect("it has only texts and numbers"))
+        let mut basis = Basis::of(self.plan, self.scope, &observations, writer);
+        if !self.plan.dataset.features.is_empty() {
+            basis.watched = self.watched()?;
+        }
+        Ok(digest::of(&serde_json::to_vec(&basis).expect("it has only texts and numbers")))
+    }
+
+    fn watched(&self) -> Result<BTreeMap<String, WatchedBasis>> {
+        let (asked, watched) = (self.view.news_tickers(self.scope)?, self.view.watched(self.scope)?);
+        let instant = |micros: i64| DateTime::from_timestamp_micros(micros).map(to_record);
+        let of_ticker = |ticker: Ticker| {
+            let watched = watched.get(&ticker);
+            let from = watched.and_then(|watched| instant(watched.from));
+            let until = watched.and_then(|watched| instant(watched.until?));
+            (ticker.to_string(), WatchedBasis { from, until })
+        };
+        Ok(asked.into_iter().map(of_ticker).collect())
     }
 }
 
@@ -129,7 +161,7 @@ impl<'a> Basis<'a> {
             path: _,
         } = plan;
         // The filter is part of the plan.
-        let Scope { source, requests, filter: _ } = scope;
+        let Scope { source, requests, filter: _, news: _ } = scope;
         Self {
             version: VERSION,
             bellwether: env!("CARGO_PKG_VERSION"),
@@ -139,6 +171,7 @@ impl<'a> Basis<'a> {
             service: &service.name,
             source: source.to_string(),
             requests,
+            watched: BTreeMap::new(),
             dataset: DatasetBasis::of(dataset),
             files: FilesBasis::of(files),
             observations,
@@ -154,6 +187,7 @@ impl<'a> DatasetBasis<'a> {
             lag,
             availability,
             duplicates,
+            are_lists_complete,
             features,
             columns,
             // It follows from the columns and features.
@@ -175,6 +209,7 @@ impl<'a> DatasetBasis<'a> {
             lag: lag.to_string(),
             availability: availability.to_string(),
             duplicates: duplicates.to_string(),
+            complete: *are_lists_complete,
             features: features.iter().map(Feature::to_string).collect(),
             columns: columns.iter().map(|column| column.name()).collect(),
             written: names.map(|name| [written.names().own(name), name]).collect(),

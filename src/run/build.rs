@@ -237,7 +237,7 @@ impl Builder<'_> {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
             ad_hoc,
-            basis: self.basis(Writer::Program),
+            basis: self.basis(Writer::Program)?,
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,

@@ -1,6 +1,7 @@
 //! A dataset computed by a Spark cluster: it gets the statement that `sql` prints, and the files that Spark writes are
 //! checked, described and sealed as a version in an object store.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::builder::Builder;
 use super::checks;
 use super::error::RunError;
 use super::observer::Control;
+use super::scope::asked_news;
 use super::stage::{Stage, Timing};
 use super::store::RemoteStore;
 use super::summary::{PublishedDataset, Summary};
@@ -23,6 +25,7 @@ use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
 use crate::file::{self, FileError, FileRecord, Staging};
+use crate::interface::Ticker;
 use crate::names::{ROWS_OF_SPARK, fits};
 use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::remove;
@@ -175,11 +178,13 @@ fn version_of(at: &str) -> &str {
 impl Builder<'_> {
     /// The statement for a cluster that reads the archive at a location.
     fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
+        let asked = asked_news(self.view, self.scope)?;
         let question = Question {
             name: &self.plan.name,
             plan: &self.plan.dataset,
             source: self.scope.source,
             requests: &self.scope.requests,
+            news: asked.as_ref(),
             as_of: self.view.as_of(),
             archive,
             dialect: Dialect::Spark,
@@ -190,7 +195,7 @@ impl Builder<'_> {
                 name: self.plan.name.clone(),
                 definition: self.plan.text.clone(),
                 ad_hoc: options.ad_hoc.clone(),
-                basis: self.basis(Writer::Spark),
+                basis: self.basis(Writer::Spark)?,
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 as_of: self.view.as_of(),
@@ -281,7 +286,7 @@ impl Sealing {
         let ClusterJob { view, scope, provenance, mut notes, .. } = job;
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, archived_in: None };
         let mut facts = tally.finish();
-        facts.articles = articles(&view, &facts, &plan.dataset)?;
+        facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
         facts.contradictions = work.contradictions()?;
         facts.news = work.news(&facts)?;
         checks::age(&plan, facts.dates.map(|(_, last)| last), provenance.built_at)?;
@@ -302,7 +307,7 @@ impl Sealing {
 }
 
 /// The articles that features were computed from, by their latest values.
-fn articles(view: &View, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCounts> {
+fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCounts> {
     let mut counts = ArticleCounts::default();
     let is_of_articles = |feature: &Feature| {
         !matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince | Feature::Historical(_))
@@ -310,6 +315,8 @@ fn articles(view: &View, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCou
     if !plan.features.iter().any(is_of_articles) {
         return Ok(counts);
     }
+    let asked = view.news_tickers(scope)?;
+    let asked: HashSet<&str> = asked.iter().map(Ticker::as_str).collect();
     let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
     for batch in view.cells(Table::Articles, options)? {
         let batch: RecordBatch = batch?;
@@ -321,7 +328,8 @@ fn articles(view: &View, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCou
         let repeats = repeats.as_primitive::<Int32Type>();
         for row in 0..batch.num_rows() {
             let name = names.value(tickers.keys().value(row) as usize);
-            if facts.tickers.binary_search_by(|ticker| ticker.name.as_str().cmp(name)).is_err() {
+            let is_of_dataset = facts.tickers.binary_search_by(|ticker| ticker.name.as_str().cmp(name)).is_ok();
+            if !is_of_dataset || !asked.contains(name) {
                 continue;
             }
             let is_repeated = plan.duplicates == Duplicates::Once && repeats.value(row) > 0;

@@ -55,7 +55,7 @@ pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migra
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
-pub use report::{ReportOptions, report};
+pub use report::{ReportOptions, latest_facts, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{DatasetStatus, RemoteStore, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts};

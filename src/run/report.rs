@@ -1,6 +1,6 @@
 //! A report of a published dataset, from the archive.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
@@ -84,6 +84,13 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         }
     })
     .await
+}
+
+/// The numbers of the latest version of a dataset; none if there is none, or if another version of the program wrote it.
+pub fn latest_facts(data: &Path, name: &str) -> Option<Facts> {
+    let datasets = data.join("datasets");
+    let recorded = latest(&datasets, Some(name)).ok()??;
+    Facts::from_json(&export::facts(&datasets.join(name).join(recorded.version)).ok()?).ok()
 }
 
 impl Builder<'_> {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::{ArchiveError, Scope, View};
 use crate::error::Result;
-use crate::interface::{Endpoint, Ticker};
+use crate::interface::Ticker;
 use crate::plan::{Plan, Request, RequestList, TickerSource, Way};
 
 /// The series of the way that was used last.
@@ -17,7 +17,7 @@ pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
         let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)? {
             latest = answered_at;
-            taken = Some(Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() });
+            taken = Some(Scope::of(plan, way.endpoint, requests));
         }
     }
     taken.ok_or_else(|| ArchiveError::NoData { name: plan.name.clone() }.into())
@@ -35,18 +35,20 @@ pub(super) fn requested(plan: &Plan, view: &View, scope: &Scope) -> Result<BTree
     let add = |requests: &mut BTreeSet<String>, more: &[Request]| {
         requests.extend(more.iter().map(Request::to_string));
     };
-    lists.for_each(|list| add(&mut requests, &listing(list)));
+    lists.for_each(|list| add(&mut requests, &list.listing()));
     if !plan.of_each_ticker.is_empty() {
-        add(&mut requests, &listing(&plan.news_tickers));
-        let tickers = match &plan.news_tickers {
-            TickerSource::Signals => view.listed(&scope.requests)?.into_iter().collect(),
-            list => tickers(list, view)?,
-        };
+        add(&mut requests, &plan.news_tickers.listing());
+        let tickers = view.news_tickers(scope)?;
         for &endpoint in &plan.of_each_ticker {
             requests.extend(tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone()).to_string()));
         }
     }
     Ok(requests)
+}
+
+/// The tickers whose news a scope asks for, if they are not those of its signals.
+pub(super) fn asked_news(view: &View, scope: &Scope) -> Result<Option<BTreeSet<Ticker>>> {
+    (scope.news != TickerSource::Signals).then(|| view.news_tickers(scope)).transpose()
 }
 
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
@@ -68,15 +70,6 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
 fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
     match list {
         TickerSource::Listed(tickers) => Ok(tickers.clone()),
-        list => Ok(view.listed(&listing(list).iter().map(Request::to_string).collect())?.into_iter().collect()),
-    }
-}
-
-/// The requests whose answers name the tickers of a list; none if it is explicit or follows the signals.
-fn listing(list: &TickerSource) -> Vec<Request> {
-    match list {
-        TickerSource::Listed(_) | TickerSource::Signals => Vec::new(),
-        TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-        TickerSource::NamedBy(requests) => requests.clone(),
+        list => Ok(view.listed(&list.listing().iter().map(Request::to_string).collect())?.into_iter().collect()),
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::as_of::view;
 use super::observer::Control;
-use super::scope::archived;
+use super::scope::{archived, asked_news};
 use crate::archive::of_service;
 use crate::error::Result;
 use crate::plan::{AdHoc, Plan};
@@ -43,11 +43,13 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         Some(location) => format!("{}/{}", location.trim_end_matches('/'), plan.service.name),
         None => std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned(),
     };
+    let news = asked_news(&view, &scope)?;
     let question = Question {
         name: &plan.name,
         plan: &plan.dataset,
         source: scope.source,
         requests: &scope.requests,
+        news: news.as_ref(),
         as_of: view.as_of(),
         archive: &location,
         dialect,

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use arrow::datatypes::FieldRef;
 use chrono::{DateTime, Utc};
 
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan};
 use crate::time::to_record;
 
@@ -49,6 +49,8 @@ pub(crate) struct Question<'a> {
     pub(crate) source: Endpoint,
     /// The requests, as text, whose latest answers list its series.
     pub(crate) requests: &'a BTreeSet<String>,
+    /// The tickers whose news is asked for; none for those of the signals.
+    pub(crate) news: Option<&'a BTreeSet<Ticker>>,
     /// Runs sealed later are ignored.
     pub(crate) as_of: DateTime<Utc>,
     /// The folder or URL of the service's archive, as the engine addresses it.
@@ -62,10 +64,10 @@ pub(crate) struct Question<'a> {
 ///
 /// If not all dialects can express the dataset.
 pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
-    let Question { name, plan, as_of, archive, dialect, .. } = *question;
+    let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
     Refusal::check(plan)?;
     let view = View { dialect, archive: archive.trim_end_matches('/'), as_of };
-    let news = News { plan, view: &view };
+    let news = News { plan, asked, view: &view };
     let signals = Signals { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();
     let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indented(&body)));

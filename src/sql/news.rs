@@ -1,7 +1,11 @@
 //! The features: which news each signal may use, and their statistics.
 
-use super::text::{indented, number, rows};
+use std::collections::BTreeSet;
+
+use super::text::{indented, number, one_of, quoted, rows};
 use super::view::View;
+use crate::archive::{ANSWERS, LISTINGS};
+use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag, Reference};
 use crate::tables::Table;
 
@@ -12,6 +16,8 @@ const SCALED: &str =
 /// The features of a plan, and what they need.
 pub(super) struct News<'a> {
     pub(super) plan: &'a DatasetPlan,
+    /// The tickers whose news is asked for; none for those of the signals.
+    pub(super) asked: Option<&'a BTreeSet<Ticker>>,
     pub(super) view: &'a View<'a>,
 }
 
@@ -75,6 +81,10 @@ impl News<'_> {
             relations.push(("keys", format!("select distinct ticker, day, cutoff{made}\nfrom selected")));
         }
         if self.has_windows() {
+            relations.push(("lists", self.lists()));
+            if self.are_cut_off() && self.is_observed() {
+                relations.push(("oldest", self.oldest()));
+            }
             relations.push(("windows", self.windows()));
         }
         if self.has_last() {
@@ -87,6 +97,89 @@ impl News<'_> {
         relations
     }
 
+    /// Whether lists may be cut off.
+    fn are_cut_off(&self) -> bool {
+        !self.plan.are_lists_complete
+    }
+
+    fn is_observed(&self) -> bool {
+        self.plan.availability == Availability::Observed
+    }
+
+    /// The condition that the news of a ticker is asked for.
+    fn is_asked(&self) -> String {
+        match self.asked {
+            None => "ticker in (select ticker from series)".to_owned(),
+            Some(asked) => one_of("ticker", asked.iter().map(|ticker| quoted(ticker.as_str()))),
+        }
+    }
+
+    /// The same as a further condition, where the tickers are not those of the signals.
+    fn and_is_asked(&self) -> String {
+        self.asked.map_or_else(String::new, |_| format!("\n    and {}", self.is_asked()))
+    }
+
+    /// The lists of articles: when each was first known, and the day of the last answer if the latest run that asked has none.
+    fn lists(&self) -> String {
+        let View { dialect, .. } = self.view;
+        let of = |file: &str, columns: &str, condition: &str| {
+            let (source, asked) = (quoted(Endpoint::NewsArticles.as_str()), self.is_asked());
+            let rows = self.view.rows(file);
+            format!("select ticker, {columns}\n{rows}\n    and source = {source}{condition}\n    and {asked}\ngroup by ticker")
+        };
+        let until = format!(
+            "case when max(sealed_at) < max(max(sealed_at)) over () then cast({} as date) end as until",
+            dialect.in_utc("max(observed_at)")
+        );
+        let first = format!("{} as first", dialect.in_utc("min(observed_at)"));
+        let mut lists = format!(
+            "select *\nfrom (\n{}\n)\nleft join (\n{}\n) using (ticker)",
+            indented(&of(LISTINGS, &first, " and change = 'added'")),
+            indented(&of(ANSWERS, &until, "")),
+        );
+        if self.are_cut_off() {
+            let rows = self.view.rows(&Table::Articles.file());
+            let listed = format!(
+                "select ticker, {} as listed, min(cast(date as date)) as oldest\n{rows} and change <> 'withdrawn'\ngroup by ticker",
+                dialect.in_utc("min(observed_at)")
+            );
+            lists = format!("{lists}\nleft join (\n{}\n) using (ticker)", indented(&listed));
+        }
+        lists
+    }
+
+    /// The day of the oldest article that had been listed when the signal was made.
+    fn oldest(&self) -> String {
+        format!(
+            "select {key}, min(a.day) as oldest\nfrom keys k join articles a on a.ticker = k.ticker and {}\ngroup by {key}",
+            self.has_begun("a.seen_from", "a.observed", "k"),
+            key = self.key_of("k"),
+        )
+    }
+
+    /// The condition that it is known what was in a window.
+    fn is_told(&self) -> String {
+        let mut told = "n.first is not null and k.cutoff < coalesce(n.until, k.cutoff + 1)".to_owned();
+        if self.is_observed() {
+            let has_begun = self.has_begun("cast(n.first as date)", "n.first", "k");
+            told = format!("{told} and {has_begun}");
+        }
+        if self.are_cut_off() {
+            // A list that was empty at first was not cut off then.
+            let oldest = if self.is_observed() { "o.oldest" } else { "n.oldest" };
+            told = format!(
+                "{told}\n        and (n.listed > n.first or k.cutoff - w.days >= coalesce({oldest}, k.cutoff - w.days))"
+            );
+        }
+        told
+    }
+
+    /// The condition that something had been observed when the signal was made.
+    fn has_begun(&self, day: &str, instant: &str, key: &str) -> String {
+        let by_day = format!("{day} <= {key}.cutoff");
+        if self.is_same_day() { format!("{by_day} and {instant} <= {key}.made") } else { by_day }
+    }
+
     fn articles(&self) -> String {
         let mut columns = vec!["ticker, date, cast(date as date) as day".to_owned(), number("score")];
         if self.plan.duplicates == Duplicates::Once {
@@ -95,7 +188,7 @@ impl News<'_> {
         if self.has_integers() {
             columns.push(SCALED.to_owned());
         }
-        let is_observed = self.plan.availability == Availability::Observed;
+        let is_observed = self.is_observed();
         if self.has_last() {
             let ties = if is_observed { ", observed_at" } else { "" };
             columns.push(format!(
@@ -122,9 +215,10 @@ impl News<'_> {
             (newest, "newest = 1 and ")
         };
         format!(
-            "select {}\nfrom (\n{}\n) where {is_known}change <> 'withdrawn'",
+            "select {}\nfrom (\n{}\n) where {is_known}change <> 'withdrawn'{}",
             columns.join(",\n    "),
-            indented(&inner)
+            indented(&inner),
+            self.and_is_asked()
         )
     }
 
@@ -143,11 +237,11 @@ impl News<'_> {
     /// The condition that a value had been observed, and not yet replaced, when the signal was made.
     fn is_seen(&self, alias: &str, key: &str) -> String {
         let until = format!("{alias}.seen_until > {key}.cutoff");
+        let has_begun = self.has_begun(&format!("{alias}.seen_from"), &format!("{alias}.observed"), key);
         if self.is_same_day() {
-            let by_then = format!("{alias}.seen_from <= {key}.cutoff and {alias}.observed <= {key}.made");
-            format!("{by_then} and ({until} or {alias}.replaced > {key}.made)")
+            format!("{has_begun} and ({until} or {alias}.replaced > {key}.made)")
         } else {
-            format!("{alias}.seen_from <= {key}.cutoff and {until}")
+            format!("{has_begun} and {until}")
         }
     }
 
@@ -157,7 +251,7 @@ impl News<'_> {
         if self.is_same_day() {
             known.push_str(" and a.known_from <= k.made");
         }
-        if self.plan.availability == Availability::Observed {
+        if self.is_observed() {
             known = format!("{known}\n    and {}", self.is_seen("a", "k"));
         }
         known
@@ -179,9 +273,16 @@ impl News<'_> {
         let statistics: Vec<&str> =
             statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text).collect();
         let is_counted = if self.plan.duplicates == Duplicates::Once { " and a.is_counted" } else { "" };
+        let oldest = if self.are_cut_off() && self.is_observed() {
+            format!("\nleft join oldest o on {}", self.same_key("o", "k"))
+        } else {
+            String::new()
+        };
         format!(
-            "select {key}, w.days,\n    {}\nfrom keys k cross join {}\nleft join articles a on {}\n    \
+            "select {key}, w.days,\n    bool_and({}) as is_told,\n    {}\nfrom keys k cross join {}\n\
+             left join lists n on n.ticker = k.ticker{oldest}\nleft join articles a on {}\n    \
              and a.day > k.cutoff - w.days{is_counted}\ngroup by {key}, w.days",
+            self.is_told(),
             statistics.join(",\n    "),
             rows("w", "days", days),
             self.is_known(),
@@ -199,10 +300,11 @@ impl News<'_> {
 
     fn summaries(&self) -> String {
         format!(
-            "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'",
+            "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'{}",
             Reference::ALL.map(|reference| number(&format!("{}_score", reference.as_str()))).join(",\n    "),
             self.seen().join(", "),
-            indented(&self.view.spans(Table::Summaries, "summary_changes"))
+            indented(&self.view.spans(Table::Summaries, "summary_changes")),
+            self.and_is_asked()
         )
     }
 
@@ -227,15 +329,15 @@ impl News<'_> {
     pub(super) fn feature(&self, feature: &Feature) -> String {
         let w = feature.window().map(|days| format!("w{}", days.count())).unwrap_or_default();
         match feature {
-            Feature::Count(_) => format!("cast({w}.articles as int)"),
+            Feature::Count(_) => format!("case when {w}.is_told then cast({w}.articles as int) end"),
             Feature::Mean(_) => format!(
-                "case when {w}.largest < 9e9 then cast(cast({w}.total as string) as double) / ({w}.scores * 1e9) end"
+                "case when {w}.is_told and {w}.largest < 9e9 then cast(cast({w}.total as string) as double) / ({w}.scores * 1e9) end"
             ),
-            Feature::Min(_) => format!("{w}.lowest"),
-            Feature::Max(_) => format!("{w}.highest"),
+            Feature::Min(_) => format!("case when {w}.is_told then {w}.lowest end"),
+            Feature::Max(_) => format!("case when {w}.is_told then {w}.highest end"),
             // Every engine rounds correctly from text, but not from such decimals.
             Feature::Std(_) => format!(
-                "case when {w}.scores > 1 and {w}.largest < 1e6 and {w}.scores * {w}.largest < 9e9 then\n        \
+                "case when {w}.is_told and {w}.scores > 1 and {w}.largest < 1e6 and {w}.scores * {w}.largest < 9e9 then\n        \
                  sqrt(cast(cast({w}.scores * {w}.squares - {w}.total * {w}.total as string) as double)\n        \
                  / ({w}.scores * ({w}.scores - 1))) / 1e9 end"
             ),

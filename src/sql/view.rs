@@ -29,7 +29,7 @@ impl View<'_> {
     }
 
     /// The rows of a file in every sealed folder that count from a run sealed by the instant.
-    fn rows(&self, file: &str) -> String {
+    pub(super) fn rows(&self, file: &str) -> String {
         let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
         let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
         format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of))

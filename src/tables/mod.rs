@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 pub use records::{Drift, Leniencies, Oversized, Reject, RequestRecord};
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{key_columns, sources};
-pub use slab::{ArticlePieces, Pieces, Slab};
+pub use slab::{ArticlePieces, Pieces, Slab, Watched};
 pub use table::Table;
 
 /// A naive timestamp: the date that a value is about.

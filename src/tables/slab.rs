@@ -1,5 +1,6 @@
 //! Slabs, which the archive hands to the dataset: a few whole tickers at a time.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -7,6 +8,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::{Table, instant};
 use crate::error::Result;
+use crate::interface::Ticker;
 
 /// A few whole tickers, in ticker order.
 ///
@@ -22,6 +24,17 @@ pub struct Slab {
     pub summaries: RecordBatch,
     /// The values of their historical sentiment over time, likewise.
     pub records: RecordBatch,
+    /// When the lists of articles were watched, by ticker; of a ticker without an entry, no list is known.
+    pub watched: Arc<HashMap<Ticker, Watched>>,
+}
+
+/// When the list of a ticker's articles was watched, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The first answer.
+    pub from: i64,
+    /// The last answer; none if the latest run that asked for news has one.
+    pub until: Option<i64>,
 }
 
 /// Articles in pieces of whole dates, in order of ticker and date. If there are very many, they are read from the

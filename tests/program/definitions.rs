@@ -369,7 +369,7 @@ columns: 10
   regime           text (dictionary)
   signal           text (dictionary)
   confidence       64-bit float
-  news_count_7d    32-bit integer
+  news_count_7d    32-bit integer, may be null
   news_mean_7d     64-bit float, may be null
   news_last_score  64-bit float, may be null
   news_last_date   timestamp, microseconds, no time zone, may be null

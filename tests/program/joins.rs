@@ -112,9 +112,11 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
 fn joins_of_messy_data_match_brute_force_pandas_and_duckdb() {
     check(1, ["", ""], "\"lag_days\":1");
     check(2, ["lag = \"0d\"\n", ""], "\"lag_days\":0");
+    check(1, ["", "complete = true\n"], "\"lag_days\":1,\"complete\":true");
     check(3, ["lag = \"4d\"\n", "duplicates = \"keep\"\n"], "\"lag_days\":4,\"duplicates\":\"keep\"");
     check(4, ["lag = \"1 trading day\"\n", "duplicates = \"once\"\n"], "\"trading_days\":1");
     check(5, ["lag = \"3 trading days\"\n", ""], "\"trading_days\":3");
+    check(6, ["lag = \"2 trading days\"\n", "complete = true\n"], "\"trading_days\":2,\"complete\":true");
 }
 
 /// Two sectors, two periods and two regimes.
@@ -250,7 +252,7 @@ fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String
         "it",
         &format!(
             "[source]\n{source}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
-             [sentiment]\nhistorical = true\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
+             [sentiment]\nhistorical = true\ncomplete = true\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
              windows = [\"7d\"]\nstats = [\"count\", \"last\"]\n"
         ),
     );

@@ -53,6 +53,7 @@ mod support;
 mod takeovers;
 mod terminal;
 mod universe;
+mod unknown;
 mod windows;
 mod zeros;
 mod zones;

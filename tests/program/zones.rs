@@ -20,6 +20,9 @@ use crate::support::service::{list, text};
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 const TICKERS: [&str; 3] = ["AAA", "BBB", "CCC"];
 
+/// The ticker whose signals have no offsets.
+const WITHOUT_OFFSETS: &str = "BBB";
+
 /// A month in which clocks went back in New York, back in Newfoundland a minute after midnight, and forward in Sao
 /// Paulo at midnight.
 fn day(random: &mut Random) -> NaiveDate {
@@ -59,8 +62,7 @@ fn archived(date: &str) -> i64 {
 }
 
 /// Dates that are distinct in the archive.
-fn dates(random: &mut Random, count: usize) -> Vec<String> {
-    let mut dates: Vec<String> = (0..count).map(|_| date(random)).collect();
+fn distinct(mut dates: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     dates.retain(|date| seen.insert(archived(date)));
     dates
@@ -69,7 +71,13 @@ fn dates(random: &mut Random, count: usize) -> Vec<String> {
 fn histories(random: &mut Random) -> String {
     let mut of_tickers = serde_json::Map::new();
     for ticker in TICKERS {
-        let dates = dates(random, 90);
+        let mut dates: Vec<String> = (0..90).map(|_| date(random)).collect();
+        if ticker == WITHOUT_OFFSETS {
+            dates.iter_mut().for_each(|date| date.truncate(19));
+            // Newfoundland's clock went back at 00:01, to 23:01.
+            dates.extend(["2009-11-01T00:00:30".to_owned(), "2009-11-01T00:30:00".to_owned()]);
+        }
+        let dates = distinct(dates);
         let entry =
             |date: String| json!({ "date": date, "signal": "buy", "confidence": random.below(1000) as f64 / 1e3 });
         let entries: Vec<Value> = dates.into_iter().map(entry).collect();
@@ -91,7 +99,9 @@ fn articles(random: &mut Random) -> String {
         let date = date(random);
         json!({ "date": date, "title": format!("t{number}"), "score": score(random), "link": "l" })
     };
-    Value::Array((0..80).map(article).collect()).to_string()
+    let mut list: Vec<Value> = (0..80).map(article).collect();
+    list.push(json!({ "date": "2009-11-01T03:00:00Z", "title": "23:30, for the second time", "score": 0.5, "link": "l" }));
+    Value::Array(list).to_string()
 }
 
 /// Records of historical sentiment; scores may be text.
@@ -158,6 +168,7 @@ fn check(seed: u64) {
             let stdout = Outcome::of(place.command([verb, &name]).envs([KEY])).succeeded().stdout;
             let file = place.file(&format!("output/datasets/{name}/latest/{name}.parquet"));
             let repeated = skipped(&stdout);
+            check_filters(&place, &name);
             datasets.push(json!({ "file": file, "naive": naive, "lag": as_parameter, "repeated": repeated }));
         }
     }
@@ -166,6 +177,19 @@ fn check(seed: u64) {
     });
     fs::write(place.file("parameters.json"), parameters.to_string()).expect("a file");
     python::check("check_zones.py", [Path::new(&place.file("parameters.json"))]);
+}
+
+/// The rows of a ticker are the same, whichever others are built.
+fn check_filters(place: &Place, name: &str) {
+    let rows = |options: &[&str]| -> Vec<String> {
+        let built = place.run(["build", name, "--format", "csv", "--output", "-"].iter().chain(options)).succeeded();
+        built.stdout.lines().skip(1).map(str::to_owned).collect()
+    };
+    let all = rows(&[]);
+    for ticker in TICKERS {
+        let of_ticker: Vec<&String> = all.iter().filter(|row| row.starts_with(ticker)).collect();
+        assert_eq!(rows(&["--ticker", ticker]).iter().collect::<Vec<_>>(), of_ticker, "{name}, {ticker}");
+    }
 }
 
 #[test]

@@ -79,6 +79,10 @@ def features_of(dates, articles):
         row = {}
         for window in windows:
             seen = scores[is_known & (published > end - window)]
+            # Lists may be cut off: what was on the oldest day and before is unknown.
+            if len(published) and end - window < published.min():
+                row |= {f"news_{name}_{window}d": None for name in ["count", "mean", "min", "max"]}
+                continue
             row[f"news_count_{window}d"] = len(seen)
             row[f"news_mean_{window}d"] = seen.mean() if len(seen) else None
             row[f"news_min_{window}d"] = seen.min() if len(seen) else None

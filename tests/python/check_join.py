@@ -2,7 +2,8 @@
 
     check_join.py DATASET.parquet PARAMETERS.json
 
-The parameters name the files of the raw answers, the lag and the windows. The three ways are brute force in plain Python, pandas
+The parameters name the files of the raw answers, the lag and the windows. A window is unknown, in all three ways, if the news
+of its ticker was not answered, or if it begins by the day of the oldest article listed, unless lists are complete. The three ways are brute force in plain Python, pandas
 (`rolling` on a daily grid, `merge_asof`), and DuckDB (windows by a range join, `ASOF JOIN`).
 """
 
@@ -181,6 +182,21 @@ def by_duckdb(signals, articles, limits, windows):
     return rows
 
 
+def without_unknown(rows, limits, windows, parameters):
+    """The rows with null in each column of a window that the lists do not tell of."""
+    lists = {ticker: json.loads(Path(file).read_text()) for ticker, file in parameters["articles"].items()}
+    dates = {ticker: [date.fromisoformat(article["date"]) for article in articles] for ticker, articles in lists.items()}
+    for key, row in rows.items():
+        ticker, limit = key[0], limits[key[1].date()]
+        for window in windows:
+            is_known = ticker in dates and limit > NEVER
+            if is_known and dates[ticker] and not parameters.get("complete"):
+                is_known = limit - timedelta(days=window - 1) > min(dates[ticker])
+            if not is_known:
+                row |= {name: None for name in row if name.endswith(f"_{window}d")}
+    return rows
+
+
 def is_same(one, other, is_exact):
     if one is None or other is None:
         return one is None and other is None
@@ -202,7 +218,7 @@ def main():
         found[key] = row
     assert found.keys() == signals.keys(), (len(found), len(signals))
     for compute in (by_brute_force, by_pandas, by_duckdb):
-        rows = compute(signals, articles, limits, windows)
+        rows = without_unknown(compute(signals, articles, limits, windows), limits, windows, parameters)
         assert rows.keys() == found.keys(), compute.__name__
         for key, row in rows.items():
             for name, value in row.items():

@@ -3,7 +3,7 @@
     check_zones.py PARAMETERS.json
 
 The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag. A
-zone's clock is read minute by minute; no date is converted by a formula.
+zone's clock is read every half minute; no date is converted by a formula.
 """
 
 import json
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import polars
 
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+STEP, DAY = timedelta(seconds=30), timedelta(days=1)
 SCALE = 1_000_000_000
 
 
@@ -38,23 +38,23 @@ def shown(zone, instant):
 
 
 @cache
-def minutes(zone, face):
-    """Every minute in UTC around a time on a zone's clock, with what the clock shows."""
+def readings(zone, face):
+    """Every half minute in UTC around a time on a zone's clock, with what the clock shows."""
     start = face - timedelta(hours=26)
-    return [(start + step * MINUTE, shown(zone, start + step * MINUTE)) for step in range(52 * 60)]
+    return [(start + step * STEP, shown(zone, start + step * STEP)) for step in range(52 * 120)]
 
 
 @cache
 def first(zone, face):
     """The first instant at which a zone's clock shows a time or a later one."""
-    return next(instant for instant, face_then in minutes(zone, face) if face_then >= face)
+    return next(instant for instant, face_then in readings(zone, face) if face_then >= face)
 
 
 @cache
 def over(zone, day):
     """The instant from which on a zone's clock never shows a day again."""
     end = datetime.combine(day + DAY, time.min)
-    return max(instant for instant, face in minutes(zone, end) if face < end) + MINUTE
+    return max(instant for instant, face in readings(zone, end) if face < end) + STEP
 
 
 class Rule:
@@ -123,11 +123,14 @@ def expected(rule, lag, window, signals, articles, records):
         known = [one for one in articles if one[0] == ticker and one[1].date() <= cutoff and rule.knows(made, one[4])]
         inside = [one for one in known if cutoff > date.min and one[1].date() > cutoff - window * DAY]
         scores = [one[5] for one in inside if one[5] is not None]
+        # Articles of the oldest day, and earlier ones, may have been cut off.
+        oldest = min(one[1].date() for one in articles if one[0] == ticker)
+        is_known = cutoff > date.min and cutoff - (window - 1) * DAY > oldest
         of_records = [one for one in records if one[0] == ticker and one[1] <= cutoff and rule.knows(made, one[2])]
         found[ticker, naive, regime] = {
             "confidence": entry["confidence"],
-            "count": len(inside),
-            "mean": float(sum(round(score * SCALE) for score in scores)) / (len(scores) * 1e9) if scores else None,
+            "count": len(inside) if is_known else None,
+            "mean": float(sum(round(score * SCALE) for score in scores)) / (len(scores) * 1e9) if scores and is_known else None,
             "last_date": known[-1][1] if known else None,
             "last_score": known[-1][5] if known else None,
             "days_since": (naive.date() - known[-1][1].date()).days if known else None,

@@ -33,7 +33,7 @@ use crate::cancel;
 use crate::error::{ErrorKind, Reason, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::interface::Endpoint;
-use crate::plan::ServiceIdentity;
+use crate::plan::{Request, ServiceIdentity};
 use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
 
 /// The most runs that are written at once: each has a file open.
@@ -153,8 +153,8 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// What is known of the answers: which series they changed or confirmed. What they covered is not, so they cover
-    /// nothing.
+    /// What is known of the answers: which series they changed, and of which ticker those were that changed nothing. What
+    /// they covered is not known, so they cover nothing.
     fn answers(&self, run: usize, observations: &BTreeSet<Observation>) -> Result<Vec<SeriesAnswer>, Reason> {
         let mut requests: HashMap<(DateTime<Utc>, Endpoint), &str> = HashMap::new();
         for request in &self.requests[run] {
@@ -177,7 +177,13 @@ impl Writing<'_> {
                 sealed_at: self.source.run(run).seal().sealed_at,
             })
         };
-        observations.iter().map(answer).collect()
+        let of_ticker = |request: &RequestRecord| {
+            let ticker = Request::ticker_of(request.endpoint, &request.request)?;
+            let key = SeriesKey::of_ticker(request.endpoint, ticker);
+            key.table.is_some_and(|table| table != Table::Signals).then_some((key, request.endpoint, request.observed_at))
+        };
+        let confirmed: BTreeSet<Observation> = self.requests[run].iter().filter_map(of_ticker).collect();
+        confirmed.union(observations).map(answer).collect()
     }
 
     fn seal(&self, run: usize, files: Vec<FileRecord>, changes: Counts, parent: Option<Parent>) -> Seal {

@@ -16,7 +16,7 @@ use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
 use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
-use crate::plan::{Filter, Plan, ServiceIdentity};
+use crate::plan::{Filter, Plan, ServiceIdentity, TickerSource};
 use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
 
 const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
@@ -63,6 +63,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
         source: Endpoint::SignalsHistoryAll,
         requests: BTreeSet::from([REQUEST.to_owned()]),
         filter: Filter::default(),
+        news: TickerSource::Signals,
     };
     let scratch = place.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();

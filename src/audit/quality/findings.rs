@@ -45,8 +45,10 @@ pub(super) enum FindingKind {
     Reject,
     /// An unknown field, and how often it occurred.
     Drift,
-    /// Signals with news in a window, and their share.
+    /// Signals with news in a window, and their share of those for which it is known.
     Window,
+    /// A length at which lists of articles seem to be cut off, and how many tickers have such a list.
+    CutOff,
 }
 
 impl FindingKind {
@@ -59,6 +61,7 @@ impl FindingKind {
             Self::Reject => "reject",
             Self::Drift => "drift",
             Self::Window => "window",
+            Self::CutOff => "cut_off",
         }
     }
 }

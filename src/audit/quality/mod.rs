@@ -10,6 +10,7 @@
 //!   usual ones.
 //! - *rejects*: rejected records by reason; and *drift*: unknown fields.
 //! - *windows*: signals with news in each window of a definition, when auditing one.
+//! - *cut off*: a length at which the service seems to cut off lists of articles.
 //!
 //! Signals are read twice, a few whole tickers at a time, because trading days depend on all of them.
 
@@ -25,7 +26,7 @@ pub use findings::schema;
 pub use news::Window;
 pub(crate) use news::windows;
 
-use super::answers::{Answers, RejectReason, Rejects, UnknownFields};
+use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
@@ -52,6 +53,8 @@ pub struct Quality {
     pub unknown: UnknownFields,
     /// Signals with news, by window.
     pub windows: Vec<Window>,
+    /// Where lists of articles seem to be cut off.
+    pub cut_off: Option<CutOff>,
 }
 
 /// The quality of a ticker's data.
@@ -109,8 +112,8 @@ pub(crate) fn quality(
     windows: Vec<Window>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Quality> {
-    let Answers { rejects, unknown, .. } = answers;
-    let found = Quality { rejects, unknown, windows, ..Quality::default() };
+    let Answers { rejects, unknown, cut_off, .. } = answers;
+    let found = Quality { rejects, unknown, windows, cut_off, ..Quality::default() };
     let mut looking = QualityAudit { found, rows: RowBuilder::new(schema()) };
     let calendar = Calendar::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
@@ -218,6 +221,12 @@ impl QualityAudit {
         for Drift { endpoint, field, count, .. } in &self.found.unknown.fields {
             let source = Some(endpoint.as_str());
             let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(FindingKind::Drift) };
+            findings::push(&mut self.rows, &finding);
+        }
+        if let Some(CutOff { articles, tickers, .. }) = self.found.cut_off {
+            let what = format!("lists of {articles} articles");
+            let finding =
+                Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
             findings::push(&mut self.rows, &finding);
         }
         for window in &self.found.windows {

@@ -21,12 +21,15 @@ pub struct Window {
     pub signals: u64,
     /// Signals with an article in the window.
     pub with_news: u64,
+    /// Signals for which it is unknown what was in the window: the news was never asked for, or the list is cut off.
+    pub unknown: u64,
 }
 
 impl Window {
-    /// Share of signals that have news; `None` without signals.
+    /// Share of the signals with a known window that have news; `None` without such signals.
     pub fn share(&self) -> Option<f64> {
-        (self.signals > 0).then(|| self.with_news as f64 / self.signals as f64)
+        let known = self.signals - self.unknown;
+        (known > 0).then(|| self.with_news as f64 / known as f64)
     }
 }
 
@@ -37,7 +40,7 @@ impl Window {
 /// If the archive cannot be read or the dataset cannot be built.
 pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
     let mut windows: Vec<Window> =
-        plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0 }).collect();
+        plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0, unknown: 0 }).collect();
     if windows.is_empty() {
         return Ok(windows);
     }
@@ -61,7 +64,9 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
                 let column = rows.column(&name).expect("the plan has a count for each window");
                 let counts = column.values().as_primitive::<Int32Type>().values();
                 window.signals += column.len() as u64;
-                window.with_news += column.rows_where(|place| counts[place] > 0) as u64;
+                let is_unknown = |place: usize| column.values().is_null(place);
+                window.unknown += column.rows_where(is_unknown) as u64;
+                window.with_news += column.rows_where(|place| !is_unknown(place) && counts[place] > 0) as u64;
             }
             Ok(())
         },

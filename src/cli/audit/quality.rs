@@ -4,9 +4,9 @@ use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::documents::audits;
 use super::outcome::Result;
-use crate::audit::answers::RejectReason;
+use crate::audit::answers::{CutOff, RejectReason};
 use crate::audit::quality::{self, TickerQuality};
-use crate::human::{grouped, percent};
+use crate::human::{counted, grouped, percent};
 use crate::project::Project;
 use crate::run::audit_quality;
 use crate::tables::Drift;
@@ -44,10 +44,11 @@ impl Quality {
 fn describe(found: &quality::Quality, limit: RowLimit) -> String {
     let mut text = vec![of_tickers(found, limit)];
     if !found.windows.is_empty() {
-        let mut table = Aligned::new(1, ["news in the window", "signals", "with news", "share"]);
+        let mut table = Aligned::new(1, ["news in the window", "signals", "unknown", "with news", "share of the known"]);
         for window in &found.windows {
             let share = window.share().map_or_else(|| "-".to_owned(), percent);
-            table.row([window.days.to_string(), grouped(window.signals), grouped(window.with_news), share]);
+            let counts = [window.signals, window.unknown, window.with_news].map(grouped);
+            table.row([window.days.to_string()].into_iter().chain(counts).chain([share]));
         }
         text.push(table);
     }
@@ -71,7 +72,16 @@ fn describe(found: &quality::Quality, limit: RowLimit) -> String {
         table.rest(found.unknown.fields.iter().map(row), limit);
         text.push(table);
     }
-    let text: Vec<String> = text.iter().map(Aligned::to_string).collect();
+    let mut text: Vec<String> = text.iter().map(Aligned::to_string).collect();
+    if let Some(CutOff { articles, tickers, all }) = found.cut_off {
+        text.push(format!(
+            "the lists of {} of {} have exactly {}, the most of all: the service seems to cut them off, and older news is \
+             unknown; `complete = true` in `[sentiment]` says that it does not\n",
+            grouped(tickers),
+            counted(all, "ticker", "tickers"),
+            counted(articles, "article", "articles"),
+        ));
+    }
     text.join("\n")
 }
 

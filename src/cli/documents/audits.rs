@@ -99,6 +99,8 @@ pub(in crate::cli) struct Quality {
     tickers: BTreeMap<String, TickerQuality>,
     /// The signals with news in each window of a definition.
     windows: Vec<NewsWindow>,
+    /// The length at which lists of articles seem to be cut off; none if they do not.
+    cut_off: Option<CutOff>,
     /// The number of rejected records.
     rejected: u64,
     /// Why records were rejected.
@@ -135,6 +137,19 @@ struct NewsWindow {
     window: String,
     signals: u64,
     with_news: u64,
+    /// The signals for which it is unknown what was in the window.
+    unknown: u64,
+}
+
+/// The length at which lists of articles seem to be cut off.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CutOff {
+    /// The number of articles.
+    articles: u64,
+    /// How many tickers have a list of that length.
+    tickers: u64,
+    /// How many tickers have a list of articles.
+    all: u64,
 }
 
 /// Why records were rejected.
@@ -240,6 +255,7 @@ impl Quality {
             window: window.days.to_string(),
             signals: window.signals,
             with_news: window.with_news,
+            unknown: window.unknown,
         };
         let reason =
             |answers::RejectReason { operation, reason, records, new, .. }: &answers::RejectReason| RejectReason {
@@ -253,6 +269,7 @@ impl Quality {
             total: TickerQuality::of(&found.total),
             tickers: tickers.map(|(ticker, of)| (ticker.to_string(), TickerQuality::of(of))).collect(),
             windows: found.windows.iter().map(window).collect(),
+            cut_off: found.cut_off.map(|cut| CutOff { articles: cut.articles, tickers: cut.tickers, all: cut.all }),
             rejected: found.rejects.records,
             reasons: found.rejects.reasons.iter().map(reason).collect(),
             unknown_fields: found.unknown.fields.iter().map(UnknownField::of).collect(),

@@ -203,6 +203,8 @@ struct Window {
     window: String,
     /// The signals with news in it.
     with_news: u64,
+    /// The signals for which it is unknown what was in it.
+    unknown: u64,
 }
 
 fn day(micros: i64) -> String {
@@ -308,7 +310,11 @@ impl Summary {
             windows: facts
                 .windows
                 .iter()
-                .map(|window| Window { window: window.length.to_string(), with_news: window.with_news })
+                .map(|window| Window {
+                    window: window.length.to_string(),
+                    with_news: window.with_news,
+                    unknown: window.unknown,
+                })
                 .collect(),
             articles: facts.news.as_ref().map(|news| news.articles),
             revisions: report.revisions.as_ref().map(Revisions::of),

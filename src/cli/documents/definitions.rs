@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cli::plan::Unknown;
 use crate::interface::Endpoint;
 use crate::plan::{self, Request, RequestList, Source, TickerSource, Way, describe};
 use crate::problem::Problems;
@@ -85,6 +86,9 @@ struct Column {
     name: String,
     /// Its type.
     r#type: String,
+    /// The share of the rows of the latest version for which it is unknown; none without a version, and for columns that
+    /// are always known.
+    unknown: Option<f64>,
 }
 
 /// When a definition is run.
@@ -140,7 +144,7 @@ impl Definition {
 }
 
 impl Plan {
-    pub(in crate::cli) fn of(plan: &plan::Plan) -> Self {
+    pub(in crate::cli) fn of(plan: &plan::Plan, unknown: &Unknown) -> Self {
         let remote = match &plan.source {
             Source::Remote(remote) => Some(remote),
             Source::Demo => None,
@@ -154,7 +158,13 @@ impl Plan {
             sentiment_base_url: remote.map(|remote| remote.sentiment_base_url.to_string()),
             signals: plan.ways.iter().map(WayToGet::of).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
-            columns: columns.map(|it| Column { name: it.name().clone(), r#type: describe(it) }).collect(),
+            columns: columns
+                .map(|it| Column {
+                    name: it.name().clone(),
+                    r#type: describe(it),
+                    unknown: unknown.share(&plan.dataset, it.name()),
+                })
+                .collect(),
             sort: plan.dataset.written.sort.clone(),
             formats: plan.files.formats.iter().map(|format| format.as_str().to_owned()).collect(),
             schedule: plan

@@ -45,6 +45,7 @@ impl Validator {
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
+            are_lists_complete: definition.sentiment.complete.as_deref().copied().unwrap_or(false),
             filter: self.filter(definition),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),

@@ -66,6 +66,7 @@ fn of_sentiment(definition: &Definition) -> Vec<TypedKey> {
         ("historical", at(&section.historical)),
         ("tickers", at(&section.tickers)),
         ("duplicates", at(&section.duplicates)),
+        ("complete", at(&section.complete)),
     ]
 }
 

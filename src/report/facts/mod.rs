@@ -137,8 +137,12 @@ pub struct WindowFacts {
     pub column: String,
     /// Rows with at least one article.
     pub with_news: u64,
-    /// The same for each of [`Facts::days`].
+    /// Rows for which it is unknown what was in the window.
+    pub unknown: u64,
+    /// Rows with at least one article, for each of [`Facts::days`].
     pub days: Vec<u64>,
+    /// Rows for which it is unknown what was in the window, for each of [`Facts::days`].
+    pub unknown_days: Vec<u64>,
 }
 
 /// Coverage of a dataset: the signals present out of those possible.
@@ -221,6 +225,11 @@ impl Facts {
         let rows = order.iter().take(Coverage::LISTED).map(|place| covered(&self.tickers[*place])).collect();
         let incomplete = missing.iter().filter(|(lacks, _)| *lacks > 0).count();
         Coverage { rows, all: missing.len(), incomplete, tickers, days, axis }
+    }
+
+    /// Rows with news in a window, and all rows for which it is known what was in it.
+    pub fn with_news(&self, window: &WindowFacts) -> (u64, u64) {
+        (window.with_news, self.rows - window.unknown)
     }
 
     /// How often signals flip.

@@ -131,7 +131,7 @@ impl Tally {
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
             Feature::Count(days) => {
-                Some(WindowFacts { length: *days, column: feature.to_string(), with_news: 0, days: Vec::new() })
+                Some(WindowFacts { length: *days, column: feature.to_string(), with_news: 0, unknown: 0, days: Vec::new(), unknown_days: Vec::new() })
             }
             _ => None,
         });
@@ -170,11 +170,15 @@ impl Tally {
             let column = column(rows, &window.column);
             let counts = column.values().as_primitive::<Int32Type>().values();
             for (start, end) in (column.boundaries() | dates.boundaries()).runs() {
-                if counts[column.index(start)] > 0 {
-                    window.with_news += (end - start) as u64;
-                    if let Some(day) = self.calendar.place(moments[dates.index(start)]) {
-                        *at(&mut window.days, day) += (end - start) as u64;
-                    }
+                let place = column.index(start);
+                let (rows, by_day) = match column.values().is_valid(place) {
+                    true if counts[place] == 0 => continue,
+                    true => (&mut window.with_news, &mut window.days),
+                    false => (&mut window.unknown, &mut window.unknown_days),
+                };
+                *rows += (end - start) as u64;
+                if let Some(day) = self.calendar.place(moments[dates.index(start)]) {
+                    *at(by_day, day) += (end - start) as u64;
                 }
             }
         }
@@ -282,7 +286,11 @@ impl Tally {
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let in_order =
             |counts: &Vec<u64>| order.iter().map(|day| counts.get(*day).copied().unwrap_or_default()).collect();
-        let windows = self.windows.into_iter().map(|window| WindowFacts { days: in_order(&window.days), ..window });
+        let windows = self.windows.into_iter().map(|window| WindowFacts {
+            days: in_order(&window.days),
+            unknown_days: in_order(&window.unknown_days),
+            ..window
+        });
         Facts {
             rows: self.rows,
             dates: self.calendar.bounds(),

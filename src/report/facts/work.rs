@@ -39,7 +39,7 @@ pub struct OperationAnswers {
 
 impl From<answers::Answers> for Activity {
     fn from(answers: answers::Answers) -> Self {
-        let answers::Answers { runs, newest, rejects, unknown } = answers;
+        let answers::Answers { runs, newest, rejects, unknown, cut_off: _ } = answers;
         let answers = runs.first().map(|run| by_endpoint(&newest, run.started_at));
         Self { runs, answers: answers.unwrap_or_default(), rejects, unknown }
     }

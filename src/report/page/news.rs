@@ -1,7 +1,5 @@
 //! News: how many articles, their scores, and how many signals they reach.
 
-use chrono::NaiveDate;
-
 use super::signals::quarters;
 use super::{Bar, Html, Topic, figure, level, section};
 use crate::human::{counted, grouped, portion};
@@ -37,30 +35,18 @@ impl Report {
 }
 
 impl Facts {
-    /// The share of signals since the first news that have news; `None` if it was not counted.
+    /// The share of signals that have news, and for how many that is unknown; `None` if it was not counted.
     pub(in crate::report) fn reach(&self) -> Option<String> {
         let window = self.windows.iter().max_by_key(|window| window.length.count())?;
-        let (some, all) = self.since_news(window);
-        let (length, share) = (window.in_words(), portion(some, all));
-        Some(match self.news_begin() {
-            Some(begin) => {
-                format!("News begins on {begin}; {share} of the signals since then have news within {length}")
+        let (some, known) = self.with_news(window);
+        let (length, share) = (window.in_words(), portion(some, known));
+        Some(match window.unknown {
+            0 => format!("{share} of signals have news within {length}"),
+            unknown => {
+                let unknown = portion(unknown, self.rows);
+                format!("News is unknown for {unknown} of signals; {share} of the others have some within {length}")
             }
-            None => format!("{share} of signals have news within {length}"),
         })
-    }
-
-    /// Signals with news in a window, and all signals, since the first news.
-    pub(in crate::report) fn since_news(&self, window: &WindowFacts) -> (u64, u64) {
-        let Some(begin) = self.news_begin() else { return (window.with_news, self.rows) };
-        let first = self.days.partition_point(|day| *day < begin);
-        (window.days[first..].iter().sum(), self.rows_by_day()[first..].iter().sum())
-    }
-
-    /// The day of the first article, if the dataset begins before it.
-    pub(in crate::report) fn news_begin(&self) -> Option<NaiveDate> {
-        let begin = *self.news.as_ref()?.days.keys().next()?;
-        self.days.first().filter(|first| **first < begin).map(|_| begin)
     }
 
     /// Months, or longer, from the first article to the last day; empty without articles that are plotted.
@@ -104,12 +90,13 @@ impl News {
 }
 
 fn windows(html: &mut Html, facts: &Facts) {
-    let since = facts.news_begin().map_or_else(String::new, |begin| format!(", of the signals since {begin}"));
-    let note = format!("By window length{since}. A window ends at the signal's date minus the lag of the join.");
+    let is_known = facts.windows.iter().all(|window| window.unknown == 0);
+    let of_known = if is_known { "" } else { ", of the signals for which it is known" };
+    let note = format!("By window length{of_known}. A window ends at the signal's date minus the lag of the join.");
     figure(html, "Signals with news", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for window in &facts.windows {
-                let (some, all) = facts.since_news(window);
+                let (some, all) = facts.with_news(window);
                 level(
                     html,
                     &Bar {
@@ -140,14 +127,16 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     columns(html, &Columns { id: "plot-news", title: &title, note, axis: &axis, values });
     let Some(window) = facts.windows.iter().max_by_key(|window| window.length.count()) else { return };
     let by_day = |counts: &[u64]| axis.sums(facts.days.iter().copied().zip(counts.iter().copied()));
-    let (some, all) = (by_day(&window.days), by_day(&facts.rows_by_day()));
+    let known: Vec<u64> =
+        facts.rows_by_day().iter().zip(&window.unknown_days).map(|(all, unknown)| all - unknown).collect();
+    let (some, all) = (by_day(&window.days), by_day(&known));
     let title = format!("Signals with news within {}, by {}", window.in_words(), axis.step.as_str());
     let value = |(some, all): (&u64, &u64)| {
         let shown = format!("{} of {}", portion(*some, *all), counted(*all, "signal", "signals"));
         (*some as f64 / (*all).max(1) as f64, shown)
     };
     let values = some.iter().zip(&all).map(value).collect();
-    let note = "Full height: every signal.".to_owned();
+    let note = "Full height: every signal for which it is known.".to_owned();
     columns(html, &Columns { id: "plot-reach", title: &title, note, axis: &axis, values });
 }
 

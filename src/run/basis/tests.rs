@@ -6,7 +6,7 @@ use super::{Basis, Writer};
 use crate::archive::Scope;
 use crate::definition::{Definition, DefinitionFile};
 use crate::interface::Endpoint;
-use crate::plan::{AdHoc, Filter, Format, Plan, Vintage};
+use crate::plan::{AdHoc, Filter, Format, Plan, TickerSource, Vintage};
 
 fn plan(text: &str) -> Plan {
     Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap())
@@ -15,7 +15,7 @@ fn plan(text: &str) -> Plan {
 
 fn scope() -> Scope {
     let request = "signals-history-all sector=energy period=15d regime=neutral".to_owned();
-    Scope { source: Endpoint::SignalsHistoryAll, requests: [request].into(), filter: Filter::default() }
+    Scope { source: Endpoint::SignalsHistoryAll, requests: [request].into(), filter: Filter::default(), news: TickerSource::Signals }
 }
 
 fn document(plan: &Plan) -> Value {
@@ -39,7 +39,7 @@ fn the_document_of_a_definition_is_this_text() {
     let (scope, observations) = (scope(), ["20261120T213000Z-7f3a signals.parquet 0123".to_owned()]);
     let found = serde_json::to_string_pretty(&Basis::of(&plan, &scope, &observations, Writer::Program)).unwrap();
     let expected = r#"{
-  "version": 1,
+  "version": 2,
   "bellwether": "VERSION",
   "writer": "program",
   "name": "demo",
@@ -49,12 +49,14 @@ fn the_document_of_a_definition_is_this_text() {
   "requests": [
     "signals-history-all sector=energy period=15d regime=neutral"
   ],
+  "watched": {},
   "dataset": {
     "rows": "signals",
     "dates": "utc",
     "lag": "1 trading day",
     "availability": "dated",
     "duplicates": "once",
+    "complete": false,
     "features": [
       "news_count_7d",
       "news_last_score",
@@ -149,8 +151,9 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 33] = [
+const OF_THE_DATASET: [(&str, &str, &str); 34] = [
     ("sentiment.articles", "", "sentiment.articles = false\n"),
+    ("sentiment.complete", "", "sentiment.complete = true\n"),
     ("sentiment.duplicates", "", "sentiment.duplicates = \"keep\"\n"),
     ("dataset.kind", "", "dataset.kind = \"signals\"\n"),
     ("dataset.columns", "", "dataset.columns = [\"ticker\", \"date\"]\n"),

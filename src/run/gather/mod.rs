@@ -156,8 +156,7 @@ impl<'a> Gathering<'a> {
                         self.note_substitute(&taken, &known)?;
                     }
                     let words = requests.iter().map(Request::to_string).collect();
-                    let scope = Scope { source: way.endpoint, requests: words, filter: plan.dataset.filter.clone() };
-                    return Ok((scope, taken));
+                    return Ok((Scope::of(plan, way.endpoint, words), taken));
                 }
             }
         }

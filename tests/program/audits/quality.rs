@@ -75,10 +75,10 @@ fn missing_stale_repeated_unusual_and_unreadable_data_is_found() {
         "stale CC 2026-01-09 2026-01-12 2 - -",
         "unusual AA 2026-01-05 - - -3.0000 loud",
         "unusual DD 2026-01-12 - - 1.5000 -",
-        // Of 22 signals, only AA's have news: within a day, those of the 6th and the 7th; within 7 days, all but that
-        // of the 5th. The window of the 12th ends on the 11th.
-        "window - - - 2 0.0909 1d",
-        "window - - - 5 0.2273 7d",
+        // Of 22 signals, only AA's have news, and it is unknown before the end of the 5th. Within a day, that of the 7th
+        // has some, of 20 that are known; all windows of 7 days begin too early.
+        "window - - - 0 0.0000 7d",
+        "window - - - 1 0.0500 1d",
     ];
     assert_eq!(found, expected);
     let all = stdout.lines().find(|line| line.starts_with("all ")).expect("a line of totals");

@@ -11,6 +11,7 @@ use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
+use super::vendor::TICKERS;
 use super::{World, packs, sequences};
 use crate::support::python;
 use crate::support::random::Random;
@@ -29,6 +30,12 @@ fn definition(random: &mut Random) -> String {
     let sources = random.pick(&["\"articles\"", "\"articles\"", "\"articles\", \"summary\"", "\"summary\"", ""]);
     if sources.contains("articles") && random.one_in(2) {
         text.push_str("duplicates = \"keep\"\n");
+    }
+    if sources.contains("articles") && random.one_in(3) {
+        text.push_str("complete = true\n");
+    }
+    if !sources.is_empty() && random.one_in(4) {
+        text.push_str(&format!("tickers = {}\n", some_of(random, &TICKERS, 1)));
     }
     if sources.is_empty() {
         text.push_str("articles = false\n");
