@@ -153,7 +153,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let (names, sectors) = (SeriesNames::default(), HashMap::new());
     let unfiltered = scope.unfiltered();
     let (slabs, whole) = (|| view.slabs(&scope, asked), || view.slabs(&unfiltered, asked));
-    let sources = DatasetInput { slabs, whole, names, sectors, stop };
+    let sources = DatasetInput { slabs, whole, names, sectors, past: None, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

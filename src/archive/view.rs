@@ -293,7 +293,21 @@ impl View {
     ///
     /// If a file cannot be opened.
     pub fn slabs(&self, scope: &Scope, options: ViewOptions) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
-        Ok(self.observed_slabs(scope, options)?.map(|observed| Ok(observed?.slab)))
+        self.slabs_of(self.members(scope)?, scope, options)
+    }
+
+    /// The signals of some series of a scope and the news of their tickers, likewise.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn slabs_of(
+        &self,
+        series: HashSet<SeriesKey>,
+        scope: &Scope,
+        options: ViewOptions,
+    ) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
+        Ok(self.observed_slabs(series, scope, options)?.map(|observed| Ok(observed?.slab)))
     }
 
     /// Slabs with the observations that their signals are known by.
@@ -303,10 +317,10 @@ impl View {
     /// If a file cannot be opened.
     pub fn observed_slabs(
         &self,
+        members: HashSet<SeriesKey>,
         scope: &Scope,
         options: ViewOptions,
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
-        let members = self.members(scope)?;
         let asked = OfTickers(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched(scope)?);
         let mut signals = self.merged(Table::Signals)?;

@@ -7,7 +7,7 @@ use super::{Scope, View};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Request, TickerSource};
-use crate::tables::{Change, SeriesKey, Table, Watched};
+use crate::tables::{Change, Past, SeriesKey, Table, Watched};
 
 impl View {
     /// The tickers whose news a scope asks for.
@@ -30,8 +30,8 @@ impl View {
     /// If a run cannot be read.
     pub fn watched(&self, scope: &Scope) -> Result<HashMap<Ticker, Watched>> {
         let first = first_listed(self.listings()?, &self.news_tickers(scope)?);
-        let request = |ticker: &Ticker| Request::of_ticker(Endpoint::NewsArticles, ticker.clone()).to_string();
-        let mut missing: HashMap<String, Ticker> = first.keys().map(|ticker| (request(ticker), ticker.clone())).collect();
+        let mut missing: HashMap<String, Ticker> =
+            first.keys().map(|ticker| (request(ticker), ticker.clone())).collect();
         let mut watched: HashMap<Ticker, Watched> =
             first.into_iter().map(|(ticker, from)| (ticker, Watched { from, until: None })).collect();
         let mut is_latest = true;
@@ -51,6 +51,33 @@ impl View {
         }
         Ok(watched)
     }
+
+    /// The answers of all runs, and those among them that a scope asks for with lists of articles.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn past(&self, scope: &Scope) -> Result<Past> {
+        let asked = self.news_tickers(scope)?;
+        let requests: HashMap<String, &Ticker> = asked.iter().map(|ticker| (request(ticker), ticker)).collect();
+        let mut past = Past::default();
+        for run in self.runs() {
+            let sealed_at = run.seal().sealed_at.timestamp_micros();
+            for record in run.requests()? {
+                let observed_at = record.observed_at.timestamp_micros();
+                past.add(observed_at, sealed_at);
+                if let Some(ticker) = requests.get(&record.request) {
+                    past.add_list(ticker, observed_at, sealed_at);
+                }
+            }
+        }
+        Ok(past)
+    }
+}
+
+/// The request for the list of a ticker's articles, in words.
+fn request(ticker: &Ticker) -> String {
+    Request::of_ticker(Endpoint::NewsArticles, ticker.clone()).to_string()
 }
 
 /// When each of some tickers first had a list of articles.

@@ -1,6 +1,6 @@
 //! Does future data leak into past rows? Tested by experiment, not by reading the code.
 //!
-//! Four kinds of trial, each compared with the dataset built from the whole archive:
+//! Five kinds of trial, each compared with the dataset built from the whole archive:
 //!
 //! - *dates*: news of a day and later is removed before the dataset is built; signals before that day must keep their
 //!   features.
@@ -13,7 +13,10 @@
 //! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
 //!   signal made by then may see them.
 //!
-//! Lists of articles count as complete: an article that is missing or planted may show where a list was cut off, which makes
+//! - *walk forward*: of a dataset of first vintages, the rows that were first seen by an instant must be today what they were
+//!   when they were published.
+//!
+//! Except when walking forward, lists of articles count as complete: an article that is missing or planted may show where a list was cut off, which makes
 //! earlier windows unknown but tells nothing of what was in them.
 //!
 //! An answer with canaries also lists all known news, so that it withdraws nothing. A control copy with the same
@@ -23,12 +26,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::TimestampMicrosecondType;
+use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use blake3::Hasher;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
@@ -41,9 +45,9 @@ use crate::date::Date;
 use crate::error::Result;
 use crate::file::FileError;
 use crate::interface::Ticker;
-use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag};
+use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag, Vintage};
 use crate::remove;
-use crate::tables::Slab;
+use crate::tables::{SeriesKey, Slab};
 use crate::time::to_record;
 
 /// Days and instants to try.
@@ -92,15 +96,20 @@ pub struct Leak {
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(FileError::write(scratch))?;
-    let plan = &DatasetPlan { are_lists_complete: true, ..plan.clone() };
-    let work = Experiment { scope, plan, scratch, read: |slab| slab };
-    let outcome = work.leak(archive);
+    let complete = &DatasetPlan { are_lists_complete: true, ..plan.clone() };
+    let read = |slab| slab;
+    let walk = Experiment { scope, plan, scratch, read };
+    let outcome = Experiment { plan: complete, ..walk }.leak(archive).and_then(|mut leak| {
+        walk.forward(archive, &mut leak)?;
+        Ok(leak)
+    });
     if let Err(error) = remove::folder(scratch) {
         tracing::warn!(path = %scratch.display(), %error, "cannot remove the copies of an archive");
     }
     outcome
 }
 
+#[derive(Clone, Copy)]
 struct Experiment<'a> {
     scope: &'a Scope,
     plan: &'a DatasetPlan,
@@ -147,6 +156,37 @@ impl Experiment<'_> {
             self.plant_all(archive, &view, &all_days, &mut leak)?;
         }
         Ok(leak)
+    }
+
+    /// Compares rows as published with the same rows today.
+    fn forward(&self, archive: &Archive, leak: &mut Leak) -> Result<()> {
+        if self.plan.vintage != Vintage::First {
+            return Ok(());
+        }
+        let now =
+            View::of(archive.clone(), archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default());
+        let today = now.members(self.scope)?;
+        let past = now.past(self.scope)?;
+        for instant in instants(archive) {
+            let then = View::of(archive.clone(), instant);
+            // A series may have been asked for otherwise by then.
+            let series: HashSet<SeriesKey> = then.members(self.scope)?.intersection(&today).cloned().collect();
+            let seen_by = |slab: Slab| -> Result<Slab, ArrowError> {
+                let first = slab.signals.column_by_name("first_observed_at").expect("signals were observed");
+                let first = first.as_primitive::<TimestampMicrosecondType>().values().clone();
+                let is_seen = |first: &i64| past.sealed(*first) <= instant.timestamp_micros();
+                Ok(Slab { signals: filtered(&slab.signals, first.iter().map(is_seen))?, ..slab })
+            };
+            let published = self.digest(&then, DatasetPart::default(), || {
+                then.slabs_of(series.clone(), self.scope, ViewOptions::of(self.plan))
+            })?;
+            let rebuilt = self.digest(&now, DatasetPart::default(), || {
+                let slabs = now.slabs_of(series.clone(), self.scope, ViewOptions::of(self.plan))?;
+                Ok(slabs.map(|slab| seen_by(slab?).map_err(DatasetError::join)))
+            })?;
+            leak.add(format!("walk forward: as published at {instant}, and the same rows today"), published, rebuilt);
+        }
+        Ok(())
     }
 
     /// Runs the trials with canaries.
@@ -309,23 +349,36 @@ impl Experiment<'_> {
     }
 
     fn slabs(&self, view: &View, scope: &Scope) -> Result<impl Iterator<Item = Result<Slab>>> {
-        let live_within = TimeDelta::days(i64::from(self.plan.live_within.count()));
         let read = self.read;
-        let slabs = view.slabs(scope, ViewOptions { vintage: self.plan.vintage, live_within })?;
+        let slabs = view.slabs(scope, ViewOptions::of(self.plan))?;
         Ok(slabs.map(move |slab| slab.map(read)))
     }
 
     /// Builds a part of a dataset.
-    fn build(&self, view: &View, part: DatasetPart, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+    fn build(&self, view: &View, part: DatasetPart, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        self.built(view, || self.of_part(view, part), deliver)
+    }
+
+    fn of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
+        Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(DatasetError::join)))
+    }
+
+    /// Builds a dataset from some slabs.
+    fn built<S: Iterator<Item = Result<Slab>>>(
+        &self,
+        view: &View,
+        slabs: impl FnOnce() -> Result<S> + Send,
+        mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let failed = DatasetError::join;
-        let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(failed)));
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
         let sectors = view.sectors_of(&self.plan.columns)?;
         let names = SeriesNames::default();
+        let past = self.plan.has_a_past().then(|| view.past(self.scope)).transpose()?;
         dataset::build(
-            DatasetInput { slabs, whole, names, sectors, stop },
+            DatasetInput { slabs, whole, names, sectors, past, stop },
             self.plan,
             self.scratch.join("sort"),
             |rows| deliver(&rows.flat().map_err(failed)?),
@@ -335,11 +388,21 @@ impl Experiment<'_> {
 
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
+        self.digest(view, part, || self.of_part(view, part))
+    }
+
+    /// Number and digest of the rows of some slabs, as far as they belong to a part.
+    fn digest<S: Iterator<Item = Result<Slab>>>(
+        &self,
+        view: &View,
+        part: DatasetPart,
+        slabs: impl FnOnce() -> Result<S> + Send,
+    ) -> Result<RowsDigest> {
         let failed = DatasetError::join;
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;
         let (mut count, mut hasher) = (0, Hasher::new());
-        self.build(view, part, |rows| {
+        self.built(view, slabs, |rows| {
             let rows = match part.dated_before.map(midnight) {
                 Some(day) => filtered(rows, dates(rows).iter().map(|date| date.is_some_and(|date| date < day))),
                 None => Ok(rows.clone()),

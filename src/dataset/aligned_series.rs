@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::keys::Limit;
 use super::slab_columns::Signals;
 use crate::plan::Column;
 
@@ -32,18 +33,21 @@ pub(super) enum Arrangement {
 impl Arrangement {
     /// The layout of signals, given the columns to sort by.
     pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
-        // Signals of one date that know different news share no features.
-        if !signals.made.is_empty() {
-            return Self::Any;
-        }
         aligned(signals, sort).map_or(Self::Any, Self::Aligned)
     }
 
-    /// The cells to compute features for: one per date for aligned series, otherwise one per row.
-    pub(super) fn cells(&self, signals: &Signals) -> Vec<i64> {
+    /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
+    /// otherwise one per row.
+    pub(super) fn cells(&self, signals: &Signals) -> (Vec<i64>, Vec<Limit>) {
+        let of = |rows: &mut dyn Iterator<Item = usize>| {
+            let limit = |row: usize| signals.limits.get(row).copied();
+            let (cells, limits): (Vec<i64>, Vec<Option<Limit>>) =
+                rows.map(|row| (signals.cell(row), limit(row))).unzip();
+            (cells, limits.into_iter().flatten().collect())
+        };
         match self {
-            Self::Aligned(aligned) => dates(aligned).map(|(row, _)| signals.cell(row)).collect(),
-            Self::Any => (0..signals.dates.len()).map(|row| signals.cell(row)).collect(),
+            Self::Aligned(aligned) => of(&mut dates(aligned).map(|(row, _)| row)),
+            Self::Any => of(&mut (0..signals.dates.len())),
         }
     }
 }
@@ -77,10 +81,12 @@ fn of_ticker(signals: &Signals, rows: Range<usize>) -> Option<AlignedSeries> {
     if !rows.len().is_multiple_of(dates) || !wanted.is_sorted_by(|one, next| one < next) {
         return None;
     }
-    let mut series: Vec<usize> = rows.step_by(dates).collect();
+    let mut series: Vec<usize> = rows.clone().step_by(dates).collect();
     let is_alike = |&start: &usize| {
         let (period, regime) = key(start);
         signals.dates[start..][..dates] == *wanted
+            // Signals of one date that know different news share no features.
+            && limits(signals, start..start + dates) == limits(signals, rows.start..rows.start + dates)
             && are_all(&signals.periods[start..][..dates], period)
             && are_all(&signals.regimes[start..][..dates], regime)
     };
@@ -88,6 +94,11 @@ fn of_ticker(signals: &Signals, rows: Range<usize>) -> Option<AlignedSeries> {
     series.sort_by_key(|&start| key(start));
     let are_apart = series.is_sorted_by(|&one, &next| key(one) < key(next));
     (are_apart && series.iter().all(is_alike)).then_some(AlignedSeries { series, dates })
+}
+
+/// The limits of some rows, if there are any.
+fn limits(signals: &Signals, rows: Range<usize>) -> &[Limit] {
+    if signals.limits.is_empty() { &[] } else { &signals.limits[rows] }
 }
 
 fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
@@ -132,7 +143,7 @@ mod tests {
             regimes: rows.iter().map(|row| row.2).collect(),
             signals: vec![0; rows.len()],
             confidences: vec![0.0; rows.len()],
-            made: Vec::new(),
+            limits: Vec::new(),
             lineage: Vec::new(),
         }
     }

@@ -1,4 +1,6 @@
 //! The trading days of a dataset: the dates that have signals.
+//!
+//! A signal counts only days that its own run had seen, or a run before: which days will have signals is not known.
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
@@ -9,33 +11,37 @@ use crate::error::Result;
 use crate::plan::{DatasetPlan, Lag};
 use crate::tables::Slab;
 
-/// Every day that has a signal, in order.
+/// Every day that has a signal, in order, and when the first one was seen.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calendar(Vec<Day>);
+pub(super) struct Calendar(Vec<(Day, i64)>);
 
 impl Calendar {
     /// The days of some slabs.
     pub(super) fn of(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<Self> {
-        let mut days: Vec<Day> = Vec::new();
+        let mut days: Vec<(Day, i64)> = Vec::new();
         for slab in slabs {
             let signals = slab?.signals;
             let dates = column(&signals, "date").as_primitive::<TimestampMicrosecondType>();
             let offsets = column(&signals, "utc_offset_minutes").as_primitive::<Int16Type>();
-            days.extend(naive::dates(dates, offsets, plan.dates).into_iter().map(day));
+            let first = column(&signals, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+            let naive = naive::dates(dates, offsets, plan.dates).into_iter().map(day);
+            days.extend(naive.zip(first.iter().copied()));
             days.sort_unstable();
-            days.dedup();
+            days.dedup_by_key(|(day, _)| *day);
         }
         Ok(Self(days))
     }
 
-    /// The last day whose news a signal of a day may use.
-    pub(super) fn cutoff(&self, date: Day, lag: Lag) -> Day {
+    /// The last day whose news a signal of a day may use, which knows what was seen by an instant.
+    pub(super) fn cutoff(&self, date: Day, seen_by: i64, lag: Lag) -> Day {
         match lag {
             Lag::Calendar(days) => date - days.count(),
+            Lag::Trading(0) => date,
             Lag::Trading(count) => {
-                let place = self.0.partition_point(|&day| day < date);
+                let before = &self.0[..self.0.partition_point(|(day, _)| *day < date)];
+                let mut known = before.iter().rev().filter(|(_, first)| *first <= seen_by);
                 // Trading days before the first date with signals are unknown.
-                place.checked_sub(usize::from(count)).map_or(Day::MIN, |place| self.0[place])
+                known.nth(usize::from(count) - 1).map_or(Day::MIN, |(day, _)| *day)
             }
         }
     }
@@ -47,12 +53,17 @@ mod tests {
     use crate::plan::Lag;
 
     #[test]
-    fn one_trading_day_back_is_the_previous_date_with_signals() {
-        let calendar = Calendar(vec![10, 11, 14, 15]);
-        for (date, lag, expected) in
-            [(14, "1 trading day", 11), (15, "2 trading days", 11), (10, "1 trading day", Day::MIN), (14, "1d", 13)]
-        {
-            assert_eq!(calendar.cutoff(date, lag.parse::<Lag>().unwrap()), expected, "{date} {lag}");
+    fn one_trading_day_back_is_the_previous_date_with_signals_that_had_been_seen() {
+        let calendar = Calendar(vec![(10, 1), (11, 1), (12, 3), (14, 2), (15, 2)]);
+        for (date, seen_by, lag, expected) in [
+            (14, 2, "1 trading day", 11),
+            (14, 3, "1 trading day", 12),
+            (15, 2, "2 trading days", 11),
+            (10, 3, "1 trading day", Day::MIN),
+            (14, 0, "1 trading day", Day::MIN),
+            (14, 0, "1d", 13),
+        ] {
+            assert_eq!(calendar.cutoff(date, seen_by, lag.parse::<Lag>().unwrap()), expected, "{date} {seen_by} {lag}");
         }
     }
 }

@@ -12,7 +12,7 @@ use super::naive::{Day, day};
 use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
 use super::window::Window;
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Days, Feature, NaiveRule};
+use crate::plan::{DatasetPlan, Days, Feature};
 
 /// The features of some tickers and days.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub(super) fn of(
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar, lists } = settings;
-    let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, plan.lag)).collect();
-    let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, rule: plan.dates };
+    let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, key.limit.seen_by, plan.lag)).collect();
+    let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
     let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
@@ -53,7 +53,7 @@ pub(super) fn of(
 pub(super) struct Settings<'a> {
     pub(super) plan: &'a DatasetPlan,
     pub(super) calendar: &'a Calendar,
-    pub(super) lists: &'a Lists,
+    pub(super) lists: &'a Lists<'a>,
 }
 
 /// The keys, and what each may know.
@@ -61,12 +61,12 @@ struct KeyCutoffs<'a> {
     list: &'a [NewsKey],
     /// The last day whose news each key may use.
     cutoffs: Vec<Day>,
-    rule: NaiveRule,
+    plan: &'a DatasetPlan,
 }
 
 impl KeyCutoffs<'_> {
     fn iter(&self) -> impl Iterator<Item = (&NewsKey, Cutoff)> {
-        self.list.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.rule)))
+        self.list.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.plan)))
     }
 
     /// For each key, the index of its ticker's first article, and of the first that is too recent.
@@ -78,6 +78,10 @@ impl KeyCutoffs<'_> {
                 first += 1;
             }
             end = end.max(first);
+            // A cutoff in trading days may be earlier than that of the day before.
+            while end > first && day(articles[end - 1].date) > *cutoff {
+                end -= 1;
+            }
             let is_old = |article: &NewsItem| article.ticker == ticker && day(article.date) <= *cutoff;
             while articles.get(end).is_some_and(is_old) {
                 end += 1;
@@ -121,11 +125,19 @@ impl LastArticle {
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: KeyCutoffs<'a>, news: &'a News, lists: &Lists, features: &[Feature]) -> Self {
+    fn of(keys: KeyCutoffs<'a>, news: &'a News, lists: &Lists<'_>, features: &[Feature]) -> Self {
         let count = keys.list.len();
         let known_after = keys.iter().map(|(key, cut)| lists.tell(key.ticker, cut).then_some(Day::MIN)).collect();
-        let are_cut_off = lists.are_cut_off;
-        let mut table = Self { keys, news, windows: Vec::new(), known_after, are_cut_off, cut_off: HashSet::new(), last: vec![None; count] };
+        let are_cut_off = lists.are_cut_off();
+        let mut table = Self {
+            keys,
+            news,
+            windows: Vec::new(),
+            known_after,
+            are_cut_off,
+            cut_off: HashSet::new(),
+            last: vec![None; count],
+        };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
                 table.windows.push((days, vec![Window::default(); count]));
@@ -143,6 +155,9 @@ impl<'a> FeatureTable<'a> {
             for (((first, end), (_, cut)), window) in known().zip(self.keys.iter()).zip(windows) {
                 // The articles of the days that end at the cutoff.
                 start = start.max(first);
+                while start > first && day(articles[start - 1].date) > cut.day.saturating_sub(days.count()) {
+                    start -= 1;
+                }
                 while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
                     start += 1;
                 }
@@ -219,6 +234,9 @@ impl<'a> FeatureTable<'a> {
                 first += 1;
             }
             end = end.max(first);
+            while end > first && statements[end - 1].day > cut.day {
+                end -= 1;
+            }
             while statements.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cut.day) {
                 end += 1;
             }

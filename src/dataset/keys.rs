@@ -1,15 +1,29 @@
-//! Keys of feature rows: a ticker and a day, and if days alone do not decide, the moment up to which news is known.
+//! Keys of feature rows: a ticker and a day, and if days alone do not decide, the limits of what is known.
 
 use super::naive::Day;
 use super::naive::Moment;
+
+/// Up to when a signal uses what became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Limit {
+    /// When it was made: news that became known later is not used; [`Moment::END`] if the day alone decides.
+    pub(super) made: Moment,
+    /// The instant by which something must have been seen: when the run was sealed that first saw the signal;
+    /// [`i64::MAX`] if it makes no difference.
+    pub(super) seen_by: i64,
+}
+
+impl Limit {
+    /// No limit.
+    pub(super) const NONE: Self = Self { made: Moment::END, seen_by: i64::MAX };
+}
 
 /// What the features of some signals depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NewsKey {
     pub(super) ticker: i32,
     pub(super) day: Day,
-    /// News that became known after this moment is not used; [`Moment::END`] if the day alone decides.
-    pub(super) limit: Moment,
+    pub(super) limit: Limit,
 }
 
 /// The keys of some cells, each a ticker and a day.
@@ -28,12 +42,12 @@ impl CellKeys {
     pub(super) fn of_days(cells: &[i64]) -> Self {
         let distinct = distinct(cells);
         let of_cells = places(cells, &distinct);
-        let key = |cell| of_cell(cell, Moment::END);
+        let key = |cell| of_cell(cell, Limit::NONE);
         Self { keys: distinct.into_iter().map(key).collect(), of_cells, are_of_days: true }
     }
 
     /// The keys of cells with limits.
-    pub(super) fn limited(cells: &[i64], limits: &[Moment]) -> Self {
+    pub(super) fn limited(cells: &[i64], limits: &[Limit]) -> Self {
         let of_cells: Vec<NewsKey> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
         let mut keys = of_cells.clone();
         keys.sort_unstable();
@@ -44,7 +58,7 @@ impl CellKeys {
     }
 }
 
-fn of_cell(cell: i64, limit: Moment) -> NewsKey {
+fn of_cell(cell: i64, limit: Limit) -> NewsKey {
     NewsKey { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
 }
 

@@ -45,14 +45,14 @@ use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Lag};
-use crate::tables::Slab;
+use crate::tables::{Past, Slab};
 use crate::trace::work;
 
 use aligned_series::Arrangement;
 use assemble::KnownNames;
 use calendar::Calendar;
 use external_sort::ExternalSort;
-use keys::CellKeys;
+use keys::{CellKeys, Limit};
 use naive::Day;
 use naive::{Ends, Moment};
 use news::{Lists, News};
@@ -77,6 +77,8 @@ pub struct DatasetInput<'a, Signals, Whole> {
     pub names: SeriesNames,
     /// The sector of each ticker, if it is a column.
     pub sectors: HashMap<Ticker, Sector>,
+    /// The answers of all runs, if features depend on them.
+    pub past: Option<Past>,
     /// Cancels the build.
     pub stop: &'a CancellationToken,
 }
@@ -117,7 +119,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let DatasetInput { slabs, whole, names, sectors, stop } = sources;
+    let DatasetInput { slabs, whole, names, sectors, past, stop } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
@@ -125,7 +127,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = ExternalSort::new(plan, scratch, stop);
-    let known = &SlabContext { calendar, names, sectors };
+    let known = &SlabContext { calendar, names, sectors, past };
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
@@ -159,6 +161,7 @@ struct SlabContext {
     calendar: Calendar,
     names: SeriesNames,
     sectors: HashMap<Ticker, Sector>,
+    past: Option<Past>,
 }
 
 /// Receives the rows of a joined slab and its counts.
@@ -186,19 +189,20 @@ fn join_all(
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
-    let SlabContext { calendar, names, sectors } = known;
+    let SlabContext { calendar, names, sectors, past } = known;
+    let past = past.as_ref();
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
-    let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
+    let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, past, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
-    let cells = arrangement.cells(&signals);
-    let mut keyed =
-        if signals.made.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::limited(&cells, &signals.made) };
+    let (cells, limits) = arrangement.cells(&signals);
+    let mut keyed = if limits.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::limited(&cells, &limits) };
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
-    let lists = &Lists::of(slab, plan, &tickers);
-    let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
+    let lists = &Lists::of(slab, plan, past, &tickers);
+    let articles =
+        pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
     let (features, counts) =
         features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
     let counts = Counts { repeated_signals, ..counts };
@@ -207,20 +211,20 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     Ok((rows.map_err(DatasetError::join)?, counts))
 }
 
-/// Clears the moments of signals that know all news up to their cutoff, as nearly all do.
+/// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
 fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
     let mut is_limited = false;
-    let mut ends: HashMap<Day, Ends> = HashMap::new();
-    for (made, &date) in signals.made.iter_mut().zip(&signals.dates) {
-        let day = naive::day(date);
-        let ends =
-            ends.entry(day).or_insert_with(|| Ends::of(calendar.cutoff(day, plan.lag), behind_minutes, plan.dates));
-        if ends.are_known(*made) {
-            *made = Moment::END;
+    let mut ends: HashMap<(Day, i64), Ends> = HashMap::new();
+    for (limit, &date) in signals.limits.iter_mut().zip(&signals.dates) {
+        let (day, seen_by) = (naive::day(date), limit.seen_by);
+        let cutoff = || calendar.cutoff(day, seen_by, plan.lag);
+        let ends = ends.entry((day, seen_by)).or_insert_with(|| Ends::of(cutoff(), behind_minutes, plan.dates));
+        if ends.are_known(limit.made) {
+            limit.made = Moment::END;
         }
-        is_limited |= *made != Moment::END;
+        is_limited |= *limit != Limit::NONE;
     }
     if !is_limited {
-        signals.made.clear();
+        signals.limits.clear();
     }
 }

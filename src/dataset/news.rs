@@ -17,46 +17,62 @@ use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
-use crate::tables::{Leniencies, Slab, Watched};
+use crate::tables::{Leniencies, Past, Slab, Watched};
 
-/// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limit.
+/// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutoff {
     pub(super) day: Day,
-    limit: Moment,
+    made: Moment,
+    /// The instant by which everything must have been observed; [`i64::MAX`] if it makes no difference.
+    seen_by: i64,
     rule: NaiveRule,
 }
 
 impl Cutoff {
-    pub(super) fn of(key: &NewsKey, cutoff: Day, rule: NaiveRule) -> Self {
-        Self { day: cutoff, limit: key.limit, rule }
+    pub(super) fn of(key: &NewsKey, cutoff: Day, plan: &DatasetPlan) -> Self {
+        let seen_by = if plan.is_as_lived() { key.limit.seen_by } else { i64::MAX };
+        Self { day: cutoff, made: key.limit.made, seen_by, rule: plan.dates }
     }
 
-    /// Whether an observation, by its day and instant, was made by then.
-    fn has_seen(self, (day, instant): (Day, i64)) -> bool {
-        day <= self.day && self.limit.has_seen(instant)
+    /// Whether an observation was made by then.
+    fn has_seen(self, Sighting { day, instant }: Sighting) -> bool {
+        let is_by_day = day == Day::MIN || (day <= self.day && self.made.has_seen(instant));
+        is_by_day && instant <= self.seen_by
     }
 
     /// Whether something with this date was known.
     fn knows(self, written: Date) -> bool {
-        self.limit == Moment::END
-            || naive::known_from(written.micros, written.offset_minutes, self.rule).is_by(self.limit)
+        self.made == Moment::END
+            || naive::known_from(written.micros, written.offset_minutes, self.rule).is_by(self.made)
     }
 }
 
-/// When the service was observed to return a value: from and until, as instants and days.
+/// When something was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sighting {
+    /// The day by the rule of the plan; [`Day::MIN`] if the cutoff day makes no difference.
+    day: Day,
+    instant: i64,
+}
+
+impl Sighting {
+    const ALWAYS: Self = Self { day: Day::MIN, instant: i64::MIN };
+    const NEVER: Self = Self { day: Day::MAX, instant: i64::MAX };
+
+    fn of(instant: i64, plan: &DatasetPlan) -> Self {
+        Self { day: day(naive::face(instant, Some(0), plan.dates)), instant }
+    }
+}
+
+/// When the service was observed to return a value: from and until.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObservedSpan {
-    from: (Day, i64),
-    until: (Day, i64),
+    from: Sighting,
+    until: Sighting,
 }
 
 impl ObservedSpan {
-    const ALWAYS: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MAX, i64::MAX) };
-
-    /// Of a value that does not count: it was replaced, whenever that was.
-    const REPLACED: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MIN, i64::MIN) };
-
     /// Whether the value had been observed, and not yet replaced.
     fn is_at(self, cut: Cutoff) -> bool {
         let has_ended = cut.has_seen(self.until);
@@ -170,7 +186,7 @@ pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
 /// Counts of articles, by their latest values.
 pub(super) fn counts(articles: &[NewsItem]) -> Counts {
     let mut counts = Counts::default();
-    for article in articles.iter().filter(|article| article.seen.until == ObservedSpan::ALWAYS.until) {
+    for article in articles.iter().filter(|article| article.seen.until == Sighting::NEVER) {
         counts.articles += 1;
         counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
         counts.repeated_articles += u64::from(!article.is_counted);
@@ -203,66 +219,76 @@ impl<'a> ObservedSpans<'a> {
 
     /// From when to when a row is available.
     fn counted(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
-        match plan.availability {
-            Availability::Dated if self.until.is_null(row) => ObservedSpan::ALWAYS,
-            Availability::Dated => ObservedSpan::REPLACED,
-            Availability::Observed => self.seen(row, plan),
-        }
+        self.span(row, |instant| available(instant, plan))
     }
 
+    /// From when to when a row was observed.
     fn seen(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
-        let until =
-            if self.until.is_null(row) { ObservedSpan::ALWAYS.until } else { with_day(self.until.value(row), plan) };
-        ObservedSpan { from: with_day(self.from[row], plan), until }
+        self.span(row, |instant| Sighting::of(instant, plan))
+    }
+
+    fn span(&self, row: usize, sighting: impl Fn(i64) -> Sighting) -> ObservedSpan {
+        let until = if self.until.is_null(row) { Sighting::NEVER } else { sighting(self.until.value(row)) };
+        ObservedSpan { from: sighting(self.from[row]), until }
     }
 }
 
-/// The day of an observation by the rule of a plan, and its instant.
-fn with_day(instant: i64, plan: &DatasetPlan) -> (Day, i64) {
-    (day(naive::face(instant, Some(0), plan.dates)), instant)
+/// An observation, as far as it makes a difference when news is available.
+fn available(instant: i64, plan: &DatasetPlan) -> Sighting {
+    match plan.availability {
+        Availability::Observed => Sighting::of(instant, plan),
+        Availability::Dated if plan.is_as_lived() => Sighting { instant, ..Sighting::ALWAYS },
+        Availability::Dated => Sighting::ALWAYS,
+    }
 }
 
 /// The lists of articles of the tickers.
-#[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct Lists<'a> {
+    plan: &'a DatasetPlan,
     /// By ticker code; none if no list is known.
-    watched: Vec<Option<WatchedList>>,
-    /// Whether they may be cut off.
-    pub(super) are_cut_off: bool,
+    watched: Vec<Option<WatchedList<'a>>>,
+    /// The answers of all runs, if a signal knows only those by its own run.
+    past: Option<&'a Past>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct WatchedList {
-    /// The instant of the first answer.
-    first: i64,
-    /// From when on the list was known.
-    from: (Day, i64),
-    /// The day of the last answer, which that does not tell whole.
-    until: Day,
+struct WatchedList<'a> {
+    all: Watched,
+    /// Each answer, likewise.
+    each: &'a [(i64, i64)],
 }
 
-impl Lists {
-    pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &TickerCodes) -> Self {
+impl<'a> Lists<'a> {
+    pub(super) fn of(slab: &Slab, plan: &'a DatasetPlan, past: Option<&'a Past>, tickers: &TickerCodes) -> Self {
+        let past = past.filter(|_| plan.is_as_lived());
         let watched = |name: &String| {
-            let Watched { from, until } = slab.watched.get(&name.parse().ok()?)?;
-            let first = *from;
-            let from = match plan.availability {
-                Availability::Dated => ObservedSpan::ALWAYS.from,
-                Availability::Observed => with_day(first, plan),
-            };
-            Some(WatchedList { first, from, until: until.map_or(Day::MAX, |until| with_day(until, plan).0) })
+            let ticker = name.parse().ok()?;
+            let each = past.and_then(|past| past.lists(&ticker)).unwrap_or_default();
+            Some(WatchedList { all: *slab.watched.get(&ticker)?, each })
         };
-        let watched = tickers.names().iter().map(watched).collect();
-        Self { watched, are_cut_off: !plan.are_lists_complete }
+        Self { plan, watched: tickers.names().iter().map(watched).collect(), past }
     }
 
-    fn watched(&self, ticker: i32) -> Option<&WatchedList> {
+    /// Whether they may be cut off.
+    pub(super) fn are_cut_off(&self) -> bool {
+        !self.plan.are_lists_complete
+    }
+
+    fn watched(&self, ticker: i32) -> Option<&WatchedList<'a>> {
         self.watched.get(ticker as usize)?.as_ref()
     }
 
-    /// Whether the list of a ticker tells of the cutoff day, as far as it was known.
+    /// Whether the list of a ticker tells of the cutoff day, as far as it was known. The last answer does not tell its own
+    /// day whole.
     pub(super) fn tell(&self, ticker: i32, cut: Cutoff) -> bool {
-        self.watched(ticker).is_some_and(|list| cut.day != Day::MIN && cut.day < list.until && cut.has_seen(list.from))
+        let Some(list) = self.watched(ticker).filter(|_| cut.day != Day::MIN) else { return false };
+        let watched = match self.past {
+            Some(past) => past.watched_by(list.each, cut.seen_by),
+            None => Some(list.all),
+        };
+        watched.is_some_and(|Watched { from, until }| {
+            let is_told = until.is_none_or(|until| cut.day < Sighting::of(until, self.plan).day);
+            is_told && cut.has_seen(available(from, self.plan))
+        })
     }
 }
 
@@ -270,7 +296,7 @@ impl Lists {
 pub(super) fn read_articles(
     rows: &RecordBatch,
     plan: &DatasetPlan,
-    lists: &Lists,
+    lists: &Lists<'_>,
     tickers: &mut TickerCodes,
 ) -> Vec<NewsItem> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
@@ -289,7 +315,7 @@ pub(super) fn read_articles(
             written,
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
-            is_of_first: lists.watched(ticker).is_some_and(|list| sightings.from[row] <= list.first),
+            is_of_first: lists.watched(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
             score: scores.is_valid(row).then(|| scores.value(row)),
             seen: sightings.counted(row, plan),
         }
@@ -316,7 +342,7 @@ fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCo
     let of_row = |(row, ticker): (usize, i32)| {
         let seen = sightings.seen(row, plan);
         let values = scores.iter().map(|scores| scores.is_valid(row).then(|| scores.value(row))).collect();
-        SentimentRecord { ticker, day: seen.from.0, written: None, place: 0, values, seen }
+        SentimentRecord { ticker, day: seen.from.day, written: None, place: 0, values, seen }
     };
     let mut summaries: Vec<SentimentRecord> = codes.into_iter().enumerate().map(of_row).collect();
     summaries.sort_by_key(|statement| (statement.ticker, statement.seen.from));

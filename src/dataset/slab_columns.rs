@@ -12,9 +12,11 @@ use arrow::datatypes::{
 };
 use chrono::{NaiveDate, NaiveTime};
 
+use super::keys::Limit;
 use super::naive::{self, Day, Moment, day};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
+use crate::tables::Past;
 
 /// Ticker and day packed into one sortable number.
 pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
@@ -89,8 +91,8 @@ pub(super) struct Signals {
     pub(super) regimes: Vec<i8>,
     pub(super) signals: Vec<i8>,
     pub(super) confidences: Vec<f64>,
-    /// When each signal was made; empty if days alone decide.
-    pub(super) made: Vec<Moment>,
+    /// The limits of what each signal uses; empty if days alone decide.
+    pub(super) limits: Vec<Limit>,
     /// Lineage columns, as far as requested.
     pub(super) lineage: Vec<(Column, Numbers)>,
 }
@@ -107,7 +109,12 @@ pub(super) enum Numbers {
 impl Signals {
     /// The signals of a slab that a plan selects, with naive dates by its rule, and the number left out because an
     /// earlier signal of their series has the same naive date.
-    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> (Self, u64) {
+    pub(super) fn of(
+        batch: &RecordBatch,
+        plan: &DatasetPlan,
+        past: Option<&Past>,
+        tickers: &mut TickerCodes,
+    ) -> (Self, u64) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
@@ -118,14 +125,19 @@ impl Signals {
             regimes: ranks::<Regime>(column(batch, "regime")),
             signals: ranks::<Signal>(column(batch, "signal")),
             confidences: column(batch, "confidence").as_primitive::<Float64Type>().values().to_vec(),
-            made: Vec::new(),
+            limits: Vec::new(),
             lineage: lineage.collect(),
         };
         let is_redated = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
         let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
-        if !plan.features.is_empty() && (plan.dates != NaiveRule::Utc || is_same_day) {
-            signals.made = made(dates, offsets, plan.dates);
+        let is_timed = plan.dates != NaiveRule::Utc || is_same_day;
+        if !plan.features.is_empty() && (is_timed || past.is_some()) {
+            let made = if is_timed { made(dates, offsets, plan.dates) } else { vec![Moment::END; dates.len()] };
+            let first = column(batch, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+            let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.sealed(first[row]));
+            let limit = |(row, made)| Limit { made, seen_by: seen_by(row) };
+            signals.limits = made.into_iter().enumerate().map(limit).collect();
         }
         let is_repeated = if is_redated { signals.repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
@@ -169,8 +181,8 @@ impl Signals {
         retain(&mut self.tickers, is_kept);
         retain(&mut self.dates, is_kept);
         retain(&mut self.confidences, is_kept);
-        if !self.made.is_empty() {
-            retain(&mut self.made, is_kept);
+        if !self.limits.is_empty() {
+            retain(&mut self.limits, is_kept);
         }
         for (_, numbers) in &mut self.lineage {
             match numbers {

@@ -216,6 +216,16 @@ impl DatasetPlan {
         warnings
     }
 
+    /// Whether a signal uses only news that was known when it was first seen.
+    pub fn is_as_lived(&self) -> bool {
+        self.vintage == Vintage::First || self.availability == Availability::Observed
+    }
+
+    /// Whether its features depend on when the signals and everything else was first seen.
+    pub fn has_a_past(&self) -> bool {
+        !self.features.is_empty() && (self.is_as_lived() || matches!(self.lag, Lag::Trading(_)))
+    }
+
     /// The windows of its features, in their order.
     pub fn windows(&self) -> Vec<Days> {
         let mut windows: Vec<Days> = Vec::new();

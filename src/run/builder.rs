@@ -52,8 +52,7 @@ impl Builder<'_> {
         subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<(Counts, Option<Revisions>)> {
-        let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
-        let options = ViewOptions { vintage: dataset.vintage, live_within };
+        let options = ViewOptions::of(dataset);
         let sectors = self.view.sectors_of(&dataset.columns)?;
         let stop = &self.control.stop;
         if dataset.rows == RowKind::Article {
@@ -66,7 +65,7 @@ impl Builder<'_> {
         let mut counting = subject.map(|subject| Counting::of(subject, None));
         let mut counted = counting.as_mut();
         let slabs = move || {
-            let observed = self.view.observed_slabs(self.scope, options)?;
+            let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, options)?;
             Ok(observed.map(move |observed| {
                 let observed = observed?;
                 if let Some(counting) = &mut counted {
@@ -77,12 +76,14 @@ impl Builder<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, options);
+        let past = dataset.has_a_past().then(|| self.view.past(self.scope)).transpose()?;
         let members = self.view.members(self.scope)?;
         let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
-        let counts = dataset::build(DatasetInput { slabs, whole, names, sectors, stop }, dataset, scratch, |rows| {
-            cancel::check(stop)?;
-            deliver(rows)
-        })?;
+        let counts =
+            dataset::build(DatasetInput { slabs, whole, names, sectors, past, stop }, dataset, scratch, |rows| {
+                cancel::check(stop)?;
+                deliver(rows)
+            })?;
         if let Some(counting) = &mut counting {
             counting.articles()?;
         }

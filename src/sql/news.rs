@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::text::{indented, number, one_of, quoted, rows};
 use super::view::View;
-use crate::archive::{ANSWERS, LISTINGS};
+use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag, Reference};
 use crate::tables::Table;
@@ -12,6 +12,21 @@ use crate::tables::Table;
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
 const SCALED: &str =
     "case when abs(score) < 9e9 then cast(cast(round(score * 1e9) as bigint) as decimal(38)) end as scaled";
+
+/// The last run with lists of articles that had been sealed when each signal was seen.
+const NEWS_RUNS: &str = "select k.seen_by, max(a.sealed) as run\nfrom (select distinct seen_by from keys) k\n\
+                         join (select distinct sealed from answers) a on a.sealed <= k.seen_by\ngroup by k.seen_by";
+
+/// What an observation must not be later than.
+#[derive(Clone, Copy)]
+enum SightingLimit {
+    /// The last day whose news a signal may use.
+    Day,
+    /// When the signal was made.
+    Made,
+    /// When the run was sealed that first saw the signal.
+    Seen,
+}
 
 /// The features of a plan, and what they need.
 pub(super) struct News<'a> {
@@ -51,12 +66,13 @@ impl News<'_> {
 
     /// Whether it matters which observation said a value of an article first.
     fn needs_changes(&self) -> bool {
-        self.plan.availability == Availability::Observed || self.is_same_day()
+        self.plan.is_as_lived() || self.is_same_day()
     }
 
     /// The columns that news is joined on.
     fn key(&self) -> Vec<&'static str> {
-        ["ticker", "day"].into_iter().chain(self.is_same_day().then_some("made")).collect()
+        let limits = [self.is_same_day().then_some("made"), self.plan.has_a_past().then_some("seen_by")];
+        ["ticker", "day"].into_iter().chain(limits.into_iter().flatten()).collect()
     }
 
     /// The key as columns of a relation.
@@ -77,14 +93,10 @@ impl News<'_> {
                 relations.push(("article_changes", self.view.changes(Table::Articles)));
             }
             relations.push(("articles", self.articles()));
-            let made = if self.is_same_day() { ", made" } else { "" };
-            relations.push(("keys", format!("select distinct ticker, day, cutoff{made}\nfrom selected")));
+            relations.push(("keys", format!("select distinct {}, cutoff\nfrom selected", self.key().join(", "))));
         }
         if self.has_windows() {
-            relations.push(("lists", self.lists()));
-            if self.are_cut_off() && self.is_observed() {
-                relations.push(("oldest", self.oldest()));
-            }
+            relations.extend(self.of_lists());
             relations.push(("windows", self.windows()));
         }
         if self.has_last() {
@@ -119,65 +131,118 @@ impl News<'_> {
         self.asked.map_or_else(String::new, |_| format!("\n    and {}", self.is_asked()))
     }
 
+    /// The relations that tell what is known of the lists of articles.
+    fn of_lists(&self) -> Vec<(&'static str, String)> {
+        let mut relations = vec![("answers", self.answers())];
+        if self.plan.is_as_lived() {
+            relations.push(("news_runs", NEWS_RUNS.to_owned()));
+        }
+        relations.push(("lists", self.lists()));
+        if self.are_cut_off() {
+            relations.push(("begins", self.begins()));
+            if self.plan.is_as_lived() {
+                relations.push(("oldest", self.oldest()));
+            }
+        }
+        relations
+    }
+
+    /// The answers with lists of articles.
+    fn answers(&self) -> String {
+        let in_utc = |column: &str| self.view.dialect.in_utc(column);
+        format!(
+            "select ticker, {} as observed, {} as sealed\n{}\n    and source = {}\n    and {}",
+            in_utc("observed_at"),
+            in_utc("sealed_at"),
+            self.view.rows(ANSWERS),
+            quoted(Endpoint::NewsArticles.as_str()),
+            self.is_asked()
+        )
+    }
+
     /// The lists of articles: when each was first known, and the day of the last answer if the latest run that asked has none.
     fn lists(&self) -> String {
-        let View { dialect, .. } = self.view;
-        let of = |file: &str, columns: &str, condition: &str| {
-            let (source, asked) = (quoted(Endpoint::NewsArticles.as_str()), self.is_asked());
-            let rows = self.view.rows(file);
-            format!("select ticker, {columns}\n{rows}\n    and source = {source}{condition}\n    and {asked}\ngroup by ticker")
-        };
-        let until = format!(
-            "case when max(sealed_at) < max(max(sealed_at)) over () then cast({} as date) end as until",
-            dialect.in_utc("max(observed_at)")
-        );
-        let first = format!("{} as first", dialect.in_utc("min(observed_at)"));
-        let mut lists = format!(
-            "select *\nfrom (\n{}\n)\nleft join (\n{}\n) using (ticker)",
-            indented(&of(LISTINGS, &first, " and change = 'added'")),
-            indented(&of(ANSWERS, &until, "")),
-        );
-        if self.are_cut_off() {
-            let rows = self.view.rows(&Table::Articles.file());
-            let listed = format!(
-                "select ticker, {} as listed, min(cast(date as date)) as oldest\n{rows} and change <> 'withdrawn'\ngroup by ticker",
-                dialect.in_utc("min(observed_at)")
+        if self.plan.is_as_lived() {
+            return format!(
+                "select {key}, min(a.observed) as first,\n    \
+                 case when max(a.sealed) < max(r.run) then cast(max(a.observed) as date) end as until\n\
+                 from keys k join answers a on a.ticker = k.ticker and a.sealed <= k.seen_by\n\
+                 join news_runs r on r.seen_by = k.seen_by\ngroup by {key}",
+                key = self.key_of("k"),
             );
-            lists = format!("{lists}\nleft join (\n{}\n) using (ticker)", indented(&listed));
         }
-        lists
+        "select ticker, min(observed) as first,\n    \
+         case when max(sealed) < max(max(sealed)) over () then cast(max(observed) as date) end as until\n\
+         from answers\ngroup by ticker"
+            .to_owned()
+    }
+
+    /// When the articles of each ticker were first listed, and the day of the oldest.
+    fn begins(&self) -> String {
+        format!(
+            "select ticker, {} as listed, min(cast(date as date)) as oldest\n{} and change <> 'withdrawn'\ngroup by ticker",
+            self.view.dialect.in_utc("min(observed_at)"),
+            self.view.rows(&Table::Articles.file())
+        )
     }
 
     /// The day of the oldest article that had been listed when the signal was made.
     fn oldest(&self) -> String {
         format!(
             "select {key}, min(a.day) as oldest\nfrom keys k join articles a on a.ticker = k.ticker and {}\ngroup by {key}",
-            self.has_begun("a.seen_from", "a.observed", "k"),
+            self.has_begun(&self.available(), "a.seen_from", "a.observed", "k").join(" and "),
             key = self.key_of("k"),
         )
     }
 
     /// The condition that it is known what was in a window.
     fn is_told(&self) -> String {
-        let mut told = "n.first is not null and k.cutoff < coalesce(n.until, k.cutoff + 1)".to_owned();
-        if self.is_observed() {
-            let has_begun = self.has_begun("cast(n.first as date)", "n.first", "k");
-            told = format!("{told} and {has_begun}");
-        }
+        let mut told = vec!["n.first is not null and k.cutoff < coalesce(n.until, k.cutoff + 1)".to_owned()];
+        told.extend(self.has_begun(&self.available(), "cast(n.first as date)", "n.first", "k"));
         if self.are_cut_off() {
             // A list that was empty at first was not cut off then.
-            let oldest = if self.is_observed() { "o.oldest" } else { "n.oldest" };
-            told = format!(
-                "{told}\n        and (n.listed > n.first or k.cutoff - w.days >= coalesce({oldest}, k.cutoff - w.days))"
-            );
+            let oldest = if self.plan.is_as_lived() { "o.oldest" } else { "b.oldest" };
+            told.push(format!(
+                "\n        (b.listed > n.first or k.cutoff - w.days >= coalesce({oldest}, k.cutoff - w.days))"
+            ));
         }
-        told
+        told.join(" and ")
     }
 
-    /// The condition that something had been observed when the signal was made.
-    fn has_begun(&self, day: &str, instant: &str, key: &str) -> String {
-        let by_day = format!("{day} <= {key}.cutoff");
-        if self.is_same_day() { format!("{by_day} and {instant} <= {key}.made") } else { by_day }
+    /// The limits of when an article must have been observed.
+    fn available(&self) -> Vec<SightingLimit> {
+        let mut limits = if self.is_observed() { self.observed() } else { Vec::new() };
+        if !self.is_observed() && self.plan.is_as_lived() {
+            limits.push(SightingLimit::Seen);
+        }
+        limits
+    }
+
+    /// The limits of when something must have been observed that counts from then on.
+    fn observed(&self) -> Vec<SightingLimit> {
+        let mut limits = vec![SightingLimit::Day];
+        limits.extend(self.is_same_day().then_some(SightingLimit::Made));
+        limits.extend(self.plan.is_as_lived().then_some(SightingLimit::Seen));
+        limits
+    }
+
+    /// The conditions that an observation, by its day and instant, was within some limits.
+    fn has_begun(&self, limits: &[SightingLimit], day: &str, instant: &str, key: &str) -> Vec<String> {
+        limits
+            .iter()
+            .map(|limit| match limit {
+                SightingLimit::Day => format!("{day} <= {key}.cutoff"),
+                SightingLimit::Made => format!("{instant} <= {key}.made"),
+                SightingLimit::Seen => format!("{instant} <= {key}.seen_by"),
+            })
+            .collect()
+    }
+
+    /// The condition that a value had been observed within some limits, and not yet replaced.
+    fn is_seen(&self, limits: &[SightingLimit], alias: &str, key: &str) -> String {
+        let has_begun = self.has_begun(limits, &format!("{alias}.seen_from"), &format!("{alias}.observed"), key);
+        let has_ended = self.has_begun(limits, &format!("{alias}.seen_until"), &format!("{alias}.replaced"), key);
+        format!("{} and not ({})", has_begun.join(" and "), has_ended.join(" and "))
     }
 
     fn articles(&self) -> String {
@@ -188,14 +253,14 @@ impl News<'_> {
         if self.has_integers() {
             columns.push(SCALED.to_owned());
         }
-        let is_observed = self.is_observed();
+        let is_lived = self.plan.is_as_lived();
         if self.has_last() {
-            let ties = if is_observed { ", observed_at" } else { "" };
+            let ties = if is_lived { ", observed_at" } else { "" };
             columns.push(format!(
                 "row_number() over (partition by ticker order by date, place, title, link, copy{ties}) as recency"
             ));
         }
-        if is_observed {
+        if is_lived {
             columns.extend(self.seen());
         }
         if self.is_same_day() {
@@ -204,7 +269,7 @@ impl News<'_> {
                 self.end_of_day()
             ));
         }
-        let (inner, is_known) = if is_observed {
+        let (inner, is_known) = if is_lived {
             (self.view.spans(Table::Articles, "article_changes"), "")
         } else {
             let newest = if self.is_same_day() {
@@ -230,19 +295,8 @@ impl News<'_> {
     /// When a value was observed and replaced.
     fn seen(&self) -> Vec<String> {
         let mut columns = vec!["cast(observed as date) as seen_from, cast(replaced as date) as seen_until".to_owned()];
-        columns.extend(self.is_same_day().then(|| "observed, replaced".to_owned()));
+        columns.extend((self.is_same_day() || self.plan.is_as_lived()).then(|| "observed, replaced".to_owned()));
         columns
-    }
-
-    /// The condition that a value had been observed, and not yet replaced, when the signal was made.
-    fn is_seen(&self, alias: &str, key: &str) -> String {
-        let until = format!("{alias}.seen_until > {key}.cutoff");
-        let has_begun = self.has_begun(&format!("{alias}.seen_from"), &format!("{alias}.observed"), key);
-        if self.is_same_day() {
-            format!("{has_begun} and ({until} or {alias}.replaced > {key}.made)")
-        } else {
-            format!("{has_begun} and {until}")
-        }
     }
 
     /// The condition that an article was known when the signal was made.
@@ -251,8 +305,8 @@ impl News<'_> {
         if self.is_same_day() {
             known.push_str(" and a.known_from <= k.made");
         }
-        if self.is_observed() {
-            known = format!("{known}\n    and {}", self.is_seen("a", "k"));
+        if self.plan.is_as_lived() {
+            known = format!("{known}\n    and {}", self.is_seen(&self.available(), "a", "k"));
         }
         known
     }
@@ -273,14 +327,19 @@ impl News<'_> {
         let statistics: Vec<&str> =
             statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text).collect();
         let is_counted = if self.plan.duplicates == Duplicates::Once { " and a.is_counted" } else { "" };
-        let oldest = if self.are_cut_off() && self.is_observed() {
-            format!("\nleft join oldest o on {}", self.same_key("o", "k"))
-        } else {
-            String::new()
+        let mut of_lists = match self.plan.is_as_lived() {
+            true => format!("left join lists n on {}", self.same_key("n", "k")),
+            false => "left join lists n on n.ticker = k.ticker".to_owned(),
         };
+        if self.are_cut_off() {
+            of_lists.push_str("\nleft join begins b on b.ticker = k.ticker");
+            if self.plan.is_as_lived() {
+                of_lists = format!("{of_lists}\nleft join oldest o on {}", self.same_key("o", "k"));
+            }
+        }
         format!(
             "select {key}, w.days,\n    bool_and({}) as is_told,\n    {}\nfrom keys k cross join {}\n\
-             left join lists n on n.ticker = k.ticker{oldest}\nleft join articles a on {}\n    \
+             {of_lists}\nleft join articles a on {}\n    \
              and a.day > k.cutoff - w.days{is_counted}\ngroup by {key}, w.days",
             self.is_told(),
             statistics.join(",\n    "),
@@ -320,7 +379,10 @@ impl News<'_> {
             joins.push("left join articles a on a.ticker = l.ticker and a.recency = l.recency".to_owned());
         }
         if self.has_summary() {
-            joins.push(format!("left join summaries m on m.ticker = s.ticker and {}", self.is_seen("m", "s")));
+            joins.push(format!(
+                "left join summaries m on m.ticker = s.ticker and {}",
+                self.is_seen(&self.observed(), "m", "s")
+            ));
         }
         joins
     }

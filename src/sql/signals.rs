@@ -7,6 +7,7 @@ use super::Question;
 use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows};
 use super::view::{View, cell};
+use crate::archive::ANSWERS;
 use crate::plan::{Column, Filter, Lag, Vintage};
 use crate::tables::Table;
 
@@ -25,10 +26,19 @@ impl Signals<'_> {
         if self.needs_changes() {
             relations.push(("signal_changes", self.view.changes(Table::Signals)));
         }
+        if self.has_a_past() {
+            relations.push(("seals", self.seals()));
+        }
         relations.push(("signals", self.signals()));
-        if let (Lag::Trading(count), true) = (self.question.plan.lag, self.has_features()) {
+        if let Some(count) = self.trading_days() {
+            relations
+                .push(("days", "select day, min(first_seen) as first_seen\nfrom signals\ngroup by day".to_owned()));
             let days = format!(
-                "select day, lag(day, {count}) over (order by day) as cutoff\nfrom (select distinct day from signals)"
+                "select day, seen_by, earlier as cutoff\nfrom (\n    \
+                 select k.day, k.seen_by, d.day as earlier,\n        \
+                 row_number() over (partition by k.day, k.seen_by order by d.day desc) as place\n    \
+                 from (select distinct day, seen_by from signals) k\n    \
+                 join days d on d.day < k.day and d.first_seen <= k.seen_by\n) where place = {count}"
             );
             relations.push(("trading_days", days));
         }
@@ -61,9 +71,35 @@ impl Signals<'_> {
         self.question.plan.columns.iter().any(is_past)
     }
 
+    /// Whether features depend on when the signals were first seen.
+    fn has_a_past(&self) -> bool {
+        self.question.plan.has_a_past()
+    }
+
+    /// The lag, if it is in trading days before that of the signal.
+    fn trading_days(&self) -> Option<u16> {
+        match self.question.plan.lag {
+            Lag::Trading(count) if count > 0 && self.has_features() => Some(count),
+            Lag::Trading(_) | Lag::Calendar(_) => None,
+        }
+    }
+
+    /// When the run was sealed that answered a series at an instant.
+    fn seals(&self) -> String {
+        format!(
+            "select ticker, period, regime, observed_at as first_observed_at, {} as seen_by\n{}\n    \
+             and period is not null\ngroup by ticker, period, regime, observed_at",
+            self.view.dialect.in_utc("min(sealed_at)"),
+            self.view.rows(ANSWERS)
+        )
+    }
+
     /// Whether it matters which observation said a value first.
     fn needs_changes(&self) -> bool {
-        self.has_past() || self.question.plan.columns.contains(&Column::Source) || self.news.is_same_day()
+        self.has_a_past()
+            || self.has_past()
+            || self.question.plan.columns.contains(&Column::Source)
+            || self.news.is_same_day()
     }
 
     /// The series in the latest answers to the definition's requests.
@@ -94,6 +130,13 @@ impl Signals<'_> {
         if plan.columns.contains(&Column::Source) {
             columns.push("source".to_owned());
         }
+        let seals = if self.has_a_past() {
+            let first = self.view.dialect.in_utc("first_observed_at");
+            columns.push(format!("{first} as first_seen, coalesce(seen_by, {first}) as seen_by"));
+            "\nleft join seals using (ticker, period, regime, first_observed_at)"
+        } else {
+            ""
+        };
         let (number, order) = match plan.vintage {
             Vintage::Latest => ("newest", "observed_at desc, change desc"),
             Vintage::First => ("oldest", "observed_at, change"),
@@ -107,14 +150,14 @@ impl Signals<'_> {
                 );
                 format!(
                     "select *, row_number() over (partition by {cell} order by {order}) as {number}{}\nfrom signal_changes",
-                    if self.has_past() { &past } else { "" }
+                    if self.has_past() || self.has_a_past() { &past } else { "" }
                 )
             }
             (false, Vintage::Latest) => self.view.newest(Table::Signals),
             (false, Vintage::First) => self.view.oldest(Table::Signals),
         };
         format!(
-            "select {}\nfrom (\n{}\n) join series using (ticker, period, regime)\n\
+            "select {}\nfrom (\n{}\n) join series using (ticker, period, regime){seals}\n\
              where {number} = 1 and change <> 'withdrawn' and date is not null",
             columns.join(",\n    "),
             indented(&known),
@@ -126,7 +169,10 @@ impl Signals<'_> {
         let from = match self.question.plan.lag {
             _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
             Lag::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
-            Lag::Trading(_) => "select s.*, d.cutoff\nfrom signals s join trading_days d on d.day = s.day".to_owned(),
+            Lag::Trading(0) => "select *, day as cutoff\nfrom signals s".to_owned(),
+            Lag::Trading(_) => "select s.*, d.cutoff\nfrom signals s\n\
+                                left join trading_days d on d.day = s.day and d.seen_by = s.seen_by"
+                .to_owned(),
         };
         let conditions = conditions(&self.question.plan.filter);
         if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }

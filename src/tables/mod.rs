@@ -3,6 +3,7 @@
 //! Each is declared here once. Three rules make files readable everywhere: timestamps are in microseconds, a closed set
 //! is a dictionary of its spellings, and nothing is unsigned.
 
+mod past;
 mod records;
 mod series;
 mod slab;
@@ -13,10 +14,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
+pub use past::{Past, Watched};
 pub use records::{Drift, Leniencies, Oversized, Reject, RequestRecord};
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{key_columns, sources};
-pub use slab::{ArticlePieces, Pieces, Slab, Watched};
+pub use slab::{ArticlePieces, Pieces, Slab};
 pub use table::Table;
 
 /// A naive timestamp: the date that a value is about.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::{Table, instant};
+use super::{Table, Watched, instant};
 use crate::error::Result;
 use crate::interface::Ticker;
 
@@ -26,15 +26,6 @@ pub struct Slab {
     pub records: RecordBatch,
     /// When the lists of articles were watched, by ticker; of a ticker without an entry, no list is known.
     pub watched: Arc<HashMap<Ticker, Watched>>,
-}
-
-/// When the list of a ticker's articles was watched, in microseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// The first answer.
-    pub from: i64,
-    /// The last answer; none if the latest run that asked for news has one.
-    pub until: Option<i64>,
 }
 
 /// Articles in pieces of whole dates, in order of ticker and date. If there are very many, they are read from the

@@ -26,6 +26,7 @@ mod joins;
 mod keys;
 mod kills;
 mod kinds;
+mod lived;
 mod load;
 mod locks;
 mod logs;

@@ -38,7 +38,8 @@ fn service(day: Arc<AtomicUsize>) -> Scripted {
             let dates = (3..=if is_second { 11 } else { 10 }).map(|day| format!("2026-03-{day:02}"));
             let entries: Vec<Value> =
                 dates.map(|date| json!({ "date": date, "signal": "buy", "confidence": 0.5 })).collect();
-            let history = |ticker| json!({ "ticker": ticker, "regime": "bear", "period": "5d", "predictions": entries });
+            let history =
+                |ticker| json!({ "ticker": ticker, "regime": "bear", "period": "5d", "predictions": entries });
             let all: BTreeMap<&str, Value> = TICKERS.map(|ticker| (ticker, history(ticker))).into();
             return scripted::json("200 OK", &json!(all).to_string());
         };
@@ -123,7 +124,7 @@ fn a_window_is_unknown_unless_the_vendor_told_of_it() {
     // How much is unknown is said where people look.
     let plan = place.run(["plan", "it"]).succeeded().stdout;
     let column = plan.lines().find(|line| line.contains("news_count_1d")).expect("the column");
-    assert!(column.ends_with("may be null, unknown for 31.11 % of the latest version"), "{plan}");
+    assert!(column.ends_with("may be null, unknown for 31.1 % of the latest version"), "{plan}");
     let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).expect("JSON");
     let of = |name: &str| {
         let columns = plan["columns"].as_array().expect("columns");

@@ -100,7 +100,9 @@ fn articles(random: &mut Random) -> String {
         json!({ "date": date, "title": format!("t{number}"), "score": score(random), "link": "l" })
     };
     let mut list: Vec<Value> = (0..80).map(article).collect();
-    list.push(json!({ "date": "2009-11-01T03:00:00Z", "title": "23:30, for the second time", "score": 0.5, "link": "l" }));
+    list.push(
+        json!({ "date": "2009-11-01T03:00:00Z", "title": "23:30, for the second time", "score": 0.5, "link": "l" }),
+    );
     Value::Array(list).to_string()
 }
 
@@ -292,7 +294,7 @@ fn articles_are_on_the_days_of_the_definition_in_facts_report_summary_and_load()
         let of_signals = by_day(of_signals);
         let rest = [
             "[signals]\nsectors = \"x\"\nperiods = \"5d\"\nregimes = \"bear\"\n\
-             [join]\nlag = \"1d\"\nwindows = \"1d\"\nstats = \"count\"\n",
+             [sentiment]\ncomplete = true\n[join]\nlag = \"1d\"\nwindows = \"1d\"\nstats = \"count\"\n",
             "[sentiment]\ntickers = \"AAA\"\n[dataset]\nkind = \"news\"\n",
         ];
         let names = [format!("{rule}-joined"), format!("{rule}-news")];

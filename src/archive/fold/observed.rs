@@ -16,7 +16,7 @@ use super::histories::Histories;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::rows::observed;
 use crate::error::Result;
-use crate::plan::Vintage;
+use crate::plan::{DatasetPlan, Vintage};
 use crate::tables::{Slab, Table, instant};
 
 /// Which values a view returns.
@@ -26,6 +26,13 @@ pub struct ViewOptions {
     pub vintage: Vintage,
     /// A cell first seen later than this after its date is backfilled.
     pub live_within: TimeDelta,
+}
+
+impl ViewOptions {
+    /// Those of a dataset.
+    pub fn of(plan: &DatasetPlan) -> Self {
+        Self { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) }
+    }
 }
 
 /// Observations of some whole cells.

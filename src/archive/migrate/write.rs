@@ -180,7 +180,11 @@ impl Writing<'_> {
         let of_ticker = |request: &RequestRecord| {
             let ticker = Request::ticker_of(request.endpoint, &request.request)?;
             let key = SeriesKey::of_ticker(request.endpoint, ticker);
-            key.table.is_some_and(|table| table != Table::Signals).then_some((key, request.endpoint, request.observed_at))
+            key.table.is_some_and(|table| table != Table::Signals).then_some((
+                key,
+                request.endpoint,
+                request.observed_at,
+            ))
         };
         let confirmed: BTreeSet<Observation> = self.requests[run].iter().filter_map(of_ticker).collect();
         confirmed.union(observations).map(answer).collect()

@@ -225,8 +225,7 @@ impl QualityAudit {
         }
         if let Some(CutOff { articles, tickers, .. }) = self.found.cut_off {
             let what = format!("lists of {articles} articles");
-            let finding =
-                Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
+            let finding = Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
             findings::push(&mut self.rows, &finding);
         }
         for window in &self.found.windows {

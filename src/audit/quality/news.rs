@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
-use chrono::TimeDelta;
 
 use crate::archive::{Scope, View, ViewOptions};
 use crate::dataset::{self, DatasetInput, SeriesNames};
@@ -45,8 +44,7 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         return Ok(windows);
     }
     let plan = plan.of_counts();
-    let options =
-        ViewOptions { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
+    let options = ViewOptions::of(&plan);
     let whole = scope.unfiltered();
     dataset::build(
         DatasetInput {
@@ -54,6 +52,7 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
             whole: || view.slabs(&whole, options),
             names: SeriesNames::default(),
             sectors: HashMap::new(),
+            past: plan.has_a_past().then(|| view.past(scope)).transpose()?,
             stop: view.archive().stop(),
         },
         &plan,

@@ -44,7 +44,8 @@ impl Quality {
 fn describe(found: &quality::Quality, limit: RowLimit) -> String {
     let mut text = vec![of_tickers(found, limit)];
     if !found.windows.is_empty() {
-        let mut table = Aligned::new(1, ["news in the window", "signals", "unknown", "with news", "share of the known"]);
+        let mut table =
+            Aligned::new(1, ["news in the window", "signals", "unknown", "with news", "share of the known"]);
         for window in &found.windows {
             let share = window.share().map_or_else(|| "-".to_owned(), percent);
             let counts = [window.signals, window.unknown, window.with_news].map(grouped);

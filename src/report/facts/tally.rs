@@ -130,9 +130,14 @@ impl Tally {
     /// An empty tally for a plan.
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
-            Feature::Count(days) => {
-                Some(WindowFacts { length: *days, column: feature.to_string(), with_news: 0, unknown: 0, days: Vec::new(), unknown_days: Vec::new() })
-            }
+            Feature::Count(days) => Some(WindowFacts {
+                length: *days,
+                column: feature.to_string(),
+                with_news: 0,
+                unknown: 0,
+                days: Vec::new(),
+                unknown_days: Vec::new(),
+            }),
             _ => None,
         });
         Self {

@@ -15,7 +15,12 @@ fn plan(text: &str) -> Plan {
 
 fn scope() -> Scope {
     let request = "signals-history-all sector=energy period=15d regime=neutral".to_owned();
-    Scope { source: Endpoint::SignalsHistoryAll, requests: [request].into(), filter: Filter::default(), news: TickerSource::Signals }
+    Scope {
+        source: Endpoint::SignalsHistoryAll,
+        requests: [request].into(),
+        filter: Filter::default(),
+        news: TickerSource::Signals,
+    }
 }
 
 fn document(plan: &Plan) -> Value {
