@@ -4,14 +4,14 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 
 use crate::interface::Endpoint;
-use crate::tables::Table;
+use crate::tables::{Table, written_date};
 
 /// The dates that an answer about a series covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// An empty history, or a latest signal without a date.
     Nothing,
-    /// The whole series, whose cells have no dates.
+    /// All cells that have no dates.
     Everything,
     /// From the oldest date of the answer up to another date, which is not covered. Lists may be cut off within their
     /// oldest date, so of articles that date is not covered either.
@@ -51,27 +51,33 @@ impl Coverage {
     /// Whether the answer covers a cell of a table by its date.
     pub(crate) fn holds(self, table: Table, date: Option<i64>) -> bool {
         match (self, date) {
-            (Self::Everything, _) => true,
+            (Self::Everything, date) => date.is_none(),
             (Self::Dates { from, until }, Some(date)) => {
                 let begins = if table == Table::Articles { date > from } else { date >= from };
                 begins && date < until
             }
-            // Rows without a date are covered only by answers that have such rows.
-            (Self::Nothing, _) | (Self::Dates { .. }, None) => false,
+            // A record without a date is in every answer that has any. Signals without one are covered by answers with such.
+            (Self::Dates { .. }, None) => table == Table::SentimentHistory,
+            (Self::Nothing, _) => false,
         }
     }
 }
 
 /// The oldest date of some rows of a table, which are sorted.
 fn oldest(table: Table, rows: &RecordBatch) -> Option<i64> {
-    let dates = table.is_dated().then(|| rows.column_by_name("date"))??;
-    dates.as_primitive::<TimestampMicrosecondType>().iter().flatten().next()
+    let date = dates(table, rows);
+    let mut dates = (0..rows.num_rows()).filter_map(date);
+    if table.is_dated() { dates.next() } else { dates.min() }
 }
 
-/// The date of each row of a table; none where it has none.
+/// The date of each row of a table; none where it has none. Records say theirs in their text.
 pub(super) fn dates(table: Table, rows: &RecordBatch) -> impl Fn(usize) -> Option<i64> {
     let dates = rows.column_by_name("date").filter(|_| table.is_dated()).cloned();
+    let records = rows.column_by_name("record").filter(|_| table == Table::SentimentHistory).cloned();
     move |row| {
+        if let Some(records) = &records {
+            return written_date(records.as_string::<i32>().value(row)).map(|date| date.micros);
+        }
         let dates = dates.as_ref()?.as_primitive::<TimestampMicrosecondType>();
         dates.is_valid(row).then(|| dates.value(row))
     }

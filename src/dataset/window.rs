@@ -5,13 +5,14 @@
 //! `n` articles with a score:
 //!
 //! ```text
-//! mean = sum(x) / (n * 1e9)
+//! mean = sum(x) / (n * 1e9), but at least the minimum and at most the maximum score
 //! std  = sqrt((n * sum(x * x) - sum(x) * sum(x)) / (n * (n - 1))) / 1e9
 //! ```
 //!
 //! Sums and products are exact. Numerator and denominator are each converted to the nearest 64-bit float; then follow one
-//! division, one square root and one division. So a score counts to nine decimals in a mean and a deviation. The minimum
-//! and maximum score are exact.
+//! division, one square root and one division. So a score counts to nine decimals in a mean and a deviation, and a mean
+//! differs from the exact one by at most half a billionth, and by the rounding of a float; that of one score, or of equal
+//! scores, is the score. The minimum and maximum score are exact.
 //!
 //! Scores that are too large for integers of every engine (38 decimal digits) have no mean or deviation: with `m` the
 //! largest magnitude of a score, the mean is null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
@@ -81,7 +82,8 @@ impl Window {
 
     pub(super) fn mean(&self) -> Option<f64> {
         let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
-        is_exact.then(|| self.sum as f64 / (f64::from(self.scores) * SCALE))
+        let mean = || self.sum as f64 / (f64::from(self.scores) * SCALE);
+        is_exact.then(|| mean().clamp(self.min, self.max))
     }
 
     /// Sample standard deviation; `None` for fewer than two scores.
@@ -134,12 +136,39 @@ mod tests {
     }
 
     #[test]
+    fn a_mean_is_within_half_a_billionth_of_the_exact_one_and_between_its_scores() {
+        let mut state: u64 = 11;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state
+        };
+        for _ in 0..2_000 {
+            let count = 1 + (next() >> 33) as usize % 40;
+            let scores: Vec<f64> = (0..count).map(|_| (next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0).collect();
+            // Of fractions of two to the 52nd, sums are exact.
+            let exact = scores.iter().map(|score| (score * (1_u64 << 52) as f64) as i128).sum::<i128>() as f64
+                / (1_u64 << 52) as f64
+                / count as f64;
+            let window = of(&scores);
+            let mean = window.mean().unwrap();
+            assert!((mean - exact).abs() <= 0.5e-9 + f64::EPSILON, "{mean} {exact} {scores:?}");
+            assert!(window.min() <= Some(mean) && Some(mean) <= window.max(), "{mean} {scores:?}");
+        }
+    }
+
+    #[test]
     fn equal_scores_have_that_mean_and_zero_deviation() {
         for score in [0.1, -0.3, 0.123_456_789, 1.0, -0.99, 0.0] {
             for count in 1..40 {
                 let window = of(&vec![score; count]);
                 assert_eq!(window.mean(), Some(score), "{count}");
                 assert_eq!(window.deviation(), (count > 1).then_some(0.0), "{count}");
+            }
+        }
+        // More than nine decimals.
+        for score in [0.123_456_789_4, 1.0 / 3.0, -2.0 / 3.0, 4e-10, 1e-300] {
+            for count in 1..40 {
+                assert_eq!(of(&vec![score; count]).mean(), Some(score), "{count}");
             }
         }
         assert_eq!(of(&[0.1, 0.2]).mean(), Some(0.15));

@@ -321,8 +321,8 @@ impl News<'_> {
                 is_used(|feature| matches!(feature, Feature::Std(_))),
                 "sum(case when abs(a.score) < 1e6 then a.scaled * a.scaled end) as squares",
             ),
-            (is_used(|feature| matches!(feature, Feature::Min(_))), "min(a.score) as lowest"),
-            (is_used(|feature| matches!(feature, Feature::Max(_))), "max(a.score) as highest"),
+            (is_used(|feature| matches!(feature, Feature::Mean(_) | Feature::Min(_))), "min(a.score) as lowest"),
+            (is_used(|feature| matches!(feature, Feature::Mean(_) | Feature::Max(_))), "max(a.score) as highest"),
         ];
         let statistics: Vec<&str> =
             statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text).collect();
@@ -393,7 +393,8 @@ impl News<'_> {
         match feature {
             Feature::Count(_) => format!("case when {w}.is_told then cast({w}.articles as int) end"),
             Feature::Mean(_) => format!(
-                "case when {w}.is_told and {w}.largest < 9e9 then cast(cast({w}.total as string) as double) / ({w}.scores * 1e9) end"
+                "case when {w}.is_told and {w}.largest < 9e9 then\n        \
+                 least(greatest(cast(cast({w}.total as string) as double) / ({w}.scores * 1e9), {w}.lowest), {w}.highest) end"
             ),
             Feature::Min(_) => format!("case when {w}.is_told then {w}.lowest end"),
             Feature::Max(_) => format!("case when {w}.is_told then {w}.highest end"),

@@ -14,8 +14,9 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Table, choice_runs, symbol_runs};
+use super::{Leniencies, Table, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
+use crate::date::{self, Date};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
 /// The key of a series.
@@ -132,8 +133,18 @@ fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Table::SentimentHistory.row_schema(), columns)
 }
 
+/// The date of a record of historical sentiment, if it has one in a form of the interface.
+pub(crate) fn written_date(record: &str) -> Option<Date> {
+    date::read(&written_text(record)?, &mut Leniencies::default()).ok()
+}
+
 /// The day of a record as written; `None` if it has no `date` that starts with one.
 fn written_day(record: &str) -> Option<String> {
+    written_text(record)?.get(..10).map(str::to_owned)
+}
+
+/// The text of a record's `date`.
+fn written_text(record: &str) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Dated<'a> {
         #[serde(borrow)]
@@ -142,7 +153,7 @@ fn written_day(record: &str) -> Option<String> {
     // Other JSON than an object would also deserialize.
     let is_object = record.trim_start().starts_with('{');
     let dated: Dated<'_> = is_object.then(|| serde_json::from_str(record).ok())??;
-    dated.date.get(..10).map(str::to_owned)
+    Some(dated.date)
 }
 
 /// How a cell changed.

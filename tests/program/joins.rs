@@ -58,6 +58,7 @@ fn articles(random: &mut Random, ticker: &str) -> String {
         let score = match random.below(8) {
             0 => "null".to_owned(),
             1 => format!("\"-0.{:04}\"", random.below(10_000)),
+            2 => format!("0.{:014}", random.next() % 100_000_000_000_000),
             _ => format!("0.{:04}", random.below(10_000)),
         };
         let article = format!(r#"{{"date":"{date}","title":"t{number}","score":{score},"link":"https://x/{number}"}}"#);

@@ -14,6 +14,7 @@ import statistics
 import sys
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -64,7 +65,12 @@ def billionths(score):
 
 
 def mean(scores):
-    return float(sum(map(billionths, scores))) / (len(scores) * 1e9) if scores else None
+    if not scores:
+        return None
+    found = float(sum(map(billionths, scores))) / (len(scores) * 1e9)
+    exact = float(sum(map(Fraction, scores)) / len(scores))
+    assert abs(found - exact) <= 0.5e-9 + sys.float_info.epsilon * max(map(abs, scores)), (found, exact)
+    return min(max(found, min(scores)), max(scores))
 
 
 def deviation(scores):
@@ -155,7 +161,7 @@ def by_duckdb(signals, articles, limits, windows):
     for window in windows:
         result = connection.execute(
             f"""select s.ticker, s.moment, s.period, s.regime, count(n.day),
-            sum(x)::double / (count(x) * 1e9), min(n.score), max(n.score),
+            least(greatest(sum(x)::double / (count(x) * 1e9), min(n.score)), max(n.score)), min(n.score), max(n.score),
             -- A text becomes the nearest float; of whole numbers beyond 64 bits not every engine says so.
             case when count(x) > 1 then
                 sqrt((count(x) * sum(x * x) - sum(x) * sum(x))::varchar::double / (count(x) * (count(x) - 1))) / 1e9
@@ -200,9 +206,9 @@ def without_unknown(rows, limits, windows, parameters):
 def is_same(one, other, is_exact):
     if one is None or other is None:
         return one is None and other is None
-    # Only pandas adds floats.
+    # Only pandas adds floats, and all of their decimals.
     if not is_exact and (isinstance(one, float) or isinstance(other, float)):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return one == other
 
 

@@ -102,6 +102,11 @@ def read(parameters):
     return signals, articles, records
 
 
+def mean(scores):
+    found = float(sum(round(score * SCALE) for score in scores)) / (len(scores) * 1e9)
+    return min(max(found, min(scores)), max(scores))
+
+
 def expected(rule, lag, window, signals, articles, records):
     # Of the signals of a series with one naive date the earliest one counts.
     rows = {}
@@ -130,7 +135,7 @@ def expected(rule, lag, window, signals, articles, records):
         found[ticker, naive, regime] = {
             "confidence": entry["confidence"],
             "count": len(inside) if is_known else None,
-            "mean": float(sum(round(score * SCALE) for score in scores)) / (len(scores) * 1e9) if scores and is_known else None,
+            "mean": mean(scores) if scores and is_known else None,
             "last_date": known[-1][1] if known else None,
             "last_score": known[-1][5] if known else None,
             "days_since": (naive.date() - known[-1][1].date()).days if known else None,

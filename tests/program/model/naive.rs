@@ -142,6 +142,7 @@ impl Replayed {
             return;
         }
         let oldest = rows.iter().filter_map(|row| row.date).min();
+        let oldest_record = rows.iter().filter_map(|row| record_day(row.cell.first()?)).min();
         let said: BTreeSet<Vec<String>> = rows.iter().map(|row| row.cell.clone()).collect();
         for Row { date, cell, mut value } in rows {
             let Some(known) = self.cells.get_mut(&(table, key, cell.clone())) else {
@@ -175,7 +176,8 @@ impl Replayed {
             let is_covered = match table {
                 Table::Signals => known.date >= oldest,
                 Table::Articles => known.date > oldest,
-                Table::Summaries | Table::SentimentHistory => true,
+                Table::Summaries => true,
+                Table::SentimentHistory => record_day(&cell[0]) >= oldest_record,
             };
             if is_covered && known.latest.is_some() && !said.contains(cell) {
                 known.latest = None;
@@ -333,11 +335,13 @@ fn summary(debtor: &str, articles: &[(i64, f64, String); 3]) -> Row {
     Row { date: None, cell: Vec::new(), value }
 }
 
+fn record_day(record: &str) -> Option<String> {
+    let record: serde_json::Value = serde_json::from_str(record).ok()?;
+    record.get("date").and_then(serde_json::Value::as_str).map(|date| date[..10].to_owned())
+}
+
 fn records(list: &[String]) -> Vec<Row> {
-    let date = |record: &str| {
-        let record: serde_json::Value = serde_json::from_str(record).expect("a record is JSON");
-        record.get("date").and_then(serde_json::Value::as_str).map(|date| date[..10].to_owned())
-    };
+    let date = record_day;
     let one = |(listed, record): (usize, &String)| {
         let later = &list[listed + 1..];
         let copy = later.iter().filter(|other| *other == record).count();
