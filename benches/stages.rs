@@ -5,7 +5,6 @@
 
 mod answers;
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::io;
@@ -150,10 +149,10 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
         Ok(())
     };
     let stop = &CancellationToken::new();
-    let (names, sectors) = (SeriesNames::default(), HashMap::new());
+    let names = SeriesNames::default();
     let unfiltered = scope.unfiltered();
     let (slabs, whole) = (|| view.slabs(&scope, asked), || view.slabs(&unfiltered, asked));
-    let sources = DatasetInput { slabs, whole, names, sectors, past: None, stop };
+    let sources = DatasetInput { slabs, whole, names, past: None, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

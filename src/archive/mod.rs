@@ -61,7 +61,7 @@
 //! ```
 //!
 //! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after;
-//! for a latest signal, its own date) and withdraws each cell in that range that it lacks. Older cells, an empty
+//! for a latest signal, its own date; for records of historical sentiment, the dates that they say) and withdraws each cell in that range that it lacks. Older cells, an empty
 //! history and a missing series withdraw nothing. An answer that changes nothing has a row in `answers.parquet` alone. Its
 //! `edge` says which articles of its oldest date a list had, from the oldest: 8 digits each of the BLAKE3 of title, link and
 //! copy on a line each.
@@ -99,6 +99,7 @@ mod migrate;
 pub(crate) mod scope;
 mod sealed;
 mod sealing;
+mod sectors;
 mod services;
 mod settle;
 pub(crate) mod unfinished;

@@ -82,11 +82,12 @@ pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTree
     found
 }
 
-/// The sectors that list each ticker; if none does any more, the one that did so last.
-pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, BTreeSet<Sector>> {
+/// The sectors that list each ticker in answer to some requests; if none does any more, the one that did so last.
+pub(super) fn sectors(listings: &Listings, is_asked: impl Fn(&str) -> bool) -> HashMap<Ticker, BTreeSet<Sector>> {
     let mut listing: HashMap<&Ticker, BTreeSet<Sector>> = HashMap::new();
     let mut last: HashMap<&Ticker, (DateTime<Utc>, Reverse<Sector>)> = HashMap::new();
-    for Listing { key, request, change, observed_at, .. } in listings.series().flat_map(|(_, events)| events) {
+    let all = listings.series().flat_map(|(_, events)| events).filter(|listing| is_asked(&listing.request));
+    for Listing { key, request, change, observed_at, .. } in all {
         let Some(sector) = Request::sector_of(request).and_then(|name| name.parse::<Sector>().ok()) else {
             continue;
         };

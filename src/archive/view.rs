@@ -28,7 +28,6 @@ use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::Column;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
 use crate::trace::work;
 
@@ -85,6 +84,11 @@ impl View {
     /// The runs sealed by then, in the order in which they were sealed.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &SealedRun> {
         self.archive.runs().iter().filter(|run| self.horizon.holds(run.seal().sealed_at))
+    }
+
+    /// Whether a run that was sealed at an instant counts.
+    pub(super) fn counts(&self, sealed_at: DateTime<Utc>) -> bool {
+        self.horizon.holds(sealed_at)
     }
 
     /// The folders with rows that count.
@@ -156,32 +160,24 @@ impl View {
         Ok(listed.flat_map(|(_, events)| events.iter().map(|event| event.source)).collect())
     }
 
-    /// The sector of each ticker that a sector request lists, or listed last; the first by name if there are several.
+    /// The sector of each ticker that a sector request lists, or listed last; the first by name if there are several. A
+    /// scope that asks for sectors counts its own requests only.
     ///
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn sectors(&self) -> Result<HashMap<Ticker, Sector>> {
+    pub fn sectors(&self, scope: Option<&Scope>) -> Result<HashMap<Ticker, Sector>> {
         let first = |(ticker, sectors): (Ticker, BTreeSet<Sector>)| Some((ticker, sectors.into_iter().next()?));
-        Ok(self.all_sectors()?.into_iter().filter_map(first).collect())
+        Ok(self.all_sectors(scope)?.into_iter().filter_map(first).collect())
     }
 
-    /// All sectors of each ticker that a sector request lists; the last one if none does any more.
+    /// All sectors of each ticker, likewise; the last one if none lists it any more.
     ///
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn all_sectors(&self) -> Result<HashMap<Ticker, BTreeSet<Sector>>> {
-        Ok(sectors(self.listings()?))
-    }
-
-    /// The sector of each ticker, if it is one of some columns.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn sectors_of(&self, columns: &[Column]) -> Result<HashMap<Ticker, Sector>> {
-        if columns.contains(&Column::Sector) { self.sectors() } else { Ok(HashMap::new()) }
+    pub fn all_sectors(&self, scope: Option<&Scope>) -> Result<HashMap<Ticker, BTreeSet<Sector>>> {
+        Ok(sectors(self.listings()?, |request| scope.is_none_or(|scope| scope.counts_for_sectors(request))))
     }
 
     /// When one of some requests was last answered after an instant; `None` if none was.

@@ -52,7 +52,7 @@ impl View {
         Ok(watched)
     }
 
-    /// The answers of all runs, and those among them that a scope asks for with lists of articles.
+    /// The answers of all runs, those among them that a scope asks for with lists of articles, and the sectors of tickers.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl View {
                 }
             }
         }
-        Ok(past)
+        Ok(past.with_sectors(self.sectors_over_time(scope)?))
     }
 }
 

@@ -374,15 +374,11 @@ impl Experiment<'_> {
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
-        let sectors = view.sectors_of(&self.plan.columns)?;
         let names = SeriesNames::default();
-        let past = self.plan.has_a_past().then(|| view.past(self.scope)).transpose()?;
-        dataset::build(
-            DatasetInput { slabs, whole, names, sectors, past, stop },
-            self.plan,
-            self.scratch.join("sort"),
-            |rows| deliver(&rows.flat().map_err(failed)?),
-        )
+        let past = self.plan.needs_past().then(|| view.past(self.scope)).transpose()?;
+        dataset::build(DatasetInput { slabs, whole, names, past, stop }, self.plan, self.scratch.join("sort"), |rows| {
+            deliver(&rows.flat().map_err(failed)?)
+        })
         .map(drop)
     }
 

@@ -32,7 +32,7 @@ impl Subject {
     ///
     /// If a run cannot be read.
     pub(crate) fn whole(view: View) -> Result<Self> {
-        Ok(Self { sectors: view.sectors()?, view, part: None })
+        Ok(Self { sectors: view.sectors(None)?, view, part: None })
     }
 
     /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
@@ -43,7 +43,7 @@ impl Subject {
     pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
-        Ok(Self { sectors: view.sectors()?, view, part: Some(DatasetSeries { scope, series, tickers }) })
+        Ok(Self { sectors: view.sectors(Some(&scope))?, view, part: Some(DatasetSeries { scope, series, tickers }) })
     }
 
     /// The view of the archive.

@@ -106,7 +106,7 @@ fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
 }
 
 /// Reorders a column of aligned series.
-pub(super) fn ordered<T: Copy>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec<T> {
+pub(super) fn ordered<T: Clone>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec<T> {
     if aligned.iter().all(|of_ticker| of_ticker.series.len() == 1) {
         return values;
     }
@@ -114,7 +114,7 @@ pub(super) fn ordered<T: Copy>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec
     for AlignedSeries { series, dates } in aligned {
         let of_series: Vec<&[T]> = series.iter().map(|&start| &values[start..][..*dates]).collect();
         for date in 0..*dates {
-            ordered.extend(of_series.iter().map(|values| values[date]));
+            ordered.extend(of_series.iter().map(|values| values[date].clone()));
         }
     }
     ordered

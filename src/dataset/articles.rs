@@ -1,15 +1,15 @@
 //! A dataset of news: a row for each article, as it was known.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt32Array,
 };
-use arrow::compute::{cast, filter, take, take_record_batch};
-use arrow::datatypes::{DataType, Float64Type, Int32Type};
+use arrow::compute::{cast, filter, take_record_batch};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use chrono::{NaiveDate, NaiveTime};
@@ -23,6 +23,7 @@ use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Duplicates, NaiveRule};
+use crate::tables::Past;
 
 /// The input of a dataset of news.
 pub struct Articles<'a, Cells> {
@@ -30,8 +31,8 @@ pub struct Articles<'a, Cells> {
     pub cells: Cells,
     /// The tickers that are selected.
     pub tickers: HashSet<Ticker>,
-    /// The sector of each ticker, if it is a column.
-    pub sectors: HashMap<Ticker, Sector>,
+    /// The past of the archive, if sectors are a column.
+    pub past: Option<Past>,
     /// Cancels the build.
     pub stop: &'a CancellationToken,
 }
@@ -47,8 +48,8 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let Articles { cells, tickers, sectors, stop } = sources;
-    let mut rows = ArticleRows { plan, tickers, sectors, copies: Copies::default() };
+    let Articles { cells, tickers, past, stop } = sources;
+    let mut rows = ArticleRows { plan, tickers, past, copies: Copies::default() };
     // The archive keeps the tickers and dates in order, and whole dates together; only another clock can change that.
     let is_in_order = plan.sort == Column::KEY_OF_ARTICLES && plan.dates == NaiveRule::Utc;
     let mut sorting = ExternalSort::new(plan, scratch, stop);
@@ -70,7 +71,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
 struct ArticleRows<'a> {
     plan: &'a DatasetPlan,
     tickers: HashSet<Ticker>,
-    sectors: HashMap<Ticker, Sector>,
+    past: Option<Past>,
     copies: Copies,
 }
 
@@ -112,11 +113,18 @@ impl ArticleRows<'_> {
                 Column::Ticker => cast(&filter(tickers, &is_kept)?, &DataType::Utf8),
                 Column::Date => filter(&dates, &is_kept),
                 Column::Copy => filter(&copies, &is_kept),
-                Column::Sector => {
-                    let sector = |ticker: &Option<Ticker>| Some(self.sectors.get(ticker.as_ref()?)?.as_str());
-                    let sectors: StringArray = parsed.iter().map(sector).collect();
-                    let keys: Int32Array = tickers.keys().clone();
-                    take(&sectors, &filter(&keys, &is_kept)?, None)
+                Column::Sector | Column::SectorLatest => {
+                    let first = column("first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+                    let sector = |row: usize| {
+                        let ticker = parsed[tickers.keys().value(row) as usize].as_ref()?;
+                        let past = self.past.as_ref()?;
+                        let sector = match wanted {
+                            Column::Sector => past.sector_at(ticker, past.sealed(first[row])),
+                            _ => past.latest_sector(ticker),
+                        };
+                        sector.map(Sector::as_str)
+                    };
+                    filter(&(0..cells.num_rows()).map(sector).collect::<StringArray>(), &is_kept)
                 }
                 other => filter(column(other.name()), &is_kept),
             }

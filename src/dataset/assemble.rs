@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Float64Array, Int8Array, Int32Array, StringBuilder, TimestampMicrosecondArray, UInt32Array,
+    ArrayRef, BooleanArray, Float64Array, Int8Array, Int32Array, StringArray, StringBuilder, TimestampMicrosecondArray,
+    UInt32Array,
 };
 use arrow::compute::take;
 use arrow::error::ArrowError;
@@ -16,7 +17,7 @@ use super::slab_columns::{Numbers, Ranked, TickerCodes};
 use crate::columns::{self, Rows, Segments};
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan};
-use crate::tables::choices;
+use crate::tables::{Past, choices};
 
 /// The values that numbers encode.
 #[derive(Clone, Copy)]
@@ -25,8 +26,8 @@ pub(super) struct KnownNames<'a> {
     pub(super) tickers: &'a TickerCodes,
     /// The names that occur.
     pub(super) names: &'a SeriesNames,
-    /// The sector of each ticker.
-    pub(super) sectors: &'a HashMap<Ticker, Sector>,
+    /// The past of the archive, which has the sectors.
+    pub(super) past: Option<&'a Past>,
 }
 
 /// The joined rows and their features, in the schema of the plan.
@@ -36,13 +37,17 @@ pub(super) fn rows(
     plan: &DatasetPlan,
     known: KnownNames<'_>,
 ) -> Result<Rows, ArrowError> {
-    let KnownNames { tickers, names, sectors } = known;
+    let KnownNames { tickers, names, past } = known;
     let Joined { segments, own } = joined;
     let shared = Segments::of(segments.iter().map(|segment| segment.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
         Column::Ticker => Ok(shared.column(named(&segments, tickers))),
-        Column::Sector => Ok(shared.column(of_sectors(&segments, tickers, sectors))),
+        Column::SectorLatest => Ok(shared.column(of_sectors(&segments, tickers, |ticker| past?.latest_sector(ticker)))),
+        // Usually each ticker always had the same.
+        Column::Sector if !own.contains_key(&Column::Sector) => {
+            Ok(shared.column(of_sectors(&segments, tickers, |ticker| past?.latest_sector(ticker))))
+        }
         Column::Date => {
             let dates = segments.iter().map(|segment| segment.date);
             Ok(shared.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
@@ -79,11 +84,15 @@ fn named(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
 }
 
 /// The sector of each range's ticker.
-fn of_sectors(segments: &[Segment], tickers: &TickerCodes, sectors: &HashMap<Ticker, Sector>) -> ArrayRef {
+fn of_sectors<'a>(
+    segments: &[Segment],
+    tickers: &TickerCodes,
+    sector: impl Fn(&Ticker) -> Option<&'a Sector>,
+) -> ArrayRef {
     let mut names = StringBuilder::new();
     for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
         let ticker = tickers.names()[alike[0].ticker as usize].parse::<Ticker>().ok();
-        match ticker.and_then(|ticker| sectors.get(&ticker)) {
+        match ticker.and_then(|ticker| sector(&ticker)) {
             Some(sector) => names.append_value_n(sector.as_str(), alike.len()),
             None => names.append_nulls(alike.len()),
         }
@@ -103,6 +112,9 @@ fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<Array
             Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
         }
         (Column::Revisions, Numbers::Short(counts)) => Arc::new(Int32Array::from(counts)),
+        (Column::Sector, Numbers::Names(names)) => {
+            Arc::new(names.iter().map(Option::as_deref).collect::<StringArray>())
+        }
         (Column::Backfilled, Numbers::Bytes(flags)) => {
             Arc::new(flags.iter().map(|flag| Some(*flag != 0)).collect::<BooleanArray>())
         }

@@ -1,5 +1,8 @@
 //! Orders the rows, each with the place of its features: aligned series by their positions, everything else by sorting.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
 use super::aligned_series::{self, AlignedSeries, Arrangement};
 use super::keys::CellKeys;
 use super::row_order::{RowOrder, real, signed};
@@ -97,6 +100,7 @@ fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan)
                     Some(Numbers::Short(values)) => order.before(values.iter().map(|&value| value as u64)),
                     Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| signed(value))),
                     Some(Numbers::Real(values)) => order.before(values.iter().map(|&value| real(value))),
+                    Some(Numbers::Names(values)) => order.before(ranks(values).into_iter()),
                     None => {}
                 }
             }
@@ -117,6 +121,13 @@ fn columns(signals: Signals) -> Vec<(Column, Numbers)> {
     columns
 }
 
+/// The rank of each name among all.
+fn ranks(names: &[Option<Arc<str>>]) -> Vec<u64> {
+    let distinct: BTreeSet<&Option<Arc<str>>> = names.iter().collect();
+    let ranks: HashMap<&Option<Arc<str>>, u64> = distinct.into_iter().zip(0..).collect();
+    names.iter().map(|name| ranks[name]).collect()
+}
+
 /// A column of aligned series, in order.
 fn in_order(values: Numbers, aligned: &[AlignedSeries]) -> Numbers {
     match values {
@@ -124,18 +135,20 @@ fn in_order(values: Numbers, aligned: &[AlignedSeries]) -> Numbers {
         Numbers::Short(values) => Numbers::Short(aligned_series::ordered(values, aligned)),
         Numbers::Long(values) => Numbers::Long(aligned_series::ordered(values, aligned)),
         Numbers::Real(values) => Numbers::Real(aligned_series::ordered(values, aligned)),
+        Numbers::Names(values) => Numbers::Names(aligned_series::ordered(values, aligned)),
     }
 }
 
 /// The values of some rows, in their order.
 fn taken(values: Numbers, rows: &[u32]) -> Numbers {
-    fn at<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
-        rows.iter().map(|&row| values[row as usize]).collect()
+    fn at<T: Clone>(values: &[T], rows: &[u32]) -> Vec<T> {
+        rows.iter().map(|&row| values[row as usize].clone()).collect()
     }
     match values {
         Numbers::Bytes(values) => Numbers::Bytes(at(&values, rows)),
         Numbers::Short(values) => Numbers::Short(at(&values, rows)),
         Numbers::Long(values) => Numbers::Long(at(&values, rows)),
         Numbers::Real(values) => Numbers::Real(at(&values, rows)),
+        Numbers::Names(values) => Numbers::Names(at(&values, rows)),
     }
 }

@@ -43,7 +43,6 @@ use std::{iter, mem};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
-use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::{Past, Slab};
 use crate::trace::work;
@@ -75,9 +74,7 @@ pub struct DatasetInput<'a, Signals, Whole> {
     pub whole: Whole,
     /// The names that the series of the selected signals have.
     pub names: SeriesNames,
-    /// The sector of each ticker, if it is a column.
-    pub sectors: HashMap<Ticker, Sector>,
-    /// The answers of all runs, if features depend on them.
+    /// The past of the archive, if the dataset depends on it.
     pub past: Option<Past>,
     /// Cancels the build.
     pub stop: &'a CancellationToken,
@@ -119,7 +116,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let DatasetInput { slabs, whole, names, sectors, past, stop } = sources;
+    let DatasetInput { slabs, whole, names, past, stop } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
@@ -127,7 +124,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = ExternalSort::new(plan, scratch, stop);
-    let known = &SlabContext { calendar, names, sectors, past };
+    let known = &SlabContext { calendar, names, past };
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
@@ -160,7 +157,6 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
 struct SlabContext {
     calendar: Calendar,
     names: SeriesNames,
-    sectors: HashMap<Ticker, Sector>,
     past: Option<Past>,
 }
 
@@ -189,7 +185,7 @@ fn join_all(
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
-    let SlabContext { calendar, names, sectors, past } = known;
+    let SlabContext { calendar, names, past } = known;
     let past = past.as_ref();
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
@@ -207,7 +203,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
         features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
-    let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, sectors });
+    let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
     Ok((rows.map_err(DatasetError::join)?, counts))
 }
 

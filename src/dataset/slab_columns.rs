@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{
@@ -14,7 +15,7 @@ use chrono::{NaiveDate, NaiveTime};
 
 use super::keys::Limit;
 use super::naive::{self, Day, Moment, day};
-use crate::interface::{Endpoint, Period, Regime, Signal};
+use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
 use crate::tables::Past;
 
@@ -104,6 +105,8 @@ pub(super) enum Numbers {
     Short(Vec<i32>),
     Long(Vec<i64>),
     Real(Vec<f64>),
+    /// Names of an open set, or none.
+    Names(Vec<Option<Arc<str>>>),
 }
 
 impl Signals {
@@ -129,6 +132,11 @@ impl Signals {
             lineage: lineage.collect(),
         };
         let is_redated = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
+        if let Some(past) = past.filter(|_| plan.columns.contains(&Column::Sector)) {
+            let sectors = sectors(&signals.tickers, batch, past, tickers);
+            signals.lineage.extend(sectors.map(|sectors| (Column::Sector, Numbers::Names(sectors))));
+        }
+        let past = past.filter(|_| plan.has_a_past());
         let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
         let is_timed = plan.dates != NaiveRule::Utc || is_same_day;
@@ -190,9 +198,35 @@ impl Signals {
                 Numbers::Short(values) => retain(values, is_kept),
                 Numbers::Long(values) => retain(values, is_kept),
                 Numbers::Real(values) => retain(values, is_kept),
+                Numbers::Names(values) => retain(values, is_kept),
             }
         }
     }
+}
+
+/// The sector of each row when it was first seen; none if each ticker always had the one that it has now.
+fn sectors(codes: &[i32], batch: &RecordBatch, past: &Past, tickers: &TickerCodes) -> Option<Vec<Option<Arc<str>>>> {
+    let first = column(batch, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+    let parsed: Vec<Option<Ticker>> = tickers.names().iter().map(|name| name.parse().ok()).collect();
+    let mut names: HashMap<&Sector, Arc<str>> = HashMap::new();
+    let (mut sectors, mut is_as_now) = (Vec::with_capacity(codes.len()), true);
+    // Rows that were first seen together usually stand together.
+    let mut last: Option<(i32, i64, Option<Arc<str>>)> = None;
+    for (&code, &first) in codes.iter().zip(first) {
+        let known = last.as_ref().filter(|(of, at, _)| (*of, *at) == (code, first));
+        let sector = match known {
+            Some((.., sector)) => sector.clone(),
+            None => {
+                let ticker = parsed[code as usize].as_ref();
+                let sector = ticker.and_then(|ticker| past.sector_at(ticker, past.sealed(first)));
+                is_as_now &= sector == ticker.and_then(|ticker| past.latest_sector(ticker));
+                sector.map(|sector| Arc::clone(names.entry(sector).or_insert_with(|| sector.as_str().into())))
+            }
+        };
+        last = Some((code, first, sector.clone()));
+        sectors.push(sector);
+    }
+    (!is_as_now).then_some(sectors)
 }
 
 /// When each signal was made. Series mostly have the same dates.

@@ -192,8 +192,10 @@ choice! {
 choice! {
     /// A column that a dataset has on request.
     Added, "column":
-    /// The sector that lists the ticker.
+    /// The sector that listed the ticker when the row was first seen.
     Sector = "sector",
+    /// The sector that lists the ticker now.
+    SectorLatest = "sector_latest",
     /// When the row was first seen.
     FirstObservedAt = "first_observed_at",
     /// When its value was seen.

@@ -155,7 +155,7 @@ pub(crate) struct DatasetSection {
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
-    /// Columns to add: `sector`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`. Default: none.
+    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`. Default: none.
     pub add: Option<Placed<List<Added>>>,
     /// Other names for columns, by their own: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
@@ -188,20 +188,21 @@ pub(crate) struct DatesSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct JoinSection {
     /// How long before a signal's date an article must be dated: calendar days (`1d`), or trading days (`1 trading
-    /// day`), which are the dates of all signals that the definition fetches. An article is never used for a signal
+    /// day`), which are the dates of all signals that the definition fetches, as far as they had been seen by then. An
+    /// article is never used for a signal
     /// that was made before it: an article without an offset is known at the end of its day, and a signal without an
     /// offset or a time is made at the end of its day. Default: `1d`.
     pub lag: Option<Placed<Lag>>,
-    /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen. Default:
-    /// `dated`.
+    /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen, and not
+    /// after the signal was. Default: `dated`.
     pub availability: Option<Placed<Availability>>,
     /// The sources of features. Default: `["articles"]`.
     pub sources: Option<Placed<List<NewsSource>>>,
     /// The windows of articles, in calendar days. They end at the signal's date minus the lag. Default: `["1d", "7d",
     /// "30d"]`.
     pub windows: Option<Placed<List<Days>>>,
-    /// The statistics of the scores in a window. `count` includes articles without a score; `mean` and `std` round each
-    /// score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
+    /// The statistics of the scores in a window. `count` includes articles without a score; a `mean` is exact to half a
+    /// billionth, and `std` rounds each score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
     pub stats: Option<Placed<List<Statistic>>>,
     /// The numeric fields of historical sentiment to join, for the source `historical`.
     pub historical: Option<Placed<List<String>>>,
@@ -256,7 +257,8 @@ pub(crate) struct OutputSection {
     pub sort: Option<Placed<List<String>>>,
     /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
     pub values: Option<Placed<List<String>>>,
-    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published). Default: `latest`.
+    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published, with the news that was
+    /// known then). Default: `latest`.
     pub vintage: Option<Placed<Vintage>>,
     /// A signal first seen more than this after its date is backfilled. Default: `3d`.
     pub live_within: Option<Placed<Days>>,

@@ -60,8 +60,10 @@ pub enum Column {
     Backfilled,
     /// The operation that gave it.
     Source,
-    /// The sector that lists the ticker.
+    /// The sector that listed the ticker when the row was first seen.
     Sector,
+    /// The sector that lists the ticker now.
+    SectorLatest,
     /// The headline of an article.
     Title,
     /// The address of an article.
@@ -102,6 +104,7 @@ impl Column {
     pub(super) fn of(added: Added) -> Self {
         match added {
             Added::Sector => Self::Sector,
+            Added::SectorLatest => Self::SectorLatest,
             Added::FirstObservedAt => Self::FirstObservedAt,
             Added::ObservedAt => Self::ObservedAt,
             Added::Revisions => Self::Revisions,
@@ -125,6 +128,7 @@ impl Column {
             Self::Backfilled => "backfilled",
             Self::Source => "source",
             Self::Sector => "sector",
+            Self::SectorLatest => "sector_latest",
             Self::Title => "title",
             Self::Link => "link",
             Self::Copy => "copy",
@@ -135,10 +139,8 @@ impl Column {
     /// Whether many rows have the same value, so that each may have a folder.
     pub(super) fn is_of_few(self) -> bool {
         match self {
-            Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Sector | Self::Source => {
-                true
-            }
-            Self::Backfilled | Self::Revisions | Self::Copy => true,
+            Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
+            Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link | Self::FirstObservedAt | Self::ObservedAt => {
                 false
             }
@@ -147,12 +149,12 @@ impl Column {
 
     /// Whether a row may have none: a ticker that no sector lists, an article without a score.
     fn is_nullable(self) -> bool {
-        matches!(self, Self::Sector | Self::Score)
+        matches!(self, Self::Sector | Self::SectorLatest | Self::Score)
     }
 
     fn data_type(self) -> DataType {
         match self {
-            Self::Ticker | Self::Sector | Self::Title | Self::Link => DataType::Utf8,
+            Self::Ticker | Self::Sector | Self::SectorLatest | Self::Title | Self::Link => DataType::Utf8,
             Self::Date => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
             Self::Confidence | Self::Score => DataType::Float64,

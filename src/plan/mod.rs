@@ -226,6 +226,16 @@ impl DatasetPlan {
         !self.features.is_empty() && (self.is_as_lived() || matches!(self.lag, Lag::Trading(_)))
     }
 
+    /// Whether it depends on the past of the archive: its features, or the sectors of its tickers.
+    pub fn needs_past(&self) -> bool {
+        self.has_a_past() || self.has_sectors()
+    }
+
+    /// Whether the sectors of its tickers are a column.
+    pub fn has_sectors(&self) -> bool {
+        [Column::Sector, Column::SectorLatest].iter().any(|column| self.columns.contains(column))
+    }
+
     /// The windows of its features, in their order.
     pub fn windows(&self) -> Vec<Days> {
         let mut windows: Vec<Days> = Vec::new();

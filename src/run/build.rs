@@ -29,7 +29,7 @@ use crate::export::{
 use crate::file;
 use crate::human::{counted, grouped};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Column, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
+use crate::plan::{AdHoc, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
@@ -314,10 +314,10 @@ impl Builder<'_> {
 
     /// Notes on tickers without a sector, and with several, if it is a column.
     fn of_sectors(&self, facts: &Facts) -> Result<Vec<String>> {
-        if !self.plan.dataset.columns.contains(&Column::Sector) {
+        if !self.plan.dataset.has_sectors() {
             return Ok(Vec::new());
         }
-        let sectors = self.view.all_sectors()?;
+        let sectors = self.view.all_sectors(Some(self.scope))?;
         let count = |ticker: &str| {
             let ticker: Option<Ticker> = ticker.parse().ok();
             ticker.and_then(|ticker| sectors.get(&ticker)).map_or(0, BTreeSet::len)

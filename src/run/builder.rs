@@ -53,12 +53,12 @@ impl Builder<'_> {
         mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<(Counts, Option<Revisions>)> {
         let options = ViewOptions::of(dataset);
-        let sectors = self.view.sectors_of(&dataset.columns)?;
+        let past = dataset.needs_past().then(|| self.view.past(self.scope)).transpose()?;
         let stop = &self.control.stop;
         if dataset.rows == RowKind::Article {
             let cells = self.view.known_articles(options)?;
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
-            let sources = Articles { cells, tickers, sectors, stop };
+            let sources = Articles { cells, tickers, past, stop };
             let counts = dataset::articles(sources, dataset, scratch, deliver)?;
             return Ok((counts, subject.map(|subject| revisions(subject, None, |_| Ok(()))).transpose()?));
         }
@@ -76,14 +76,12 @@ impl Builder<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, options);
-        let past = dataset.has_a_past().then(|| self.view.past(self.scope)).transpose()?;
         let members = self.view.members(self.scope)?;
         let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
-        let counts =
-            dataset::build(DatasetInput { slabs, whole, names, sectors, past, stop }, dataset, scratch, |rows| {
-                cancel::check(stop)?;
-                deliver(rows)
-            })?;
+        let counts = dataset::build(DatasetInput { slabs, whole, names, past, stop }, dataset, scratch, |rows| {
+            cancel::check(stop)?;
+            deliver(rows)
+        })?;
         if let Some(counting) = &mut counting {
             counting.articles()?;
         }
@@ -120,7 +118,7 @@ impl Builder<'_> {
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
         let requests = requested(self.plan, self.view, self.scope)?;
-        let sectors = self.view.sectors()?;
+        let sectors = self.view.sectors(Some(self.scope))?;
         Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 

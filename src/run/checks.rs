@@ -189,7 +189,8 @@ impl Checking<'_> {
         // The archive may be another one.
         let Ok(scope) = archived(self.plan, &earlier) else { return Ok(()) };
         let listed: Universe = earlier.listing(&scope.requests)?.into_values().flatten().collect();
-        let sectors = if self.scope.filter.sectors.is_some() { self.view.sectors()? } else { HashMap::new() };
+        let sectors =
+            if self.scope.filter.sectors.is_some() { self.view.sectors(Some(self.scope))? } else { HashMap::new() };
         let kept = |universe: Universe| -> Universe {
             let is_taken = |key: &SeriesKey| takes(&self.scope.filter, key, sectors.get(&key.ticker));
             universe.into_iter().filter(is_taken).collect()

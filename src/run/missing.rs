@@ -164,7 +164,7 @@ pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
 
 /// The sectors with tickers in the archive.
 pub(super) fn known_sectors(view: &View) -> Result<BTreeSet<Sector>> {
-    Ok(view.sectors()?.into_values().collect())
+    Ok(view.sectors(None)?.into_values().collect())
 }
 
 /// A message about tickers without data.

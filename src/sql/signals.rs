@@ -6,9 +6,9 @@ use std::fmt::Display;
 use super::Question;
 use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows};
-use super::view::{View, cell};
+use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
-use crate::plan::{Column, Filter, Lag, Vintage};
+use crate::plan::{Column, Filter, Lag, Request, Vintage};
 use crate::tables::Table;
 
 /// The signals of a plan.
@@ -26,7 +26,7 @@ impl Signals<'_> {
         if self.needs_changes() {
             relations.push(("signal_changes", self.view.changes(Table::Signals)));
         }
-        if self.has_a_past() {
+        if self.needs_past() {
             relations.push(("seals", self.seals()));
         }
         relations.push(("signals", self.signals()));
@@ -43,20 +43,39 @@ impl Signals<'_> {
             relations.push(("trading_days", days));
         }
         relations.push(("selected", self.selected()));
-        if self.has_sectors() {
-            relations.push(("sectors", self.view.sectors()));
+        if self.question.plan.has_sectors() {
+            relations.push(("sector_listings", self.view.sector_listings(&self.and_asks_for_sectors())));
+        }
+        if self.has(Column::Sector) {
+            relations.push(("sectors", View::sectors(SectorsOf::Seen)));
+        }
+        if self.has(Column::SectorLatest) {
+            relations.push(("latest_sectors", View::sectors(SectorsOf::Now)));
         }
         relations
     }
 
-    fn has_sectors(&self) -> bool {
-        self.question.plan.columns.contains(&Column::Sector)
+    fn has(&self, column: Column) -> bool {
+        self.question.plan.columns.contains(&column)
+    }
+
+    /// The condition that a listing is by a request of the definition, if that asks for sectors.
+    fn and_asks_for_sectors(&self) -> String {
+        let asks = self.question.requests.iter().any(|request| Request::sector_of(request).is_some());
+        if asks { format!("\n    and {}", self.is_requested()) } else { String::new() }
     }
 
     /// The joins that add facts about tickers to the signals.
     pub(super) fn joins(&self) -> Vec<String> {
-        let join = self.has_sectors().then(|| "left join sectors on sectors.ticker = s.ticker".to_owned());
-        join.into_iter().collect()
+        let mut joins = Vec::new();
+        if self.has(Column::Sector) {
+            let key = "sectors.ticker = s.ticker and sectors.seen_by = s.seen_by";
+            joins.push(format!("left join sectors on {key}"));
+        }
+        if self.has(Column::SectorLatest) {
+            joins.push("left join latest_sectors on latest_sectors.ticker = s.ticker".to_owned());
+        }
+        joins
     }
 
     fn has_features(&self) -> bool {
@@ -71,9 +90,9 @@ impl Signals<'_> {
         self.question.plan.columns.iter().any(is_past)
     }
 
-    /// Whether features depend on when the signals were first seen.
-    fn has_a_past(&self) -> bool {
-        self.question.plan.has_a_past()
+    /// Whether it matters when the signals were first seen.
+    fn needs_past(&self) -> bool {
+        self.question.plan.needs_past()
     }
 
     /// The lag, if it is in trading days before that of the signal.
@@ -96,7 +115,7 @@ impl Signals<'_> {
 
     /// Whether it matters which observation said a value first.
     fn needs_changes(&self) -> bool {
-        self.has_a_past()
+        self.needs_past()
             || self.has_past()
             || self.question.plan.columns.contains(&Column::Source)
             || self.news.is_same_day()
@@ -104,13 +123,18 @@ impl Signals<'_> {
 
     /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
-        let Question { source, requests, .. } = self.question;
-        let source = quoted(source.as_str());
-        let requests = match Product::of(requests) {
+        let source = quoted(self.question.source.as_str());
+        let is_requested = self.is_requested();
+        format!("select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {is_requested}")
+    }
+
+    /// The condition that something was said in answer to a request of the definition.
+    fn is_requested(&self) -> String {
+        let requests = self.question.requests;
+        match Product::of(requests) {
             Some(product) => product.text(),
             None => one_of("request", requests.iter().map(|request| quoted(request))),
-        };
-        format!("select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {requests}")
+        }
     }
 
     fn signals(&self) -> String {
@@ -130,7 +154,7 @@ impl Signals<'_> {
         if plan.columns.contains(&Column::Source) {
             columns.push("source".to_owned());
         }
-        let seals = if self.has_a_past() {
+        let seals = if self.needs_past() {
             let first = self.view.dialect.in_utc("first_observed_at");
             columns.push(format!("{first} as first_seen, coalesce(seen_by, {first}) as seen_by"));
             "\nleft join seals using (ticker, period, regime, first_observed_at)"
@@ -150,7 +174,7 @@ impl Signals<'_> {
                 );
                 format!(
                     "select *, row_number() over (partition by {cell} order by {order}) as {number}{}\nfrom signal_changes",
-                    if self.has_past() || self.has_a_past() { &past } else { "" }
+                    if self.has_past() || self.needs_past() { &past } else { "" }
                 )
             }
             (false, Vintage::Latest) => self.view.newest(Table::Signals),
@@ -184,8 +208,10 @@ impl Signals<'_> {
             let first = self.view.dialect.in_utc("s.first_observed_at");
             return format!("{first} > s.date + interval '{}' day", self.question.plan.live_within.count());
         }
-        if column == Column::Sector {
-            return "sectors.sector".to_owned();
+        match column {
+            Column::Sector => return "sectors.sector".to_owned(),
+            Column::SectorLatest => return "latest_sectors.sector".to_owned(),
+            _ => {}
         }
         format!("s.{}", column.name())
     }

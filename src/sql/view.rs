@@ -17,6 +17,15 @@ pub(super) struct View<'a> {
     pub(super) as_of: DateTime<Utc>,
 }
 
+/// The instants of the sectors of tickers.
+#[derive(Clone, Copy)]
+pub(super) enum SectorsOf {
+    /// As they are known.
+    Now,
+    /// When each signal was seen.
+    Seen,
+}
+
 /// Indentation of the second line of a window.
 const BELOW: &str = "                             ";
 
@@ -118,21 +127,35 @@ impl View<'_> {
         )
     }
 
-    /// The sector of each ticker: the first by name that lists it, or else the last that did.
-    pub(super) fn sectors(&self) -> String {
-        let newest = newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals));
-        let named = format!(
-            "select ticker, change, observed_at,\n    \
-             split_part(split_part(request, ' sector=', 2), ' period=', 1) as sector\nfrom (\n{}\n) \
-             where newest = 1 and contains(request, ' sector=')",
+    /// The listings of sectors by the requests that count.
+    pub(super) fn sector_listings(&self, is_asked: &str) -> String {
+        format!(
+            "select {LISTED}, change, observed_at, {} as sealed,\n    \
+             split_part(split_part(request, ' sector=', 2), ' period=', 1) as sector\n{}\n    \
+             and contains(request, ' sector='){is_asked}",
+            self.dialect.in_utc("sealed_at"),
+            self.rows(LISTINGS)
+        )
+    }
+
+    /// The sector of each ticker, or of each ticker at some instants: the first by name that lists it, or else the last that
+    /// did.
+    pub(super) fn sectors(of: SectorsOf) -> String {
+        let (key, from) = match of {
+            SectorsOf::Now => ("ticker", "from sector_listings"),
+            SectorsOf::Seen => (
+                "ticker, seen_by",
+                "from (select distinct ticker, seen_by from selected)\njoin sector_listings using (ticker)\nwhere sealed <= seen_by",
+            ),
+        };
+        let listing = LISTED.replacen("ticker", key, 1);
+        let newest = newest_of(from, &listing, latest_first(Table::Signals));
+        let ranked = format!(
+            "select *, row_number() over (partition by {key} order by change,\n    \
+             case when change <> 'added' then observed_at end desc, sector) as place\nfrom (\n{}\n) where newest = 1",
             indented(&newest)
         );
-        let ranked = format!(
-            "select *, row_number() over (partition by ticker order by change,\n    \
-             case when change <> 'added' then observed_at end desc, sector) as place\nfrom (\n{}\n)",
-            indented(&named)
-        );
-        format!("select ticker, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
+        format!("select {key}, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
     }
 
     /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.

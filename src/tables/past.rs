@@ -1,8 +1,8 @@
-//! When answers were given: the past of an archive, as far as a dataset depends on it.
+//! When answers were given, and what sector listed a ticker then: the past of an archive, as far as a dataset depends on it.
 
 use std::collections::HashMap;
 
-use crate::interface::Ticker;
+use crate::interface::{Sector, Ticker};
 
 /// When the list of a ticker's articles was watched, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Past {
     news_runs: Vec<i64>,
     /// The lists of each ticker, in the order of their runs: when the run was sealed, and the latest answer until then.
     lists: HashMap<Ticker, Vec<(i64, i64)>>,
+    /// The sectors of each ticker, each with the instant from which on it counts, in order.
+    sectors: HashMap<Ticker, Vec<(i64, Sector)>>,
 }
 
 impl Past {
@@ -39,6 +41,24 @@ impl Past {
         let lists = self.lists.entry(ticker.clone()).or_default();
         let latest = lists.last().map_or(observed_at, |(_, before)| observed_at.max(*before));
         lists.push((sealed_at, latest));
+    }
+
+    /// Sets the sectors of the tickers.
+    #[must_use]
+    pub fn with_sectors(self, sectors: HashMap<Ticker, Vec<(i64, Sector)>>) -> Self {
+        Self { sectors, ..self }
+    }
+
+    /// The sector that a ticker had at an instant; none if no sector had listed it by then.
+    pub fn sector_at(&self, ticker: &Ticker, instant: i64) -> Option<&Sector> {
+        let sectors = self.sectors.get(ticker)?;
+        let known = sectors.partition_point(|(from, _)| *from <= instant).checked_sub(1)?;
+        Some(&sectors[known].1)
+    }
+
+    /// The sector that a ticker has now.
+    pub fn latest_sector(&self, ticker: &Ticker) -> Option<&Sector> {
+        self.sector_at(ticker, i64::MAX)
     }
 
     /// When the run was sealed that observed something.

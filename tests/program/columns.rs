@@ -1,6 +1,8 @@
 //! The columns of a dataset, their order and their names, in every format and command; and the sectors of tickers.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -138,60 +140,105 @@ fn columns_that_cannot_be_are_refused_where_they_stand() {
     assert!(shown.contains("have no key: `columns` in its definition leaves out one of its columns\n"), "{shown}");
 }
 
-/// The histories of some tickers.
-fn histories(tickers: &[&str]) -> String {
+/// The histories of some tickers: a signal of the first day, and from the second day on one of that day.
+fn histories(tickers: &[&str], period: &str, is_first: bool) -> String {
+    let entry = |day: u32| format!("{{\"date\":\"2026-11-{day}T00:00:00\",\"signal\":\"buy\",\"confidence\":0.5}}");
+    let entries = if is_first { entry(20) } else { format!("{},{}", entry(20), entry(23)) };
     let history = |ticker: &&str| {
         format!(
-            "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"period\":\"15d\",\"regime\":\"neutral\",\"predictions\":\
-             [{{\"date\":\"2026-11-20T00:00:00\",\"signal\":\"buy\",\"confidence\":0.5}}]}}"
+            "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"period\":\"{period}\",\"regime\":\"neutral\",\"predictions\":[{entries}]}}"
         )
     };
     format!("{{{}}}", tickers.iter().map(history).collect::<Vec<_>>().join(","))
 }
 
-#[test]
-fn a_ticker_has_its_current_or_else_its_last_sector_as_of_the_instant() {
-    let place = Place::new();
-    // Both sectors list `TWO`; then `OLD` leaves the first, and `MOVED` goes from the first to the second.
-    let service = Scripted::of_histories(|ScriptedRequest { target, before }| {
-        let listed: &[&str] = match (target.contains("sector=alpha"), target.contains("sector=beta"), before) {
-            (true, _, 0) => &["ONE", "TWO", "OLD", "MOVED"],
-            (true, ..) => &["ONE", "TWO"],
-            (_, true, 0) => &["TWO", "THREE"],
-            (_, true, _) => &["TWO", "THREE", "MOVED"],
-            _ => return answer("200 OK", &histories(&["ALONE"]).replace("{\"ALONE\":", "").replace("}}", "}")),
+/// A service whose two sectors list `TWO`. On the second day `OLD` leaves the first sector, and `MOVED` goes from the first
+/// to the second.
+fn moving_sectors() -> Scripted {
+    Scripted::of_histories(|ScriptedRequest { target, before }| {
+        let is_first = *before == 0;
+        let period = if target.contains("period=5d") { "5d" } else { "15d" };
+        let listed: &[&str] = match (target.contains("sector=alpha"), is_first) {
+            (true, true) => &["ONE", "TWO", "OLD", "MOVED"],
+            (true, false) => &["ONE", "TWO"],
+            (false, true) => &["TWO", "THREE"],
+            (false, false) => &["TWO", "THREE", "MOVED"],
         };
-        answer("200 OK", &histories(listed))
-    });
-    let of_sectors =
-        "[signals]\nsectors = [\"beta\", \"alpha\"]\n[dataset]\nadd = \"sector\"\n[checks]\nuniverse = 1\n";
-    place.define("it", &format!("[source]\n{}{of_sectors}", service.source()));
-    let known = |file| columns(&read(&place.file(file)), ["ticker", "sector"]);
+        answer("200 OK", &histories(listed, period, is_first))
+    })
+}
+
+/// The sectors of each ticker's rows, when they were first seen and now.
+fn sectors(path: &Path) -> BTreeMap<String, Vec<[String; 2]>> {
+    let mut found: BTreeMap<String, Vec<[String; 2]>> = BTreeMap::new();
+    for [ticker, sector, latest] in columns(&read(path), ["ticker", "sector", "sector_latest"]) {
+        found.entry(ticker).or_default().push([sector, latest]);
+    }
+    found
+}
+
+const OF_SECTORS: &str = "[signals]\nsectors = [\"beta\", \"alpha\"]\n[dataset]\nadd = [\"sector\", \"sector_latest\"]\n\
+                          [checks]\nuniverse = 1\n";
+
+#[test]
+fn a_row_has_the_sector_of_its_ticker_when_it_was_seen() {
+    let (place, service) = (Place::new(), moving_sectors());
+    place.define("it", &format!("[source]\n{}{OF_SECTORS}", service.source()));
     run(&place, "it");
     let first = place.run(["runs", "--json"]).succeeded().stdout;
     let first: Value = serde_json::from_str(&first).unwrap();
     let sealed = first["runs"][0]["sealed_at"].as_str().unwrap().to_owned();
-    let latest = "output/datasets/it/latest/it.parquet";
-    let before = [["MOVED", "alpha"], ["OLD", "alpha"], ["ONE", "alpha"], ["THREE", "beta"], ["TWO", "alpha"]];
-    assert_eq!(known(latest), before);
+    let latest = place.file("output/datasets/it/latest/it.parquet");
+    let [alpha, beta] = ["alpha", "beta"];
+    let of = |sectors: [(&str, &[[&str; 2]]); 5]| -> BTreeMap<String, Vec<[String; 2]>> {
+        sectors
+            .map(|(ticker, rows)| (ticker.to_owned(), rows.iter().map(|row| row.map(str::to_owned)).collect()))
+            .into()
+    };
+    let before = of([
+        ("MOVED", &[[alpha, alpha]]),
+        ("OLD", &[[alpha, alpha]]),
+        ("ONE", &[[alpha, alpha]]),
+        ("THREE", &[[beta, beta]]),
+        ("TWO", &[[alpha, alpha]]),
+    ]);
+    assert_eq!(sectors(&latest), before);
     run(&place, "it");
-    let after = [["MOVED", "beta"], ["OLD", "alpha"], ["ONE", "alpha"], ["THREE", "beta"], ["TWO", "alpha"]];
-    assert_eq!(known(latest), after);
+    let after = of([
+        ("MOVED", &[[alpha, beta], [beta, beta]]),
+        ("OLD", &[[alpha, alpha]]),
+        ("ONE", &[[alpha, alpha], [alpha, alpha]]),
+        ("THREE", &[[beta, beta], [beta, beta]]),
+        ("TWO", &[[alpha, alpha], [alpha, alpha]]),
+    ]);
+    assert_eq!(sectors(&latest), after);
     place.run(["build", "it", "--as-of", &sealed, "-q"]).succeeded();
-    assert_eq!(columns(&read(&only_build(&place, "it").join("it.parquet")), ["ticker", "sector"]), before);
-    // A filter selects a ticker by any of its sectors, and the column does not change.
-    let filtered = of_sectors.replace("[checks]", "[filter]\nsectors = \"beta\"\n[checks]");
+    assert_eq!(sectors(&only_build(&place, "it").join("it.parquet")), before);
+    // A filter selects a ticker by any of its sectors, and the columns do not change.
+    let filtered = OF_SECTORS.replace("[checks]", "[filter]\nsectors = \"beta\"\n[checks]");
     place.define("beta", &format!("[source]\n{}{filtered}", service.source()));
     place.run(["build", "beta", "-q"]).succeeded();
-    let rows = read(&place.file("output/datasets/beta/latest/beta.parquet"));
-    assert_eq!(columns(&rows, ["ticker", "sector"]), [["MOVED", "beta"], ["THREE", "beta"], ["TWO", "alpha"]]);
-    assert_eq!(distinct(&rows, "sector"), ["alpha", "beta"]);
+    let mut selected = after;
+    selected.retain(|ticker, _| ["MOVED", "THREE", "TWO"].contains(&ticker.as_str()));
+    assert_eq!(sectors(&place.file("output/datasets/beta/latest/beta.parquet")), selected);
+}
+
+#[test]
+fn a_listing_that_the_definition_does_not_ask_for_any_more_keeps_no_ticker_in_its_sector() {
+    let (place, service) = (Place::new(), moving_sectors());
+    let both = OF_SECTORS.replace("[dataset]", "periods = [\"15d\", \"5d\"]\n[dataset]");
+    place.define("it", &format!("[source]\n{}{both}", service.source()));
+    run(&place, "it");
+    place.define("it", &format!("[source]\n{}{OF_SECTORS}", service.source()));
+    run(&place, "it");
+    let found = sectors(&place.file("output/datasets/it/latest/it.parquet"));
+    assert_eq!(found["MOVED"], [["alpha", "beta"], ["beta", "beta"]].map(|row| row.map(str::to_owned)));
 }
 
 #[test]
 fn a_ticker_outside_all_sectors_has_none_and_is_noted() {
     let place = Place::new();
-    let definition = "source.service = \"demo\"\n[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\", \"NEE\"]\n[dataset]\nadd = \"sector\"\n";
+    let definition = "source.service = \"demo\"\n[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\", \"NEE\"]\n[dataset]\nadd = [\"sector\", \"sector_latest\"]\n";
     place.define("alone", definition);
     let shown = Outcome::of(place.command(["run", "alone"]).envs([KEY])).succeeded().stdout;
     assert!(shown.contains("note      no sector lists 2 tickers: NEE, XOM\n"), "{shown}");
@@ -203,7 +250,8 @@ fn a_ticker_outside_all_sectors_has_none_and_is_noted() {
     let shown = place.run(["build", "alone"]).succeeded().stdout;
     assert!(shown.contains("note      no sector lists 1 ticker: NEE\n"), "{shown}");
     let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
-    assert_eq!(distinct(&rows, "sector"), ["energy"]);
+    // It was not known when the signals were first seen.
+    assert_eq!((distinct(&rows, "sector").len(), distinct(&rows, "sector_latest")), (0, vec!["energy".to_owned()]));
 }
 
 #[test]

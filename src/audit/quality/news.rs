@@ -1,6 +1,5 @@
 //! How many signals of a dataset have news; builds the dataset with only its counts.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use arrow::array::AsArray;
@@ -51,8 +50,7 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
             slabs: || view.slabs(scope, options),
             whole: || view.slabs(&whole, options),
             names: SeriesNames::default(),
-            sectors: HashMap::new(),
-            past: plan.has_a_past().then(|| view.past(scope)).transpose()?,
+            past: plan.needs_past().then(|| view.past(scope)).transpose()?,
             stop: view.archive().stop(),
         },
         &plan,
