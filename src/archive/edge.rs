@@ -12,8 +12,8 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use super::copies::number_copies;
 use crate::digest;
-use crate::tables::Table;
 
 /// Digits of an article's digest: enough to tell those of one date apart.
 const DIGITS: usize = 8;
@@ -25,14 +25,14 @@ const LINK: usize = 2;
 const COPY: usize = 3;
 const PLACE: usize = 4;
 
-/// Which articles of its oldest date an answer listed, from the oldest; none for other tables.
+/// Which articles of its oldest date an answer listed, from the oldest; none for other answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Edge(Vec<String>);
 
 impl Edge {
-    /// The edge of answered rows, in the order of the table's rows.
-    pub(super) fn of(table: Table, rows: &RecordBatch) -> Self {
-        if table != Table::Articles || rows.num_rows() == 0 {
+    /// The edge of answered articles, in the order of their table's rows.
+    pub(super) fn of(rows: &RecordBatch) -> Self {
+        if rows.num_rows() == 0 {
             return Self::default();
         }
         let count = dates(rows).partition_point(|date| *date <= dates(rows)[0]);
@@ -53,7 +53,8 @@ impl Edge {
         Self(digests.map(|digest| String::from_utf8_lossy(digest).into_owned()).collect())
     }
 
-    /// The rows of some articles as the answer had them: of its oldest date those that it listed, at its places.
+    /// The rows of some articles as the answer had them: of its oldest date those that it listed, by its own places
+    /// and numbers of copies.
     pub(super) fn as_answered(&self, articles: &RecordBatch, oldest: i64) -> Result<RecordBatch, ArrowError> {
         let listed: HashMap<&str, usize> =
             self.0.iter().enumerate().map(|(place, one)| (one.as_str(), place)).collect();
@@ -71,7 +72,7 @@ impl Edge {
             Arc::new(Int32Array::from_iter_values(places.chain(known[of_oldest.len()..].iter().copied())));
         let mut columns = answered.columns().to_vec();
         columns[PLACE] = places;
-        RecordBatch::try_new(answered.schema(), columns)
+        number_copies(&RecordBatch::try_new(answered.schema(), columns)?, of_oldest.len())
     }
 }
 

@@ -40,8 +40,8 @@
 //!
 //! Dates are naive microseconds, in UTC if the service wrote an offset, which `utc_offset_minutes` keeps. `place`
 //! numbers the articles of a date (or records of a day) from the oldest; lists have the newest first, and if one begins
-//! within a date, its places there continue the highest known ones. `copy` numbers cells that are otherwise equal,
-//! `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's cell is its `request`; empty
+//! within a date, its places there continue the highest known ones. `copy` numbers cells that are otherwise equal, and
+//! there continues those with the same scores; `repeats` numbers those of equal score; `extra` is JSON with the unknown fields. A listing's cell is its `request`; empty
 //! histories are not listed. Rows are sorted by series (periods by length), then by cell.
 //!
 //! # Known values
@@ -90,6 +90,7 @@
 //! to do the same: `tests/archives` keeps archives of every earlier layout.
 
 mod answers;
+mod copies;
 pub(crate) mod coverage;
 mod edge;
 mod error;

@@ -17,6 +17,7 @@ use super::{BYTES_AT_ONCE, ComparedSeries, Group};
 use chrono::{DateTime, Utc};
 
 use crate::archive::ArchiveError;
+use crate::archive::copies::continue_copies;
 use crate::archive::coverage::Coverage;
 use crate::archive::edge::Edge;
 use crate::archive::sealed::answers::SeriesAnswer;
@@ -154,9 +155,6 @@ impl<'a> Giant<'a> {
             let (is_same, count) = self.compared[other];
             self.compared[other] = (is_same && others == answered, count + others.num_rows());
         }
-        if self.edge == Edge::default() {
-            self.edge = Edge::of(Table::Articles, &answered);
-        }
         self.settled = cut;
         let ticker = self.series.key.ticker.as_str();
         let limit = if cut == i64::MAX { Bound::after(ticker) } else { Bound::at_date(ticker, cut) };
@@ -169,7 +167,10 @@ impl<'a> Giant<'a> {
             let dates = rows_dates(&answered);
             let count = end.map_or(answered.num_rows(), |end| dates.partition_point(|&date| date < end));
             let (step, rest) = (answered.slice(0, count), answered.slice(count, answered.num_rows() - count));
-            let compared = self.compare(&observations, &step).map_err(ArchiveError::merge)?;
+            let (compared, edge) = self.compare(&observations, &step).map_err(ArchiveError::merge)?;
+            if self.edge == Edge::default() {
+                self.edge = edge;
+            }
             if !send(Group::of(vec![compared], Vec::new())) {
                 return Ok(false);
             }
@@ -180,22 +181,30 @@ impl<'a> Giant<'a> {
         }
     }
 
-    fn compare(&self, observations: &Observations, answered: &RecordBatch) -> Result<ComparedSeries, ArrowError> {
+    fn compare(
+        &self,
+        observations: &Observations,
+        answered: &RecordBatch,
+    ) -> Result<(ComparedSeries, Edge), ArrowError> {
         let key = &self.series.key;
         let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
         let history = observations.rows(Table::Articles, key);
         let as_of = observed_at.timestamp_micros();
-        let answered = continue_places(answered.clone(), self.covers(), (&history, as_of))?;
+        let is_of_oldest = self.oldest.is_some() && rows_dates(answered).first().copied() == self.oldest;
+        let answered = if is_of_oldest { continue_copies(answered.clone(), &known)? } else { answered.clone() };
+        let edge = if is_of_oldest { Edge::of(&answered) } else { Edge::default() };
+        let answered = continue_places(answered, self.covers(), (&history, as_of))?;
         let found = difference(Table::Articles, &known, &answered, self.covers())?;
         let (source, sealed_at) = (Endpoint::NewsArticles, self.sealed_at);
         let changes =
             found.map(|(kinds, rows)| Changes { key: key.clone(), source, observed_at, sealed_at, kinds, rows });
-        Ok(ComparedSeries {
+        let compared = ComparedSeries {
             changes: changes.into_iter().collect(),
             known: known.num_rows() as u64,
             answers: Vec::new(),
-        })
+        };
+        Ok((compared, edge))
     }
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.

@@ -30,6 +30,7 @@ use self::restate::restate;
 pub(super) use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use super::answers::answer_files::Files;
+use super::copies::continue_copies;
 use super::coverage::Coverage;
 use super::edge::Edge;
 use super::fold::cells::Cells;
@@ -341,12 +342,13 @@ impl Compared<'_> {
         let count = answers.len();
         for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows));
-            let edge = Edge::of(table, &rows);
-            let rows = if table == Table::Articles {
-                let history = observations.rows(table, key);
-                continue_places(rows, covers, (&history, observed_at.timestamp_micros()))?
+            let (rows, edge) = if table == Table::Articles {
+                let (history, as_of) = (observations.rows(table, key), observed_at.timestamp_micros());
+                let rows = continue_copies(rows, &known)?;
+                let edge = Edge::of(&rows);
+                (continue_places(rows, covers, (&history, as_of))?, edge)
             } else {
-                rows
+                (rows, Edge::default())
             };
             let found = difference(table, &known, &rows, covers)?;
             let (key, rows) = (key.clone(), rows.num_rows() as u64);

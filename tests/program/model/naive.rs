@@ -196,6 +196,9 @@ impl Replayed {
             let later = &list[listed + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
             let repeats = later.iter().filter(|other| is_same(article, other) && other.score == article.score).count();
+            let (copy, before) =
+                if Some(article.day) == oldest { self.continued(key, list, article, copy) } else { (copy, 0) };
+            let repeats = repeats + before;
             let place = later.iter().filter(|other| other.day == article.day).count() as i64;
             let shift = if Some(article.day) == oldest { self.shift(key, list, article.day) } else { 0 };
             rows.push(Row {
@@ -212,6 +215,32 @@ impl Replayed {
         rows
     }
 
+    /// The number of an article among those of its date, title and link, of which a list that begins within the date lacks the
+    /// oldest; and how many with its score it lacks.
+    fn continued(&self, key: Key, list: &[Article], article: &Article, copy: usize) -> (usize, usize) {
+        let mut known = BTreeMap::new();
+        for ((table, series, cell), state) in &self.cells {
+            let is_it = (*table, *series) == (Table::Articles, key) && cell[..3] == article_cell(article, 0)[..3];
+            if let Some((_, value)) = state.latest.as_ref().filter(|_| is_it) {
+                known.insert(cell[3].parse::<usize>().expect("a number"), value[1].clone());
+            }
+        }
+        let known: Vec<(usize, String)> = known.into_iter().collect();
+        let listed: Vec<String> =
+            list.iter().rev().filter(|other| is_same(article, other)).map(|other| number(other.score)).collect();
+        let fits = |missing: &usize| {
+            let rest = known.len() - missing;
+            rest <= listed.len() && (0..rest).all(|place| known[missing + place].1 == listed[place])
+        };
+        let missing = (0..known.len()).find(fits).unwrap_or(known.len().saturating_sub(listed.len()));
+        let before = known[..missing].iter().filter(|(_, score)| *score == number(article.score)).count();
+        let copy = match known.get(missing + copy) {
+            Some((copy, _)) => *copy,
+            None => known.last().map_or(copy, |(last, _)| last + 1 + missing + copy - known.len()),
+        };
+        (copy, before)
+    }
+
     /// The offset of positions within the oldest date of a list: no article gets a lower position than it ever had, and
     /// those that are not listed come first.
     fn shift(&self, key: Key, list: &[Article], day: i64) -> i64 {
@@ -220,6 +249,7 @@ impl Replayed {
         for (number, article) in of_day.iter().enumerate() {
             let later = &of_day[number + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
+            let (copy, _) = self.continued(key, list, article, copy);
             listed.insert(article_cell(article, copy), later.len() as i64);
         }
         let is_of_day = |table: Table, series: Key, known: &Known| {
