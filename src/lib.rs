@@ -152,6 +152,7 @@ pub mod secret;
 pub mod serve;
 #[cfg(feature = "spark")]
 mod spark;
+mod split_days;
 pub mod sql;
 mod store;
 mod tables;

@@ -138,6 +138,7 @@ pub(crate) fn quality(
             "rejected": found.rejects.records,
             "unknown_fields": found.unknown.fields.len(),
             "news": windows.collect::<BTreeMap<_, _>>(),
+            "split_days": found.split_days,
             "cut_off": found.cut_off.map(|cut| json!({"articles": cut.articles, "tickers": cut.tickers, "all": cut.all})),
         });
         Ok((rows, totals.to_string()))

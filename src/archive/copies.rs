@@ -1,7 +1,8 @@
 //! The numbers of articles of one date, title and link at the edge of a list.
 //!
 //! Such copies are numbered from the oldest that an answer lists. A list that was cut off within its oldest date lacks the
-//! oldest of them, not the newest, so there the numbers continue the known ones: copies are told apart by their scores.
+//! oldest of them, not the newest, so there the numbers continue the known ones: copies are told apart by their scores. A
+//! merge leaves the numbers as each machine knew them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,13 +50,6 @@ pub(super) fn continue_copies(answered: RecordBatch, known: &RecordBatch) -> Res
     });
     let renumbered = renumbered.flatten().collect::<Vec<_>>();
     replaced(&answered, &renumbered)
-}
-
-/// Numbers the copies among the first rows of answered articles as if nothing had been known.
-pub(super) fn number_copies(answered: &RecordBatch, rows: usize) -> Result<RecordBatch, ArrowError> {
-    let listed = copies(answered, &|row| row < rows);
-    let numbered = listed.values().flat_map(|listed| with_repeats(&[], listed, |place| place as i32));
-    replaced(answered, &numbered.collect::<Vec<_>>())
 }
 
 /// The first known copy that is listed: from there on, the known copies have the scores of the listed ones, as far as both

@@ -12,7 +12,6 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::copies::number_copies;
 use crate::digest;
 
 /// Digits of an article's digest: enough to tell those of one date apart.
@@ -53,8 +52,7 @@ impl Edge {
         Self(digests.map(|digest| String::from_utf8_lossy(digest).into_owned()).collect())
     }
 
-    /// The rows of some articles as the answer had them: of its oldest date those that it listed, by its own places
-    /// and numbers of copies.
+    /// The rows of some articles as the answer had them: of its oldest date those that it listed, at its places.
     pub(super) fn as_answered(&self, articles: &RecordBatch, oldest: i64) -> Result<RecordBatch, ArrowError> {
         let listed: HashMap<&str, usize> =
             self.0.iter().enumerate().map(|(place, one)| (one.as_str(), place)).collect();
@@ -72,7 +70,7 @@ impl Edge {
             Arc::new(Int32Array::from_iter_values(places.chain(known[of_oldest.len()..].iter().copied())));
         let mut columns = answered.columns().to_vec();
         columns[PLACE] = places;
-        number_copies(&RecordBatch::try_new(answered.schema(), columns)?, of_oldest.len())
+        RecordBatch::try_new(answered.schema(), columns)
     }
 }
 

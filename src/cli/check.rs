@@ -8,8 +8,17 @@ use super::typed::plan_of;
 use super::{complain, say};
 use crate::definition::DefinitionError;
 use crate::escape::escaped;
-use crate::plan::Schedule;
+use crate::plan::{Plan, Schedule};
 use crate::project::Project;
+use crate::run::latest_facts;
+
+/// Warnings about the settings of a plan, and about its latest version.
+fn warnings(plan: &Plan, project: &Project) -> Vec<String> {
+    let mut warnings = plan.dataset.warnings();
+    let split = latest_facts(&project.data(), &plan.name).and_then(|facts| facts.split_days);
+    warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
+    warnings
+}
 
 /// Check definitions for errors.
 #[derive(Debug, clap::Args)]
@@ -33,7 +42,7 @@ impl Check {
                 Ok(plan) => {
                     let path = plan.path.to_string_lossy();
                     let path = escaped(&path);
-                    for warning in plan.dataset.warnings() {
+                    for warning in warnings(&plan, project) {
                         super::note(&format!("warning: {path}: {warning}"));
                     }
                     let times =
@@ -55,7 +64,7 @@ impl Check {
     fn told_as_json(&self, project: &Project) -> Result<()> {
         let mut is_wrong = false;
         let definitions = self.definitions.iter().map(|given| match plan_of(Some(given), project) {
-            Ok(plan) => Definition::right(&plan),
+            Ok(plan) => Definition::right(&plan, warnings(&plan, project)),
             Err(error) => {
                 is_wrong = true;
                 match &error {

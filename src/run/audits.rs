@@ -11,7 +11,7 @@ use super::scope::{archived, requested};
 use super::stage::Stage;
 use crate::archive::{Archive, ArchiveError, View, of_service, services};
 use crate::audit::answers::answers;
-use crate::audit::quality::{Quality, quality, windows};
+use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
@@ -135,15 +135,15 @@ pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch
 
 fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     let view = options.view()?;
-    let (answers, windows) = match options.plan {
+    let (answers, rows) = match options.plan {
         Some(plan) => {
             let scope = archived(plan, &view)?;
             let requests = requested(plan, &view, &scope)?;
             let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
-            let windows = windows(&view, &scope, &plan.dataset, scratch)?;
-            (answers(&view, |request| requests.contains(request))?, windows)
+            let rows = of_rows(&view, &scope, &plan.dataset, scratch)?;
+            (answers(&view, |request| requests.contains(request))?, rows)
         }
-        None => (answers(&view, |_| true)?, Vec::new()),
+        None => (answers(&view, |_| true)?, RowFindings::default()),
     };
-    quality(&options.subject()?, answers, windows, deliver)
+    quality(&options.subject()?, answers, rows, deliver)
 }

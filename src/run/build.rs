@@ -290,6 +290,7 @@ impl Builder<'_> {
                 "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
             ));
         }
+        notes.extend(facts.split_days.as_ref().map(|split| split.in_words(self.plan.dataset.dates)));
         if facts.contradictions > 0 {
             let count = counted(facts.contradictions, "signal differs", "signals differ");
             notes.push(format!(

@@ -144,6 +144,9 @@ fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
     check_dataset(&read(&summary.dataset.join("days.parquet")), &all, &news);
 }
 
+/// Key and signal, confidence, and of the news in a window the count and the largest score.
+type DatasetRow = ([String; 5], f64, Option<usize>, Option<f64>);
+
 /// Checks that the published rows are the known signals, each with the news of the seven days before it.
 #[track_caller]
 fn check_dataset(rows: &RecordBatch, signals: &Signals, news: &Scores) {
@@ -152,7 +155,7 @@ fn check_dataset(rows: &RecordBatch, signals: &Signals, news: &Scores) {
     for ([ticker, published, _], score) in news {
         of_tickers.entry(ticker).or_default().push((date(published), *score));
     }
-    let mut expected: Vec<([String; 5], f64, Option<usize>, Option<f64>)> = Vec::with_capacity(signals.len());
+    let mut expected: Vec<DatasetRow> = Vec::with_capacity(signals.len());
     for ([ticker, period, regime, when], (signal, confidence)) in signals {
         let today = date(when);
         let articles = of_tickers.get(ticker.as_str()).map_or(&[][..], Vec::as_slice);

@@ -254,7 +254,7 @@ fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String
         &format!(
             "[source]\n{source}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
              [sentiment]\nhistorical = true\ncomplete = true\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
-             windows = [\"7d\"]\nstats = [\"count\", \"last\"]\n"
+             windows = [\"7d\"]\nstats = [\"count\", \"mean\", \"last\"]\n"
         ),
     );
     for _ in 0..articles.len().max(records.len()) {
@@ -321,6 +321,28 @@ fn an_exact_duplicate_counts_once_and_a_different_score_is_another_article() {
     assert_eq!(count(&["0.5", "0.25", "0.5"]), ["2", "0.5"]);
     assert_eq!(count(&["null", "null", "0.25"]), ["2", ""]);
     assert_eq!(count(&["0.5", "\"0.5\"", "0.50"]), ["1", "0.5"]);
+}
+
+#[test]
+fn a_list_that_is_cut_off_between_copies_revises_none_of_them() {
+    let article =
+        |title: &str, score: &str| format!(r#"{{"date":"2025-11-18","title":"{title}","score":{score},"link":"l"}}"#);
+    let list =
+        |scores: &[&str]| format!("[{}]", scores.iter().map(|score| article("t", score)).collect::<Vec<_>>().join(","));
+    let found = |lists: &[&[&str]]| {
+        let lists: Vec<String> = lists.iter().map(|scores| list(scores)).collect();
+        let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
+        pulled(&lists, &["[]"], ["news_count_7d", "news_mean_7d", "news_last_score"])
+    };
+    // The newest is listed first.
+    assert_eq!(found(&[&["0.9", "0.1"], &["0.9"]]), ["2", "0.5", "0.9"]);
+    assert_eq!(found(&[&["0.9", "0.1"], &["0.5", "0.9"]]), ["3", "0.5", "0.5"]);
+    assert_eq!(found(&[&["0.9", "0.1"], &["0.5", "0.9"], &["0.5"]]), ["3", "0.5", "0.5"]);
+    // Repetitions still count once.
+    assert_eq!(found(&[&["0.9", "0.9", "0.1"], &["0.9"]]), ["2", "0.5", "0.9"]);
+    // No score is the same: the newest was revised.
+    assert_eq!(found(&[&["0.9", "0.1"], &["0.7"]]), ["2", "0.4", "0.7"]);
+    assert_eq!(found(&[&["0.9"], &["0.7"]]), ["1", "0.7", "0.7"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Unknown is not zero: what was never asked for, refused or cut off is null, in builds and in SQL.
+//! Unknown is not zero: what was never asked for, refused or cut off is null, in builds and in SQL. And what falls apart by
+//! date is noticed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -135,4 +136,43 @@ fn a_window_is_unknown_unless_the_vendor_told_of_it() {
     assert!(quality.contains("unknown") && !quality.contains("seems to cut them off"), "{quality}");
     let summary = place.run(["summary", "it"]).succeeded().stdout;
     assert!(summary.contains("News is unknown for"), "{summary}");
+}
+
+/// Some tickers are dated in UTC, others in New York.
+fn two_clocks() -> Scripted {
+    Scripted::of_histories(|_| {
+        let history = |(ticker, offset): (&str, &str)| {
+            let dates = (2..7).map(|day| format!("2026-03-{day:02}T00:00:00{offset}"));
+            let entries: Vec<Value> =
+                dates.map(|date| json!({ "date": date, "signal": "buy", "confidence": 0.5 })).collect();
+            (ticker.to_owned(), json!({ "ticker": ticker, "regime": "bear", "period": "5d", "predictions": entries }))
+        };
+        let all: BTreeMap<String, Value> = [("AAA", "Z"), ("BBB", "Z"), ("NYC", "-05:00")].map(history).into();
+        scripted::json("200 OK", &json!(all).to_string())
+    })
+}
+
+#[test]
+fn tickers_that_are_dated_by_another_clock_are_noticed_with_the_remedy() {
+    let (place, service) = (Place::new(), two_clocks());
+    fs::write(place.file("key"), "demo").expect("a key");
+    let definition = |rest: &str| {
+        format!(
+            "[source]\n{}api_key_file = \"key\"\n[signals]\nsectors = \"x\"\nperiods = \"5d\"\nregimes = \"bear\"\n\
+             [dataset]\nkind = \"signals\"\n{rest}",
+            service.source()
+        )
+    };
+    place.define("it", &definition(""));
+    place.define("wall", &definition("[dates]\nnaive = \"wall\"\n"));
+    let finding = "1 of 3 tickers are dated at 05:00, others at 00:00: a day's signals are on two dates; `naive = \"wall\"` in \
+                   `[dates]` dates signals as they are written";
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&place.run(["run", "it"]).succeeded().stdout).contains(finding));
+    assert!(words(&place.run(["check", "it"]).succeeded().stderr).contains(finding));
+    assert!(words(&place.run(["audit", "quality", "it"]).succeeded().stdout).contains(finding));
+    for command in [&["run", "wall"][..], &["check", "wall"], &["audit", "quality", "wall"]] {
+        let shown = place.run(command).succeeded();
+        assert!(!shown.stdout.contains("two dates") && !shown.stderr.contains("two dates"), "{}", shown.stdout);
+    }
 }

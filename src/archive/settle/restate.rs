@@ -10,7 +10,6 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::difference::{continue_places, difference};
-use crate::archive::copies::continue_copies;
 use crate::archive::coverage;
 use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::SeriesAnswer;
@@ -28,12 +27,10 @@ pub(in crate::archive) fn restate(
     let (key, source, observed_at) = (answer.key.clone(), answer.source, answer.observed_at);
     let as_of = observed_at.timestamp_micros();
     let mut told = rows_of_answer(answer, own)?;
-    let known = merged.values(0..merged.count(), as_of)?;
     if table == Table::Articles {
-        told = continue_copies(told, &known)?;
         told = continue_places(told, answer.covers, (&merged.rows, as_of))?;
     }
-    let found = difference(table, &known, &told, answer.covers)?;
+    let found = difference(table, &merged.values(0..merged.count(), as_of)?, &told, answer.covers)?;
     Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
 }
 

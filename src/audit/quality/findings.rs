@@ -49,6 +49,8 @@ pub(super) enum FindingKind {
     Window,
     /// A length at which lists of articles seem to be cut off, and how many tickers have such a list.
     CutOff,
+    /// Tickers whose signals are dated at other times of day than those of most others, and how many.
+    SplitDays,
 }
 
 impl FindingKind {
@@ -62,6 +64,7 @@ impl FindingKind {
             Self::Drift => "drift",
             Self::Window => "window",
             Self::CutOff => "cut_off",
+            Self::SplitDays => "split_days",
         }
     }
 }

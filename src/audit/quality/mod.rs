@@ -10,6 +10,7 @@
 //!   usual ones.
 //! - *rejects*: rejected records by reason; and *drift*: unknown fields.
 //! - *windows*: signals with news in each window of a definition, when auditing one.
+//! - *split days*: tickers whose signals are dated at other times of day than those of most others.
 //! - *cut off*: a length at which the service seems to cut off lists of articles.
 //!
 //! Signals are read twice, a few whole tickers at a time, because trading days depend on all of them.
@@ -24,7 +25,7 @@ use arrow::array::RecordBatch;
 
 pub use findings::schema;
 pub use news::Window;
-pub(crate) use news::windows;
+pub(crate) use news::{RowFindings, of_rows};
 
 use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
@@ -33,6 +34,7 @@ use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
+use crate::split_days::SplitDays;
 use crate::tables::{Drift, Table};
 use crate::time::MICROS_PER_DAY;
 use calendar::Calendar;
@@ -55,6 +57,8 @@ pub struct Quality {
     pub windows: Vec<Window>,
     /// Where lists of articles seem to be cut off.
     pub cut_off: Option<CutOff>,
+    /// Tickers whose signals are dated at other times of day than those of most others.
+    pub split_days: Option<SplitDays>,
 }
 
 /// The quality of a ticker's data.
@@ -101,7 +105,7 @@ impl TickerQuality {
 }
 
 /// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests, and
-/// a definition's windows as counted by [`windows`], are included.
+/// what [`of_rows`] found in a definition's dataset, are included.
 ///
 /// # Errors
 ///
@@ -109,11 +113,12 @@ impl TickerQuality {
 pub(crate) fn quality(
     subject: &Subject,
     answers: Answers,
-    windows: Vec<Window>,
+    rows: RowFindings,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Quality> {
     let Answers { rejects, unknown, cut_off, .. } = answers;
-    let found = Quality { rejects, unknown, windows, cut_off, ..Quality::default() };
+    let RowFindings { windows, split_days } = rows;
+    let found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
     let mut looking = QualityAudit { found, rows: RowBuilder::new(schema()) };
     let calendar = Calendar::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
@@ -221,6 +226,11 @@ impl QualityAudit {
         for Drift { endpoint, field, count, .. } in &self.found.unknown.fields {
             let source = Some(endpoint.as_str());
             let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(FindingKind::Drift) };
+            findings::push(&mut self.rows, &finding);
+        }
+        if let Some(SplitDays { tickers, times: [_, other], .. }) = &self.found.split_days {
+            let what = format!("dated at {other}");
+            let finding = Finding { count: Some(*tickers), what: Some(&what), ..Finding::of(FindingKind::SplitDays) };
             findings::push(&mut self.rows, &finding);
         }
         if let Some(CutOff { articles, tickers, .. }) = self.found.cut_off {

@@ -1,14 +1,16 @@
-//! How many signals of a dataset have news; builds the dataset with only its counts.
+//! How many signals of a dataset have news, and how they are dated; builds the dataset with only its counts.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use arrow::array::AsArray;
-use arrow::datatypes::Int32Type;
+use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 
 use crate::archive::{Scope, View, ViewOptions};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Days};
+use crate::plan::{DatasetPlan, Days, RowKind};
+use crate::split_days::{SplitDays, TimesOfDay};
 
 /// A news window of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +33,29 @@ impl Window {
     }
 }
 
-/// Counts signals with news in each window of a dataset. `scratch` is a temporary folder, removed afterwards.
+/// What the rows of a dataset show.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowFindings {
+    /// Signals with news, by window.
+    pub(crate) windows: Vec<Window>,
+    /// Tickers whose signals are dated at other times of day than those of most others.
+    pub(crate) split_days: Option<SplitDays>,
+}
+
+/// Counts signals with news in each window of a dataset, and looks at their dates. `scratch` is a temporary folder, removed
+/// afterwards.
 ///
 /// # Errors
 ///
 /// If the archive cannot be read or the dataset cannot be built.
-pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
+pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<RowFindings> {
     let mut windows: Vec<Window> =
         plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0, unknown: 0 }).collect();
-    if windows.is_empty() {
-        return Ok(windows);
+    if plan.rows == RowKind::Article {
+        return Ok(RowFindings::default());
     }
     let plan = plan.of_counts();
+    let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
     let options = ViewOptions::of(&plan);
     let whole = scope.unfiltered();
     dataset::build(
@@ -56,6 +69,18 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         &plan,
         scratch,
         |rows| {
+            let column = |name: &str| rows.column(name).expect("signals have tickers and dates");
+            let (names, dates) = (column("ticker"), column("date"));
+            let (all, moments) =
+                (names.values().as_string::<i32>(), dates.values().as_primitive::<TimestampMicrosecondType>());
+            for (start, _) in (names.boundaries() | dates.boundaries()).runs() {
+                let (name, count) = (all.value(names.index(start)), tickers.len());
+                let ticker = match tickers.get(name) {
+                    Some(ticker) => *ticker,
+                    None => *tickers.entry(name.to_owned()).or_insert(count),
+                };
+                times.add(ticker, moments.value(dates.index(start)));
+            }
             for window in &mut windows {
                 let name = crate::plan::Feature::Count(window.days).to_string();
                 let column = rows.column(&name).expect("the plan has a count for each window");
@@ -68,5 +93,5 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
             Ok(())
         },
     )?;
-    Ok(windows)
+    Ok(RowFindings { windows, split_days: times.split() })
 }

@@ -13,7 +13,7 @@ use super::rows::RowsTo;
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::{plan_of, usage};
 use crate::error;
-use crate::plan::Plan;
+use crate::plan::{NaiveRule, Plan};
 use crate::project::Project;
 use crate::run::AuditOptions;
 
@@ -46,6 +46,11 @@ pub(super) struct AuditScope {
 }
 
 impl AuditScope {
+    /// The rule of its dates.
+    pub(super) fn rule(&self) -> NaiveRule {
+        self.plan.as_ref().map_or(NaiveRule::Utc, |plan| plan.dataset.dates)
+    }
+
     pub(super) fn of(definition: Option<&str>, as_of: Option<DateTime<Utc>>, project: &Project) -> Result<Self> {
         let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
         Ok(Self { plan, as_of })

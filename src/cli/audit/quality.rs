@@ -7,6 +7,7 @@ use super::outcome::Result;
 use crate::audit::answers::{CutOff, RejectReason};
 use crate::audit::quality::{self, TickerQuality};
 use crate::human::{counted, grouped, percent};
+use crate::plan::NaiveRule;
 use crate::project::Project;
 use crate::run::audit_quality;
 use crate::tables::Drift;
@@ -37,11 +38,11 @@ impl Quality {
             .arguments
             .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || audits::Quality::of(&found), || describe(&found, limit))
+        self.arguments.print(&scope, || audits::Quality::of(&found), || describe(&found, scope.rule(), limit))
     }
 }
 
-fn describe(found: &quality::Quality, limit: RowLimit) -> String {
+fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> String {
     let mut text = vec![of_tickers(found, limit)];
     if !found.windows.is_empty() {
         let mut table =
@@ -74,6 +75,7 @@ fn describe(found: &quality::Quality, limit: RowLimit) -> String {
         text.push(table);
     }
     let mut text: Vec<String> = text.iter().map(Aligned::to_string).collect();
+    text.extend(found.split_days.as_ref().map(|split| format!("{}\n", split.in_words(rule))));
     if let Some(CutOff { articles, tickers, all }) = found.cut_off {
         text.push(format!(
             "the lists of {} of {} have exactly {}, the most of all: the service seems to cut them off, and older news is \

@@ -101,6 +101,8 @@ pub(in crate::cli) struct Quality {
     windows: Vec<NewsWindow>,
     /// The length at which lists of articles seem to be cut off; none if they do not.
     cut_off: Option<CutOff>,
+    /// Tickers whose signals are dated at other times of day than those of most others; none if there are none.
+    split_days: Option<SplitDays>,
     /// The number of rejected records.
     rejected: u64,
     /// Why records were rejected.
@@ -139,6 +141,17 @@ struct NewsWindow {
     with_news: u64,
     /// The signals for which it is unknown what was in the window.
     unknown: u64,
+}
+
+/// Tickers whose signals are dated at other times of day than those of most others.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplitDays {
+    /// How many there are.
+    tickers: u64,
+    /// The number of all tickers.
+    all: u64,
+    /// A time of day of most tickers, and one of these.
+    times: Vec<String>,
 }
 
 /// The length at which lists of articles seem to be cut off.
@@ -269,6 +282,11 @@ impl Quality {
             total: TickerQuality::of(&found.total),
             tickers: tickers.map(|(ticker, of)| (ticker.to_string(), TickerQuality::of(of))).collect(),
             windows: found.windows.iter().map(window).collect(),
+            split_days: found.split_days.as_ref().map(|split| SplitDays {
+                tickers: split.tickers,
+                all: split.all,
+                times: split.times.to_vec(),
+            }),
             cut_off: found.cut_off.map(|cut| CutOff { articles: cut.articles, tickers: cut.tickers, all: cut.all }),
             rejected: found.rejects.records,
             reasons: found.rejects.reasons.iter().map(reason).collect(),

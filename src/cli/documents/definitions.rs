@@ -120,9 +120,9 @@ struct Check {
 }
 
 impl Definition {
-    pub(in crate::cli) fn right(plan: &plan::Plan) -> Self {
+    pub(in crate::cli) fn right(plan: &plan::Plan, warnings: Vec<String>) -> Self {
         let path = plan.path.display().to_string();
-        Self { path, ok: true, warnings: plan.dataset.warnings(), problems: Vec::new() }
+        Self { path, ok: true, warnings, problems: Vec::new() }
     }
 
     /// A definition whose text has problems.

@@ -33,6 +33,7 @@ pub use work::{Activity, OperationAnswers};
 
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
+use crate::split_days::SplitDays;
 
 /// The numbers of a dataset, and of the news about its tickers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Facts {
     /// Signals that an operation of the service gives another value than the dataset has; the latest answer counts.
     #[serde(default)]
     pub contradictions: u64,
+    /// Tickers whose signals are dated at other times of day than those of most others; none if there are none.
+    pub split_days: Option<SplitDays>,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
     /// The tickers, by name.

@@ -18,6 +18,7 @@ use super::{ArticleCounts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, W
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{self, DatasetPlan, Feature, RowKind};
+use crate::split_days::TimesOfDay;
 use crate::time::MICROS_PER_DAY;
 
 /// The most pairs of period and regime; a bit for each fits into 128.
@@ -99,6 +100,7 @@ pub(crate) struct Tally {
     /// Totals by day and pair.
     totals: Vec<Vec<SignalTotals>>,
     of_tickers: Vec<TickerTally>,
+    times: TimesOfDay,
     confidences: [Histogram; 2],
     windows: Vec<WindowFacts>,
     /// `None` if dates do not ascend within a series.
@@ -150,6 +152,7 @@ impl Tally {
             pair_sets: PairSets::default(),
             totals: Vec::new(),
             of_tickers: Vec::new(),
+            times: TimesOfDay::default(),
             confidences: [Histogram::default(), Histogram::default()],
             windows: windows.collect(),
             succession: dates_ascend(&plan.sort).then(Succession::default),
@@ -195,6 +198,7 @@ impl Tally {
                 self.of_tickers.push(TickerTally::default());
             }
             let moment = moments[dates.index(start)];
+            self.times.add(ticker, moment);
             let day = self.calendar.place(moment);
             let totals = match day {
                 Some(day) => at(&mut self.totals, day),
@@ -302,6 +306,7 @@ impl Tally {
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
             repeated: 0,
+            split_days: self.times.split(),
             contradictions: 0,
             articles: ArticleCounts::default(),
             tickers,

@@ -1,7 +1,7 @@
 //! A vendor whose data changes between pulls in every way seen in practice.
 
 use crate::support::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::histories::{Entry, History};
 use super::news::{Article, News};
@@ -83,7 +83,7 @@ pub(super) struct Vendor {
     summaries: BTreeMap<&'static str, Summary>,
     records: BTreeMap<&'static str, Records>,
     is_sliding: bool,
-    /// Whether the same date always has the same offset, or none.
+    /// Whether the same date always has the same offset, or none, and no article has copies.
     pub(super) has_steady_offsets: bool,
     focus: Focus,
 }
@@ -206,6 +206,9 @@ impl Vendor {
             let mut listed = self.news[ticker].listed(random);
             if self.has_steady_offsets {
                 listed.iter_mut().for_each(|article| article.offset = None);
+                // Machines that have not met may number copies otherwise where a list is cut off between them.
+                let mut seen = BTreeSet::new();
+                listed.retain(|article| seen.insert((article.day, article.title, article.link)));
             }
             let is_there = !self.news[ticker].is_missing || !is_known;
             let body = Article::body(&listed, random);
