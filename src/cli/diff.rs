@@ -11,6 +11,8 @@ use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
 use crate::audit::diff::{self, Difference};
+use crate::definition::changed_keys;
+use crate::escape::escaped;
 use crate::export::{self, PublishedReader, VersionKind};
 use crate::human::{counted, grouped, portion};
 use crate::project::Project;
@@ -93,6 +95,9 @@ fn describe(before: &PublishedReader, after: &PublishedReader, found: &Differenc
         let (rows, as_of) = (grouped(version.row_count()), version.as_of().to_owned());
         versions.row([place.to_owned(), version.name(), rows, as_of]);
     }
+    let changed = changed_keys(before.definition(), after.definition());
+    let changed: String = changed.iter().map(|key| format!("definition: {}\n", escaped(&key.to_string()))).collect();
+    let versions = format!("{versions}{changed}");
     if found.is_none() {
         return format!("{versions}\nno differences\n");
     }

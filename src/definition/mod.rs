@@ -6,6 +6,7 @@
 //! come from them.
 
 mod age;
+mod changes;
 mod choices;
 mod cron;
 mod error;
@@ -29,6 +30,7 @@ use serde::Deserialize;
 use crate::interface::{Period, Regime, Sector, Ticker};
 
 pub use age::{CatchUp, MaxAge};
+pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnMissing,
     Service, Statistic, TickerList, Vintage,

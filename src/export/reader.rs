@@ -67,6 +67,8 @@ pub(super) struct ReadRecord {
     name: String,
     version: String,
     #[serde(default)]
+    definition: String,
+    #[serde(default)]
     ad_hoc: Option<Options>,
     as_of: String,
     shape: String,
@@ -179,6 +181,11 @@ impl PublishedReader {
     /// The instant as of which it was built, as recorded.
     pub fn as_of(&self) -> &str {
         &self.record.as_of
+    }
+
+    /// The text of the definition that it was built from.
+    pub fn definition(&self) -> &str {
+        &self.record.definition
     }
 
     /// Number of rows.

@@ -21,10 +21,11 @@ use crate::archive::{ArchiveError, SealedRun, View, of_service, open_all};
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
+use crate::definition::changed_keys;
 use crate::error::Result;
 use crate::export::{
     Destination, LatestVersion, Provenance, Publication, RecordedProvenance, ReusedVersion, RowOutput, Staged, Stream,
-    Takeover, built_before,
+    Takeover, built_before, latest,
 };
 use crate::file;
 use crate::human::{counted, grouped};
@@ -245,6 +246,9 @@ impl Builder<'_> {
         };
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
+        if is_own {
+            notes.extend(self.changed_definition(data));
+        }
         let made = if provenance.ad_hoc.is_none() {
             self.made(data, provenance, stage)?
         } else {
@@ -278,6 +282,16 @@ impl Builder<'_> {
         cancel::check(&self.control.stop)?;
         let new_rejects = report.work.rejects.new;
         Ok(PublishedDataset { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
+    }
+
+    /// The note on a definition that changed since the latest version.
+    fn changed_definition(&self, data: &Path) -> Option<String> {
+        // A record that cannot be read has nothing to compare with.
+        let recorded = latest(&data.join("datasets"), Some(&self.plan.name)).ok()??;
+        let changed = changed_keys(&recorded.definition, &self.plan.text);
+        let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
+        let list = || format!("the definition changed since version {}: {}", recorded.version, changed.join("; "));
+        (!changed.is_empty()).then(list)
     }
 
     /// Notes on the rows.

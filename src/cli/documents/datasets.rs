@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::audits::Revisions;
 use crate::audit::diff;
+use crate::definition::{ChangedKey, changed_keys};
 use crate::export::{ListedVersion, PublishedReader};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
@@ -66,6 +67,8 @@ pub(in crate::cli) struct Difference {
     before: Side,
     /// The later version.
     after: Side,
+    /// The keys of the definition that differ.
+    definition: Vec<ChangedKey>,
     /// Rows that only the later one has.
     added: u64,
     /// Rows that only the earlier one has.
@@ -254,6 +257,7 @@ impl Difference {
         Self {
             before: side(before),
             after: side(after),
+            definition: changed_keys(before.definition(), after.definition()),
             added: found.added,
             removed: found.removed,
             changed: found.changed,
