@@ -40,6 +40,7 @@ pub(super) fn of(
         counts += news::counts(&articles);
         table.add(&articles);
     }
+    table.trust_lists_that_began_empty();
     let is_field = |feature: &&Feature| matches!(feature, Feature::Historical(_));
     let column = |(place, feature): (usize, &Feature)| {
         table.column(feature, plan.features[..=place].iter().filter(is_field).count())
@@ -165,12 +166,14 @@ impl<'a> FeatureTable<'a> {
             }
         }
         if self.are_cut_off {
-            let cut_off = articles.iter().filter(|article| article.may_be_cut_off());
-            self.cut_off.extend(cut_off.map(|article| article.ticker));
+            for of_ticker in articles.chunk_by(|one, next| one.ticker == next.ticker) {
+                if of_ticker.iter().any(NewsItem::may_be_cut_off) {
+                    self.cut_off.insert(of_ticker[0].ticker);
+                }
+            }
             for (((first, _), (key, cut)), after) in known().zip(self.keys.iter()).zip(&mut self.known_after) {
-                let of_ticker = articles[first..].iter().take_while(|article| article.ticker == key.ticker);
                 let Some(after) = after else { continue };
-                let mut of_ticker = of_ticker;
+                let mut of_ticker = articles[first..].iter().take_while(|article| article.ticker == key.ticker);
                 if let Some(oldest) = of_ticker.find(|article| article.is_listed(cut)) {
                     let oldest = day(oldest.date);
                     *after = if *after == Day::MIN { oldest } else { oldest.min(*after) };
@@ -183,6 +186,18 @@ impl<'a> FeatureTable<'a> {
                 && last.is_none_or(|last| last.order <= article.order())
             {
                 *last = Some(LastArticle { order: article.order(), score: article.score });
+            }
+        }
+    }
+
+    /// Lets the past be known of lists that never were cut off, once all articles were added.
+    fn trust_lists_that_began_empty(&mut self) {
+        let mut place = 0;
+        for of_ticker in self.keys.list.chunk_by(|one, next| one.ticker == next.ticker) {
+            let known = &mut self.known_after[place..place + of_ticker.len()];
+            place += of_ticker.len();
+            if !self.cut_off.contains(&of_ticker[0].ticker) {
+                known.iter_mut().flatten().for_each(|after| *after = Day::MIN);
             }
         }
     }
@@ -219,10 +234,9 @@ impl<'a> FeatureTable<'a> {
     fn window(&self, days: Days) -> impl Iterator<Item = Option<&Window>> {
         let found = self.windows.iter().find(|(known, _)| *known == days);
         let (_, windows) = found.expect("the windows of every feature were computed");
-        windows.iter().zip(self.keys.iter()).zip(&self.known_after).map(move |((window, (key, cut)), after)| {
+        windows.iter().zip(self.keys.iter()).zip(&self.known_after).map(move |((window, (_, cut)), after)| {
             let day_before = cut.day.saturating_sub(days.count());
-            let is_known = day_before >= (*after)? || !self.cut_off.contains(&key.ticker);
-            is_known.then_some(window)
+            (day_before >= (*after)?).then_some(window)
         })
     }
 
