@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, BooleanArray, RecordBatch};
@@ -217,37 +218,14 @@ impl<'a> Joining<'a> {
         Ok(restated)
     }
 
-    /// The restated answers about a series: run by run in the order of their seals, each answer that may be later than
-    /// what the run adds is compared with what is known by then.
+    /// The restated answers about a series.
     fn series(&self, table: Table, rows: RecordBatch, answers: &[RunAnswer]) -> Result<Vec<Changes>, ArrowError> {
-        let mut restated: Vec<Changes> = Vec::new();
-        let mut origins = self.origins(&rows, answers);
-        let mut rows = rows;
-        let mut in_order: Vec<&RunAnswer> = answers.iter().collect();
-        in_order.sort_by_key(|it| (it.answer.observed_at, it.run, it.answer.source));
-        let runs: BTreeSet<usize> = answers.iter().map(|it| it.run).collect();
-        for &run in &runs {
-            if runs.range(..run).all(|&earlier| self.knew(run, earlier)) {
-                continue;
-            }
-            let began = in_order.iter().find(|it| it.run == run).map(|it| it.answer.observed_at);
-            let may_differ = |it: &&&RunAnswer| {
-                let is_later = it.run < run && Some(it.answer.observed_at) > began && !self.knew(it.run, run);
-                it.run == run || is_later
-            };
-            for RunAnswer { run: of, answer } in in_order.iter().filter(may_differ) {
-                let is_own = |it: &Origin| self.knew(*of, it.answer) && self.knew(*of, it.seal);
-                let own = cells_that_count(table, &rows, &origins, is_own)?;
-                let own = own.values(0..own.count(), answer.observed_at.timestamp_micros())?;
-                let merged = cells_that_count(table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
-                let Some(changes) = restate(answer, &own, &merged, self.sealed_at(run))? else { continue };
-                let more = table.batch(std::slice::from_ref(&changes))?;
-                origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
-                rows = concat_batches(&table.file_schema(), [&rows, &more])?;
-                restated.push(changes);
-            }
-        }
-        Ok(restated)
+        let origins = self.origins(&rows, answers);
+        let mut answers: Vec<&RunAnswer> = answers.iter().collect();
+        answers.sort_by_key(|it| (it.answer.observed_at, it.run, it.answer.source));
+        let all = (0..self.archive.runs().len()).collect();
+        let mut histories = Histories { joining: self, table, rows, origins, answers, of_pasts: BTreeMap::new() };
+        Ok(histories.of(&all)?.restated.clone())
     }
 
     /// Where each row of a series comes from.
@@ -330,6 +308,68 @@ impl<'a> Joining<'a> {
 fn sealed(rows: &RecordBatch) -> &[i64] {
     let column = rows.column_by_name(SEALED_AT).expect("every file has the column");
     column.as_primitive::<TimestampMicrosecondType>().values()
+}
+
+/// What sets of runs say of a series.
+struct Histories<'a> {
+    joining: &'a Joining<'a>,
+    table: Table,
+    /// The rows of all runs, and where each comes from.
+    rows: RecordBatch,
+    origins: Vec<Origin>,
+    /// In the order in which they were observed.
+    answers: Vec<&'a RunAnswer>,
+    of_pasts: BTreeMap<BTreeSet<usize>, Rc<History>>,
+}
+
+/// What some runs say of a series together.
+struct History {
+    /// Their rows, and those that state their answers again.
+    rows: RecordBatch,
+    restated: Vec<Changes>,
+}
+
+impl Histories<'_> {
+    /// What some runs say: run by run in the order of their seals, each answer that may be later than what the run adds is
+    /// compared with what is known by then. What an answer was compared with when it was given is what its own past says.
+    fn of(&mut self, runs: &BTreeSet<usize>) -> Result<Rc<History>, ArrowError> {
+        if let Some(known) = self.of_pasts.get(runs) {
+            return Ok(Rc::clone(known));
+        }
+        let joining = self.joining;
+        let is_of_runs = |it: &Origin| runs.contains(&it.answer) && runs.contains(&it.seal);
+        let of_runs: BooleanArray = self.origins.iter().map(|it| Some(is_of_runs(it))).collect();
+        let mut rows = filter_record_batch(&self.rows, &of_runs)?;
+        let mut origins: Vec<Origin> = self.origins.iter().copied().filter(is_of_runs).collect();
+        let mut restated: Vec<Changes> = Vec::new();
+        let answers: Vec<&RunAnswer> = self.answers.iter().copied().filter(|it| runs.contains(&it.run)).collect();
+        let answering: BTreeSet<usize> = answers.iter().map(|it| it.run).collect();
+        for &run in &answering {
+            if answering.range(..run).all(|&earlier| joining.knew(run, earlier)) {
+                continue;
+            }
+            let began = answers.iter().find(|it| it.run == run).map(|it| it.answer.observed_at);
+            let may_differ = |it: &&&RunAnswer| {
+                let is_later = it.run < run && Some(it.answer.observed_at) > began && !joining.knew(it.run, run);
+                it.run == run || is_later
+            };
+            for RunAnswer { run: of, answer } in answers.iter().filter(may_differ) {
+                let past = runs.iter().copied().filter(|other| joining.knew(*of, *other)).collect();
+                let past = self.of(&past)?;
+                let own = Cells::of(self.table, [&past.rows])?;
+                let own = own.values(0..own.count(), answer.observed_at.timestamp_micros())?;
+                let merged = cells_that_count(self.table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
+                let Some(changes) = restate(answer, &own, &merged, joining.sealed_at(run))? else { continue };
+                let more = self.table.batch(std::slice::from_ref(&changes))?;
+                origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
+                rows = concat_batches(&self.table.file_schema(), [&rows, &more])?;
+                restated.push(changes);
+            }
+        }
+        let history = Rc::new(History { rows, restated });
+        self.of_pasts.insert(runs.clone(), Rc::clone(&history));
+        Ok(history)
+    }
 }
 
 /// The cells of a series, of the rows that count.
