@@ -246,9 +246,8 @@ impl Builder<'_> {
         };
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
-        if is_own {
-            notes.extend(self.changed_definition(data));
-        }
+        // It is about the version before, so it is not part of the report.
+        let changed = if is_own { self.changed_definition(data) } else { None };
         let made = if provenance.ad_hoc.is_none() {
             self.made(data, provenance, stage)?
         } else {
@@ -281,6 +280,8 @@ impl Builder<'_> {
         let _work = work!("publish");
         cancel::check(&self.control.stop)?;
         let new_rejects = report.work.rejects.new;
+        self.control.note(changed.as_slice());
+        notes.extend(changed);
         Ok(PublishedDataset { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
 

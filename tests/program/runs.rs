@@ -110,7 +110,8 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
         true => json("200 OK", HISTORY),
         false => json("200 OK", news),
     });
-    let rest = "[rejects]\nmax_share = 0.7\n[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
+    let rest = "[rejects]\nmax_share = 0.7\n[sentiment]\ncomplete = true\n[join]\nwindows = [\"1d\", \"2d\"]\n\
+                [output]\nformat = \"csv\"\n";
     place.define("some", &small(&service.source(), rest));
     let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
     assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);
