@@ -65,9 +65,8 @@ impl SplitDays {
     pub(crate) fn in_words(&self, rule: NaiveRule) -> String {
         let Self { tickers, all, times: [most, other] } = self;
         let remedy = match rule {
-            NaiveRule::Utc => "`naive = \"wall\"` in `[dates]` dates signals as they are written",
             NaiveRule::Wall => "a time zone as `naive` in `[dates]` dates all signals by one clock",
-            NaiveRule::Zone(_) => "`naive = \"wall\"` in `[dates]` dates signals as they are written",
+            NaiveRule::Utc | NaiveRule::Zone(_) => "`naive = \"wall\"` in `[dates]` dates signals as they are written",
         };
         let tickers = format!("{tickers} of {}", counted(*all, "ticker", "tickers"));
         format!("{tickers} are dated at {other}, others at {most}: a day's signals are on two dates; {remedy}")
