@@ -11,11 +11,9 @@ use arrow::array::{Array, ArrayRef, AsArray, Int32Array, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-/// The columns of articles in the columns of their table's rows.
-const DATE: usize = 0;
-const TITLE: usize = 1;
-const LINK: usize = 2;
-const COPY: usize = 3;
+use super::edge::{COPY, DATE, LINK, TITLE};
+
+/// More columns of articles.
 const SCORE: usize = 5;
 const REPEATS: usize = 7;
 

@@ -18,10 +18,10 @@ use crate::digest;
 const DIGITS: usize = 8;
 
 /// The columns of articles in [`Table::row_schema`].
-const DATE: usize = 0;
-const TITLE: usize = 1;
-const LINK: usize = 2;
-const COPY: usize = 3;
+pub(super) const DATE: usize = 0;
+pub(super) const TITLE: usize = 1;
+pub(super) const LINK: usize = 2;
+pub(super) const COPY: usize = 3;
 const PLACE: usize = 4;
 
 /// Which articles of its oldest date an answer listed, from the oldest; none for other answers.

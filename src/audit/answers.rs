@@ -206,8 +206,8 @@ enum WhichAnswer {
 }
 
 impl CutOff {
-    /// The fewest tickers, and the smallest share of them, that have lists of the same length hardly by chance.
-    const FEWEST: (usize, usize) = (3, 10);
+    /// With fewer tickers, or less than a tenth of them, lists may have the same length by chance.
+    const FEWEST: usize = 3;
 
     fn of(requests: &HashMap<String, LatestAnswers>) -> Option<Self> {
         let last = requests.values().filter_map(|answers| answers.last.as_ref());
@@ -215,8 +215,7 @@ impl CutOff {
         let lengths: Vec<u64> = of_news.map(|answer| answer.rows + answer.rejects).collect();
         let (articles, all) = (*lengths.iter().max()?, lengths.len());
         let tickers = lengths.iter().filter(|length| **length == articles).count();
-        let (fewest, least) = Self::FEWEST;
-        let is_by_chance = articles < 2 || tickers < fewest || tickers * least < all;
+        let is_by_chance = articles < 2 || tickers < Self::FEWEST || tickers * 10 < all;
         (!is_by_chance).then_some(Self { articles, tickers: tickers as u64, all: all as u64 })
     }
 }
