@@ -50,6 +50,14 @@ impl fmt::Display for Age {
     }
 }
 
+/// How far the newest date may lie in the future: signals may be dated for the session that they are made for.
+pub(crate) const MAX_DAYS_AHEAD: u32 = 7;
+
+/// How many days a newest date lies in the future, if that is more than it may.
+pub(crate) fn days_ahead(newest: NaiveDate, today: NaiveDate) -> Option<u32> {
+    u32::try_from((newest - today).num_days()).ok().filter(|days| *days > MAX_DAYS_AHEAD)
+}
+
 fn is_trading_day(day: NaiveDate) -> bool {
     !matches!(day.weekday(), Weekday::Sat | Weekday::Sun)
 }

@@ -264,17 +264,24 @@ impl<'a, 'p> Reader<'a, 'p> {
         Ok(None)
     }
 
-    /// Orders the rows and rejects those with a duplicate date.
+    /// Orders the rows and rejects those with a duplicate date, unless they repeat an entry byte for byte.
     fn order(&mut self, name: &str) {
         let Self { cursor, place, rows, notes, .. } = self;
         rows.order(|later, kept| {
             let shown = date::show(kept.entry.date.micros);
             let reason = format!("duplicate date {shown}; entry {} is kept", kept.position);
-            cursor.go_to(later.start as usize);
-            // It was read before, so this cannot fail.
-            let text = cursor.value().unwrap_or_default();
+            // They were read before, so this cannot fail.
+            let mut text_of = |row: HistoryRow| {
+                cursor.go_to(row.start as usize);
+                cursor.value().unwrap_or_default()
+            };
+            let (first, text) = (text_of(kept), text_of(later));
             if let Ok((_, _, lenient)) = entry::read(&mut Cursor::new(text)) {
                 notes.rejected_after_all(lenient);
+            }
+            if first == text {
+                notes.repeated();
+                return;
             }
             notes.reject_duplicate(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
         });

@@ -170,6 +170,12 @@ impl<'a> Notes<'a> {
         }
     }
 
+    /// Leaves out a valid record, which is already counted, since it repeats another one exactly.
+    pub(super) fn repeated(&mut self) {
+        self.records -= 1;
+        self.lenient.repeated += 1;
+    }
+
     /// Rejects a valid record, which is already counted.
     pub(super) fn reject_duplicate(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.records -= 1;

@@ -102,11 +102,11 @@ choice! {
 }
 
 choice! {
-    /// What to do if data is missing.
-    OnMissing, "action for missing data":
+    /// What to do about a finding.
+    OnFinding, "action":
     /// The run fails and publishes nothing.
     Fail = "fail",
-    /// The version is published without it, with a note.
+    /// The version is published all the same, with a note.
     Warn = "warn",
 }
 

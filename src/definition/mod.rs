@@ -32,7 +32,7 @@ use crate::interface::{Period, Regime, Sector, Ticker};
 pub use age::{CatchUp, MaxAge};
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
-    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnMissing,
+    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
     Service, Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
@@ -217,15 +217,24 @@ pub(crate) struct JoinSection {
 pub(crate) struct ChecksSection {
     /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` to publish
     /// without it. Default: `fail`.
-    pub missing: Option<Placed<OnMissing>>,
+    pub missing: Option<Placed<OnFinding>>,
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version, 0 to 1; 1
-    /// allows all. A history without signals counts as gone. Not checked if that version requested other signals.
+    /// allows all. A history without signals counts as gone. Only what that version requested as well is compared.
     /// Default: 0.2.
     pub universe: Option<Placed<f64>>,
     /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
     /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on
     /// Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
     pub max_age: Option<Placed<MaxAge>>,
+    /// What to do if the newest date lies more than a week in the future, or before that of the previous version: `fail`
+    /// or `warn`. Default: `fail`.
+    pub dates: Option<Placed<OnFinding>>,
+    /// The maximum share of the signals, and of the articles, known to the previous version that may have been revised
+    /// or withdrawn since, 0 to 1; 1 allows all. Default: 0.2.
+    pub rewritten: Option<Placed<f64>>,
+    /// The same for a single series: the signals of a ticker, period and regime, or the articles of a ticker, if it had
+    /// 20 or more. Default: 0.5.
+    pub rewritten_series: Option<Placed<f64>>,
 }
 
 /// The signals to include in the dataset.

@@ -20,7 +20,7 @@ use chrono::NaiveDate;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnMissing, Statistic,
+    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding, Statistic,
     StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
@@ -144,11 +144,17 @@ impl TickerSource {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checks {
     /// What to do if something that the definition names has no data.
-    pub missing: OnMissing,
+    pub missing: OnFinding,
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version.
     pub universe: f64,
     /// How old the newest date may be.
     pub max_age: Option<MaxAge>,
+    /// What to do if the newest date lies in the future or goes back.
+    pub dates: OnFinding,
+    /// The maximum share of known signals, and of articles, that may be rewritten since the previous version.
+    pub rewritten: f64,
+    /// The same of a single series.
+    pub rewritten_series: f64,
 }
 
 /// Limits on the requests to the service.

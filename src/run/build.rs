@@ -9,8 +9,8 @@ use std::time::Instant;
 use super::as_of::{late_arrivals, view};
 use super::basis::Writer;
 use super::blocking::blocking;
-use super::builder::{Builder, ReportContext, add_counts, scratch};
-use super::checks::{self, Checking};
+use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
+use super::checks::{Checking, PreviousVersions, RowChecks};
 use super::names::some_of;
 use super::observer::Control;
 use super::scope::archived;
@@ -18,14 +18,15 @@ use super::stage::Stage;
 use super::store::{self, RemoteStore};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{ArchiveError, SealedRun, View, of_service, open_all};
+use crate::audit::revisions::RewrittenSince;
 use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
 use crate::definition::changed_keys;
 use crate::error::Result;
 use crate::export::{
-    Destination, LatestVersion, Provenance, Publication, RecordedProvenance, ReusedVersion, RowOutput, Staged, Stream,
-    Takeover, built_before, latest,
+    Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Stream, Takeover,
+    built_before,
 };
 use crate::file;
 use crate::human::{counted, grouped};
@@ -143,15 +144,6 @@ async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
     }
 }
 
-/// The previous versions.
-#[derive(Clone, Copy, Default)]
-pub(super) struct PreviousVersions<'a> {
-    /// The folder of published datasets; none if nothing is published.
-    pub(super) datasets: Option<&'a Path>,
-    /// The record of the latest version in the store.
-    pub(super) in_store: Option<&'a RecordedProvenance>,
-}
-
 /// Finds and checks the inputs of a dataset.
 pub(super) fn from_archive<T>(
     mut plan: Plan,
@@ -167,12 +159,15 @@ pub(super) fn from_archive<T>(
         None => view,
     };
     let scope = archived(&plan, &view)?;
-    let PreviousVersions { datasets, in_store } = before;
-    let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
-    let mut notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
+    let is_own = options.ad_hoc.is_none();
+    let (before, mut notes) = if is_own { before.find(&plan.name) } else { Default::default() };
+    let before = before.as_ref();
+    let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
+    notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc()? });
     notes.extend(note_on_late_arrivals(&options.ad_hoc, &view));
     options.control.note(&notes);
-    let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+    let work =
+        Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in: None };
     build(work, &options, notes)
 }
 
@@ -213,6 +208,8 @@ struct BuiltVersion {
     staged: Staged,
     facts: Facts,
     beside: ReportContext,
+    /// What was rewritten since the version before; none if nothing can have been.
+    rewritten: Option<RewrittenSince>,
     /// Notes for the user.
     notes: Vec<String>,
 }
@@ -247,7 +244,7 @@ impl Builder<'_> {
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
         // It is about the version before, so it is not part of the report.
-        let changed = if is_own { self.changed_definition(data) } else { None };
+        let changed = self.changed_definition();
         let made = if provenance.ad_hoc.is_none() {
             self.made(data, provenance, stage)?
         } else {
@@ -262,11 +259,12 @@ impl Builder<'_> {
             }
             self.written(data, provenance, stage)?
         };
-        let BuiltVersion { staged, facts, beside, notes: more } = made;
-        if is_own {
-            checks::age(self.plan, facts.dates.map(|(_, last)| last), built_at)?;
-        }
+        let BuiltVersion { staged, facts, beside, rewritten, notes: more } = made;
         notes.extend(more);
+        if is_own {
+            let (plan, before, rewritten) = (self.plan, self.before, rewritten.as_ref());
+            notes.extend(RowChecks { plan, facts: &facts, before, rewritten, now: built_at }.check()?);
+        }
         notes.extend(self.notes(&facts)?);
         self.control.note(&notes);
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
@@ -285,10 +283,9 @@ impl Builder<'_> {
         Ok(PublishedDataset { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
 
-    /// The note on a definition that changed since the latest version.
-    fn changed_definition(&self, data: &Path) -> Option<String> {
-        // A record that cannot be read has nothing to compare with.
-        let recorded = latest(&data.join("datasets"), Some(&self.plan.name)).ok()??;
+    /// The note on a definition that changed since the version before.
+    fn changed_definition(&self) -> Option<String> {
+        let recorded = &self.before?.recorded;
         let changed = changed_keys(&recorded.definition, &self.plan.text);
         let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
         let list = || format!("the definition changed since version {}: {}", recorded.version, changed.join("; "));
@@ -363,14 +360,14 @@ impl Builder<'_> {
         let facts = Facts::from_json(latest.facts()).ok();
         let (taken, beside) = rayon::join(
             || latest.take_over(self.plan, &provenance, &self.control.stop),
-            || self.beside(self.revisions()?),
+            || self.beside(self.revisions()?.0),
         );
         let notes = match taken? {
             Takeover::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
                     let note = format!("nothing has changed since version {from}: reused its files");
-                    return Ok(BuiltVersion { staged, facts, beside: beside?, notes: vec![note] });
+                    return Ok(BuiltVersion { staged, facts, beside: beside?, rewritten: None, notes: vec![note] });
                 }
                 Vec::new()
             }
@@ -391,14 +388,15 @@ impl Builder<'_> {
             Shape::Wide(values) => Some(Wide::new(values)),
         };
         let subject = self.with_a_past()?;
-        let (counts, revisions) = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
-            stage.advance(rows.num_rows() as u64);
-            let write = || match &mut wide {
-                Some(wide) => wide.add(&rows),
-                None => publication.write(&self.plan.dataset.written.part(&rows)),
-            };
-            rayon::join(|| tally.count(&rows), write).1
-        })?;
+        let Counted { counts, revisions, rewritten } =
+            self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
+                stage.advance(rows.num_rows() as u64);
+                let write = || match &mut wide {
+                    Some(wide) => wide.add(&rows),
+                    None => publication.write(&self.plan.dataset.written.part(&rows)),
+                };
+                rayon::join(|| tally.count(&rows), write).1
+            })?;
         if tally.rows() == 0 {
             return Err(DatasetError::Empty { name: self.plan.name.clone() }.into());
         }
@@ -414,7 +412,7 @@ impl Builder<'_> {
         };
         let (staged, beside) =
             rayon::join(|| publication.complete(self.plan, facts_as_json), || self.beside(revisions));
-        Ok(BuiltVersion { staged: staged?, beside: beside?, facts, notes: Vec::new() })
+        Ok(BuiltVersion { staged: staged?, beside: beside?, facts, rewritten, notes: Vec::new() })
     }
 
     /// Writes the dataset to a stream.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requested;
 use crate::archive::{Scope, SealedRun, View, ViewOptions};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
-use crate::audit::revisions::{Counting, Revisions, revisions};
+use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
 use crate::audit::sources::contradictions;
 use crate::cancel;
 use crate::columns::Rows;
@@ -31,8 +32,20 @@ pub(crate) struct Builder<'a> {
     pub(crate) view: &'a View,
     pub(crate) scope: &'a Scope,
     pub(crate) control: &'a Control,
+    /// The version before, if the next one is to be published.
+    pub(crate) before: Option<&'a PreviousVersion>,
     /// How long archiving took, if it was part of the same run.
     pub(crate) archived_in: Option<Duration>,
+}
+
+/// What was counted while rows were built.
+#[derive(Default)]
+pub(crate) struct Counted {
+    pub(super) counts: Counts,
+    /// None if only one run has observations.
+    pub(super) revisions: Option<Revisions>,
+    /// What was rewritten since the version before.
+    pub(super) rewritten: Option<RewrittenSince>,
 }
 
 /// The parts of a report that do not come from the rows.
@@ -51,41 +64,51 @@ impl Builder<'_> {
         scratch: PathBuf,
         subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<(Counts, Option<Revisions>)> {
+    ) -> Result<Counted> {
         let options = ViewOptions::of(dataset);
         let past = dataset.needs_past().then(|| self.view.past(self.scope)).transpose()?;
         let stop = &self.control.stop;
-        if dataset.rows == RowKind::Article {
+        let mut counting = subject.map(|subject| self.counting(subject));
+        let counts = if dataset.rows == RowKind::Article {
             let cells = self.view.known_articles(options)?;
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
             let sources = Articles { cells, tickers, past, stop };
-            let counts = dataset::articles(sources, dataset, scratch, deliver)?;
-            return Ok((counts, subject.map(|subject| revisions(subject, None, |_| Ok(()))).transpose()?));
-        }
-        let mut counting = subject.map(|subject| Counting::of(subject, None));
-        let mut counted = counting.as_mut();
-        let slabs = move || {
-            let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, options)?;
-            Ok(observed.map(move |observed| {
-                let observed = observed?;
-                if let Some(counting) = &mut counted {
-                    counting.signals(&observed.histories()?);
-                }
-                Ok(observed.slab)
-            }))
+            dataset::articles(sources, dataset, scratch, deliver)?
+        } else {
+            let mut counted = counting.as_mut();
+            let slabs = move || {
+                let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, options)?;
+                Ok(observed.map(move |observed| {
+                    let observed = observed?;
+                    if let Some(counting) = &mut counted {
+                        counting.signals(&observed.histories()?);
+                    }
+                    Ok(observed.slab)
+                }))
+            };
+            let unfiltered = self.scope.unfiltered();
+            let whole = || self.view.slabs(&unfiltered, options);
+            let members = self.view.members(self.scope)?;
+            let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
+            dataset::build(DatasetInput { slabs, whole, names, past, stop }, dataset, scratch, |rows| {
+                cancel::check(stop)?;
+                deliver(rows)
+            })?
         };
-        let unfiltered = self.scope.unfiltered();
-        let whole = || self.view.slabs(&unfiltered, options);
-        let members = self.view.members(self.scope)?;
-        let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
-        let counts = dataset::build(DatasetInput { slabs, whole, names, past, stop }, dataset, scratch, |rows| {
-            cancel::check(stop)?;
-            deliver(rows)
-        })?;
         if let Some(counting) = &mut counting {
             counting.articles()?;
         }
-        Ok((counts, counting.map(Counting::finish)))
+        let (revisions, rewritten) = counting.map(Counting::finish).unzip();
+        Ok(Counted { counts, revisions, rewritten: rewritten.flatten() })
+    }
+
+    /// Counts revisions, and what was rewritten since the version before.
+    fn counting<'s>(&self, subject: &'s Subject) -> Counting<'s> {
+        let counting = Counting::of(subject, None);
+        match self.before {
+            Some(before) => counting.since(before.recorded.as_of),
+            None => counting,
+        }
     }
 
     /// The number of signals that operations of the service contradict each other about.
@@ -122,10 +145,15 @@ impl Builder<'_> {
         Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 
-    /// The revisions of the series of the dataset.
-    pub(super) fn revisions(&self) -> Result<Option<Revisions>> {
+    /// The revisions of the series of the dataset, and what was rewritten since the version before.
+    pub(super) fn revisions(&self) -> Result<(Option<Revisions>, Option<RewrittenSince>)> {
         let _work = work!("count revisions");
-        self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
+        let Some(subject) = self.with_a_past()? else { return Ok((None, None)) };
+        let mut counting = self.counting(&subject);
+        counting.signals_of_archive()?;
+        counting.articles()?;
+        let (revisions, rewritten) = counting.finish();
+        Ok((Some(revisions), rewritten))
     }
 
     /// The whole report.

@@ -11,9 +11,9 @@ use chrono::TimeDelta;
 
 use super::basis::Writer;
 use super::blocking::blocking;
-use super::build::{BuildOptions, PreviousVersions, from_archive};
+use super::build::{BuildOptions, from_archive};
 use super::builder::Builder;
-use super::checks;
+use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
 use super::error::RunError;
 use super::observer::Control;
 use super::scope::asked_news;
@@ -56,6 +56,8 @@ struct ClusterJob {
     scope: Scope,
     statement: String,
     provenance: Provenance,
+    /// The version before, if there is one.
+    before: Option<PreviousVersion>,
     notes: Vec<String>,
 }
 
@@ -203,6 +205,7 @@ impl Builder<'_> {
             },
             view: self.view.clone(),
             scope: self.scope.clone(),
+            before: self.before.cloned(),
             notes,
         })
     }
@@ -283,20 +286,24 @@ impl Sealing {
     /// Writes the files that describe the version: the record, the facts and the report.
     fn seal(self, folder: &Path) -> Result<Sealed> {
         let Self { plan, version, job, read, tally, control, spark } = self;
-        let ClusterJob { view, scope, provenance, mut notes, .. } = job;
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, archived_in: None };
+        let ClusterJob { view, scope, provenance, before, mut notes, .. } = job;
+        let before = before.as_ref();
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, before, archived_in: None };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
         facts.contradictions = work.contradictions()?;
         facts.news = work.news(&facts)?;
-        checks::age(&plan, facts.dates.map(|(_, last)| last), provenance.built_at)?;
-        let of_rows = work.notes(&facts)?;
+        let (revisions, rewritten) = work.revisions()?;
+        let rewritten = rewritten.as_ref();
+        let checks = RowChecks { plan: &plan, facts: &facts, before, rewritten, now: provenance.built_at };
+        let mut of_rows = checks.check()?;
+        of_rows.extend(work.notes(&facts)?);
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();
         let described = read.describe(&version, &provenance, &text);
         let identity = Version { name: version, built_at: provenance.built_at, content: described.content.clone() };
-        let beside = work.beside(work.revisions()?)?;
+        let beside = work.beside(revisions)?;
         let stages = vec![("spark", spark)];
         let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };
         file::write_bytes(&folder.join(FACTS), &text)?;

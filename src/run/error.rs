@@ -52,7 +52,7 @@ pub(crate) enum RunError {
 
     /// Data that fails a check.
     #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
-    Checks { name: String, hint: &'static str, source: Box<Findings> },
+    Checks { name: String, hint: String, source: Box<Findings> },
 
     /// Files of a cluster with other rows than its statement computes.
     #[cfg(feature = "spark")]

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::view;
 use super::blocking::blocking;
-use super::builder::{Builder, ReportContext, add_counts, scratch};
+use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
@@ -61,13 +61,20 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let archive = of_service(&options.archive, &plan.service.name)?;
         let view = view(&archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+        let work = Builder {
+            plan: &plan,
+            view: &view,
+            scope: &scope,
+            control: &options.control,
+            before: None,
+            archived_in: None,
+        };
         let stage = Stage::begin(&options.control, "report");
         // A version has its facts, unless another version of the program wrote them.
         let folder = datasets.join(&recorded.name).join(&recorded.version);
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
         let (facts, beside) = match kept {
-            Some(facts) => (facts, work.beside(work.revisions()?)?),
+            Some(facts) => (facts, work.beside(work.revisions()?.0)?),
             None => work.count(options.clock)?,
         };
         cancel::check(&options.control.stop)?;
@@ -100,7 +107,7 @@ impl Builder<'_> {
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
-        let (counts, revisions) = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
+        let Counted { counts, revisions, .. } = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
             tally.count(&rows);
             Ok(())
         })?;

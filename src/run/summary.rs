@@ -286,6 +286,10 @@ impl fmt::Display for Fetched {
             let dates = counted(lenient.dates, "date", "dates");
             writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
         }
+        if lenient.repeated > 0 {
+            let repeated = counted(lenient.repeated, "signal", "signals");
+            writeln!(formatter, "repeated  {repeated} listed more than once, exactly alike, and counted once")?;
+        }
         for Drift { endpoint, field, count, example } in drift {
             let (field, times, example) = (escaped(field), counted(*count, "time", "times"), escaped(example));
             writeln!(formatter, "unknown   {field} of {endpoint}, {times}, such as {example}")?;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::definitions::files;
 use super::disk::Disk;
@@ -21,8 +20,10 @@ use crate::definition::DefinitionError;
 use crate::error::{Error, Result};
 use crate::export::{self, ListedVersion, VersionKind};
 use crate::footprint::size;
-use crate::freshness::{Age, today};
+use crate::freshness::{Age, days_ahead, today};
+use crate::human::counted;
 use crate::plan::{Days, MaxAge, Plan, Schedule};
+use crate::report::facts::Facts;
 use crate::run::{Prunable, PruneOptions, kept_versions};
 use crate::time::Clock;
 
@@ -110,13 +111,6 @@ pub struct Status {
     pub runs: Vec<RunRecord>,
 }
 
-/// The parts of a dataset's facts that are needed here.
-#[derive(Deserialize)]
-struct Facts {
-    dates: Option<(i64, i64)>,
-    tickers: Vec<IgnoredAny>,
-}
-
 /// What all definitions share.
 struct Shared<'a> {
     folders: &'a Folders,
@@ -178,20 +172,19 @@ impl Shared<'_> {
         let latest = own.iter().rposition(|one| one.kind == VersionKind::Latest);
         let before = latest.and_then(|latest| latest.checked_sub(1)).map(|before| own[before].rows);
         let facts = latest.and_then(|latest| facts(&own[latest].path));
-        let newest = facts.as_ref().and_then(|facts| DateTime::from_timestamp_micros(facts.dates?.1));
         let runs = journal::read(data, name);
         let mut status = Status {
             name: name.to_owned(),
             description: None,
             verdict: Verdict::Unknown,
             reasons: Vec::new(),
-            newest: newest.map(|newest| newest.date_naive()),
+            newest: facts.as_ref().and_then(Facts::bounds).map(|(_, last)| last),
             age: None,
             max_age: None,
             fetched_at: self.fetched_at(name),
             next: None,
             rows: [latest.map(|latest| own[latest].rows), before],
-            tickers: [facts.map(|facts| facts.tickers.len() as u64), None],
+            tickers: [facts.as_ref().map(|facts| facts.tickers.len() as u64), None],
             versions: (versions.len(), size(&data.join("datasets").join(name))),
             runs: Vec::new(),
         };
@@ -200,7 +193,7 @@ impl Shared<'_> {
                 let successes = runs.iter().rev().filter_map(|run| run.published.as_ref());
                 status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
                 status.runs = runs;
-                self.judge(&mut status, &plan);
+                self.judge(&mut status, &plan, facts.as_ref());
             }
             (Err(error), _, _) => status.reasons.push(first_line(&error)),
             (_, Err(error), _) => status.reasons.push(first_line(&error)),
@@ -210,10 +203,12 @@ impl Shared<'_> {
     }
 
     /// Judges a definition by its last run, its schedule and its newest date.
-    fn judge(&self, status: &mut Status, plan: &Plan) {
+    fn judge(&self, status: &mut Status, plan: &Plan, facts: Option<&Facts>) {
         status.description.clone_from(&plan.description);
         let today = today(plan, self.now);
-        status.age = status.newest.map(|newest| Age::of(newest, today));
+        // What is dated in the future keeps nothing fresh.
+        let newest = facts.and_then(|facts| facts.newest_by(today));
+        status.age = newest.map(|newest| Age::of(newest, today));
         // A dataset that ends on a day is meant to grow old.
         let default = plan.dataset.filter.to.is_none().then_some(DEFAULT_MAX_AGE);
         status.max_age = plan.checks.max_age.or(default);
@@ -229,7 +224,7 @@ impl Shared<'_> {
         }
         match (status.age, status.max_age) {
             (Some(age), Some(limit)) if age.is_above(limit) => {
-                let newest = status.newest.map(|newest| newest.to_string()).unwrap_or_default();
+                let newest = newest.map(|newest| newest.to_string()).unwrap_or_default();
                 status.reasons.push(format!("the newest date is {newest}, {age} ago, above the limit of {limit}"));
             }
             (Some(_), _) => {}
@@ -241,6 +236,10 @@ impl Shared<'_> {
                 status.reasons.push("the newest date of the dataset cannot be read".to_owned());
                 return;
             }
+        }
+        if let Some((newest, days)) = status.newest.and_then(|newest| Some((newest, days_ahead(newest, today)?))) {
+            let days = counted(days.into(), "day", "days");
+            status.reasons.push(format!("the newest date is {newest}, {days} in the future"));
         }
         status.verdict = if status.reasons.is_empty() { Verdict::Fresh } else { Verdict::Stale };
     }
@@ -289,7 +288,7 @@ fn prunable(folders: &Folders, archives: Option<Vec<(String, Archive)>>) -> Opti
 }
 
 fn facts(version: &Path) -> Option<Facts> {
-    serde_json::from_slice(&export::facts(version).ok()?).ok()
+    Facts::from_json(&export::facts(version).ok()?).ok()
 }
 
 /// The first line of what an error says, and of why.

@@ -114,12 +114,16 @@ pub struct Leniencies {
     pub signals: u64,
     /// Dates with a lower-case `t` or `z`.
     pub dates: u64,
+    /// Signals that a history lists again, byte for byte; the first one counts.
+    #[serde(default)]
+    pub repeated: u64,
 }
 
 impl AddAssign for Leniencies {
     fn add_assign(&mut self, other: Self) {
         self.signals += other.signals;
         self.dates += other.dates;
+        self.repeated += other.repeated;
     }
 }
 

@@ -43,6 +43,7 @@ mod prunes;
 mod records;
 mod refusals;
 mod reports;
+mod rewrites;
 mod runs;
 mod schedules;
 mod secrets;

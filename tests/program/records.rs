@@ -130,7 +130,8 @@ fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
     );
     let service =
         Scripted::of_histories(move |_| reply("200 OK", "", &next_to_good(format!("\"AAPL\": {history}").as_bytes())));
-    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
+    let rest = "[rejects]\nmax_share = 0.9\n[checks]\ndates = \"warn\"\n";
+    let outcome = run(&place, &service, "", rest).succeeded();
     assert_eq!(rows(&outcome), "rows      3", "two of the other ticker, and the last day that there is");
     let rejects = read(&sealed_run(&place).join("rejects.parquet"));
     let reasons: Vec<String> = texts(&rejects, "reason").into_iter().flatten().collect();

@@ -64,7 +64,7 @@ fn run(place: &Place, name: &str) -> Outcome {
 
 /// A definition of one sector.
 fn define(place: &Place, service: &Scripted, name: &str) {
-    let rest = "periods = [\"5d\"]\n[rejects]\nmax_share = 0.9\n";
+    let rest = "periods = [\"5d\"]\n[rejects]\nmax_share = 0.9\n[checks]\ndates = \"warn\"\n";
     place.define(name, &format!("[source]\n{}[signals]\nsectors = [\"{name}\"]\n{rest}", service.source()));
 }
 

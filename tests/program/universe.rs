@@ -125,3 +125,30 @@ fn losing_most_tickers_fails_however_long_the_others_are() {
         );
     }
 }
+
+#[test]
+fn an_edited_definition_is_compared_in_what_both_asked_for() {
+    let place = Place::new();
+    let pulls = Arc::new(AtomicUsize::new(0));
+    let pull = Arc::clone(&pulls);
+    let service = Scripted::of_histories(move |request| {
+        let all = match (parameter(request, "sector").as_str(), pull.load(Ordering::Relaxed)) {
+            ("energy", 0) => 0..10,
+            ("energy", _) => 4..10,
+            _ => 20..60,
+        };
+        of_tickers(request, &tickers(all))
+    });
+    define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
+    run(&place).succeeded();
+    let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\n[output]\nkeep = 9\n";
+    pulls.store(1, Ordering::Relaxed);
+    define(&place, &service, signals);
+    let shown = run(&place).failed_with(4).stderr;
+    assert!(shown.contains("because: 4 of 10 tickers disappeared since version "), "{shown}");
+    pulls.store(0, Ordering::Relaxed);
+    run(&place).succeeded();
+    // A definition that asks for less loses nothing.
+    define(&place, &service, "[signals]\nsectors = [\"utilities\"]\n");
+    run(&place).succeeded();
+}

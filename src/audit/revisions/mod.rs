@@ -15,6 +15,7 @@
 //! memory does not grow with its size.
 
 mod rows;
+mod since;
 mod tally;
 mod walk;
 
@@ -22,6 +23,7 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 pub use rows::schema;
+pub(crate) use since::{RewriteCount, RewrittenSince};
 pub use tally::{AgeGroup, CellCounts, Month, Revisions, Rewrites};
 
 use super::observed::ObservedColumns;
@@ -76,7 +78,7 @@ pub(crate) fn revisions(
         rows.relieve(&mut deliver)
     })?;
     rows.flush(deliver)?;
-    Ok(counting.finish())
+    Ok(counting.finish().0)
 }
 
 /// Counts changes in histories that are being read for another purpose.
@@ -84,18 +86,37 @@ pub(crate) fn revisions(
 pub(crate) struct Counting<'a> {
     subject: &'a Subject,
     found: Revisions,
+    /// An instant, and what was rewritten since.
+    since: Option<(i64, RewrittenSince)>,
 }
 
 impl<'a> Counting<'a> {
     /// Starts counting changes after an instant (all of them if it is `None`) up to the instant of the subject.
     pub(crate) fn of(subject: &'a Subject, from: Option<DateTime<Utc>>) -> Self {
         let [signals, articles] = [Rewrites::default(), Rewrites::default()];
-        Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles } }
+        Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles }, since: None }
+    }
+
+    /// Also counts what was rewritten since another instant.
+    pub(crate) fn since(self, instant: DateTime<Utc>) -> Self {
+        Self { since: Some((instant.timestamp_micros(), RewrittenSince::default())), ..self }
     }
 
     /// Counts histories of signals, which come in order.
     pub(crate) fn signals(&mut self, histories: &Histories) {
         self.count(histories, CoverageSource::Here, |_| {});
+    }
+
+    /// Counts the histories of signals.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
+        for histories in self.subject.view().histories(Table::Signals)? {
+            self.signals(&histories?);
+        }
+        Ok(())
     }
 
     /// Counts the histories of articles.
@@ -137,7 +158,7 @@ impl<'a> Counting<'a> {
     }
 
     fn count(&mut self, histories: &Histories, spanned: CoverageSource<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
-        let Self { subject, found } = self;
+        let Self { subject, found, since } = self;
         let span = ChangeWindow {
             from: found.from.map(|from| from.timestamp_micros()),
             until: found.until.timestamp_micros(),
@@ -148,7 +169,7 @@ impl<'a> Counting<'a> {
             Table::Summaries | Table::SentimentHistory => return,
         };
         let observed = ObservedColumns::of(histories);
-        let walk = Walk { observed: &observed, span };
+        let walk = Walk { observed: &observed, span, since: since.as_ref().map(|(instant, _)| *instant) };
         for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
@@ -163,13 +184,16 @@ impl<'a> Counting<'a> {
                 }
             };
             let tally = walk.series(cells, coverage, |date| subject.has_date(date), report);
+            if let Some((_, rewritten)) = since {
+                rewritten.add(key, tally.since);
+            }
             rewrites.add(key, sector, tally);
         }
     }
 
-    /// The totals.
-    pub(crate) fn finish(self) -> Revisions {
-        self.found
+    /// The totals, and what was rewritten since the other instant.
+    pub(crate) fn finish(self) -> (Revisions, Option<RewrittenSince>) {
+        (self.found, self.since.map(|(_, rewritten)| rewritten.finish()))
     }
 }
 
@@ -192,7 +216,7 @@ struct CellChange<'a> {
 
 impl Rewrites {
     fn add(&mut self, key: &SeriesKey, sector: &str, tally: SeriesTally) {
-        let SeriesTally { total, by_age, by_month } = tally;
+        let SeriesTally { total, by_age, by_month, .. } = tally;
         if total.known == 0 {
             return;
         }

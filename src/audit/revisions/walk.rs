@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use arrow::array::Array;
 
 use super::ChangeKind;
+use super::since::RewriteCount;
 use super::tally::{AgeGroup, CellCounts, Month};
 use crate::audit::observed::ObservedColumns;
 use crate::time::MICROS_PER_DAY;
@@ -113,6 +114,8 @@ pub(super) struct SeriesTally {
     pub(super) total: CellCounts,
     pub(super) by_age: [CellCounts; AgeGroup::ALL.len()],
     pub(super) by_month: Vec<(Month, CellCounts)>,
+    /// The cells known by the walk's `since`.
+    pub(super) since: RewriteCount,
 }
 
 /// A group of cells that count the same: observed once and never changed, like nearly all cells.
@@ -126,13 +129,16 @@ struct UnchangedCells {
     ages: RangeInclusive<AgeGroup>,
     /// The count of each.
     each: CellCounts,
+    /// Whether they were known by the walk's `since`.
+    are_known: bool,
     cells: u64,
 }
 
 impl UnchangedCells {
     /// Merges the next group if it counts the same; returns it otherwise.
     fn join(&mut self, next: Self) -> Option<Self> {
-        if (self.month, &self.ages, self.each) != (next.month, &next.ages, next.each) {
+        let group = |one: &Self| (one.month, one.ages.clone(), one.each, one.are_known);
+        if group(self) != group(&next) {
             return Some(next);
         }
         (self.seen, self.end, self.cells) = (next.seen, next.end, self.cells + next.cells);
@@ -144,12 +150,18 @@ impl UnchangedCells {
 pub(super) struct Walk<'a> {
     pub(super) observed: &'a ObservedColumns<'a>,
     pub(super) span: ChangeWindow,
+    /// Cells known by then are counted apart.
+    pub(super) since: Option<i64>,
 }
 
 /// A cell within the span.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     is_known_before: bool,
+    /// The row of its value by the walk's `since`.
+    row_then: Option<usize>,
+    /// The row of its value now.
+    row_now: Option<usize>,
     /// When it became known, in the span or before.
     known_from: Option<i64>,
     /// When it was withdrawn and did not come back.
@@ -225,9 +237,15 @@ impl Walk<'_> {
             month,
             month_end,
             ages: youngest..=oldest,
+            are_known: self.is_known_by(seen),
             each: CellCounts { known: 1, known_before: is_known_before.into(), ..CellCounts::default() },
             cells: 1,
         }
+    }
+
+    /// Whether what was seen at an instant was known by the walk's `since`.
+    fn is_known_by(&self, seen: i64) -> bool {
+        self.since.is_some_and(|since| seen <= since)
     }
 
     /// The changes of a cell in the span.
@@ -252,6 +270,10 @@ impl Walk<'_> {
                 let age_days = (seen - date).div_euclid(MICROS_PER_DAY);
                 rewrites.push(Rewrite { row, kind, before: last, age_days });
             }
+            if self.is_known_by(seen) {
+                cell.row_then = spans;
+            }
+            cell.row_now = spans;
             if spans.is_some() {
                 cell.known_from = cell.known_from.or(Some(seen));
             }
@@ -296,7 +318,8 @@ impl Walk<'_> {
 
 impl SeriesTally {
     fn count_calm(&mut self, calm: Option<UnchangedCells>) {
-        let Some(UnchangedCells { month, ages, each, cells, .. }) = calm else { return };
+        let Some(UnchangedCells { month, ages, each, are_known, cells, .. }) = calm else { return };
+        self.since.known += if are_known { cells } else { 0 };
         let all = CellCounts { known: each.known * cells, known_before: each.known_before * cells, ..each };
         self.total += all;
         self.add_to_month(month, all);
@@ -313,6 +336,10 @@ impl SeriesTally {
     }
 
     fn count(&mut self, walk: &Walk<'_>, cell: Cell, date: i64, rewrites: &[Rewrite]) {
+        if let Some(then) = cell.row_then {
+            let is_rewritten = cell.row_now.is_none_or(|now| walk.observed.value(then) != walk.observed.value(now));
+            self.since += RewriteCount { known: 1, rewritten: is_rewritten.into() };
+        }
         let Some(known_from) = cell.known_from else { return };
         let ChangeWindow { from, until } = walk.span;
         if cell.known_until.is_some_and(|end| walk.span.is_before(end)) {

@@ -164,7 +164,8 @@ impl Expected {
         }
         self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
         self.items.push(Item::Series(key));
-        let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
+        let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra, &str)> = BTreeMap::new();
+        let mut repeated = 0;
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
             let read = entry.and_then(|entry| Some((day(&entry.date)?, entry)));
@@ -173,17 +174,19 @@ impl Expected {
                     let extra =
                         self.unknown(&format!("{pattern}/{name}/*"), json.get(), &["date", "signal", "confidence"]);
                     match rows.entry(date.micros) {
-                        Place::Vacant(place) => drop(place.insert((date, entry, extra))),
+                        Place::Vacant(place) => drop(place.insert((date, entry, extra, json.get()))),
+                        Place::Occupied(first) if first.get().3 == json.get() => repeated += 1,
                         Place::Occupied(_) => self.pointers.push(format!("{pointer}/{name}/{position}")),
                     }
                 }
                 None => self.pointers.push(format!("{pointer}/{name}/{position}")),
             }
         }
-        let rejected = (entries.len() - rows.len()) as u64;
+        let rejected = (entries.len() - rows.len() - repeated) as u64;
+        self.lenient.repeated += repeated as u64;
         self.rejected += rejected;
         self.lost += u64::from(rows.is_empty() && (rejected > 0 || beside.is_some()));
-        rows.into_values().for_each(|(date, entry, extra)| self.row(answer, Some(date), &entry, extra));
+        rows.into_values().for_each(|(date, entry, extra, _)| self.row(answer, Some(date), &entry, extra));
         Some(())
     }
 

@@ -12,7 +12,7 @@ mod source;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Checks, OnMissing, Plan};
+use super::{Checks, OnFinding, Plan};
 use crate::definition::{
     ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, StoreSection, StoreUrl,
 };
@@ -23,6 +23,8 @@ use signals::of_each_ticker;
 
 const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
+const DEFAULT_REWRITTEN_SHARE: f64 = 0.2;
+const DEFAULT_REWRITTEN_SHARE_OF_SERIES: f64 = 0.5;
 
 /// Makes the plan of a definition.
 pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
@@ -87,11 +89,14 @@ impl Validator {
     }
 
     fn checks(&mut self, section: &ChecksSection) -> Checks {
-        let ChecksSection { missing, universe, max_age } = section;
+        let ChecksSection { missing, universe, max_age, dates, rewritten, rewritten_series } = section;
         Checks {
-            missing: missing.as_deref().copied().unwrap_or(OnMissing::Fail),
+            missing: missing.as_deref().copied().unwrap_or(OnFinding::Fail),
             universe: self.share(universe.as_ref()).unwrap_or(DEFAULT_UNIVERSE_SHARE),
             max_age: max_age.as_deref().copied(),
+            dates: dates.as_deref().copied().unwrap_or(OnFinding::Fail),
+            rewritten: self.share(rewritten.as_ref()).unwrap_or(DEFAULT_REWRITTEN_SHARE),
+            rewritten_series: self.share(rewritten_series.as_ref()).unwrap_or(DEFAULT_REWRITTEN_SHARE_OF_SERIES),
         }
     }
 

@@ -196,6 +196,13 @@ impl Facts {
         Some((day(first)?, day(last)?))
     }
 
+    /// The newest day that is not after another one; the first day if there is none.
+    pub fn newest_by(&self, day: NaiveDate) -> Option<NaiveDate> {
+        let (first, last) = self.bounds()?;
+        let plotted = self.days.partition_point(|other| *other <= day).checked_sub(1).map(|place| self.days[place]);
+        if last <= day { Some(last) } else { plotted.or(Some(first)) }
+    }
+
     /// Number of days with rows, plotted or not.
     pub fn day_count(&self) -> u64 {
         self.days.len() as u64 + self.undrawn_days

@@ -219,7 +219,7 @@ const OF_REQUESTS: [&str; 13] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 23] = [
+const OF_NEITHER: [(&str, &str); 26] = [
     ("description", "description = \"a\"\n"),
     // The demo has no key.
     ("source.api_key_file", ""),
@@ -232,6 +232,9 @@ const OF_NEITHER: [(&str, &str); 23] = [
     ("checks.missing", "checks.missing = \"warn\"\n"),
     ("checks.universe", "checks.universe = 0.5\n"),
     ("checks.max_age", "checks.max_age = \"3d\"\n"),
+    ("checks.dates", "checks.dates = \"warn\"\n"),
+    ("checks.rewritten", "checks.rewritten = 0.5\n"),
+    ("checks.rewritten_series", "checks.rewritten_series = 0.9\n"),
     ("output.keep", "output.keep = 9\n"),
     ("store.url", "store.url = \"file:///store\"\n"),
     ("schedule.cron", "schedule.cron = \"0 22 * * *\"\n"),

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::fetch::Client;
 use crate::human::counted;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
-use crate::plan::{OnMissing, Plan, Request, RequestList, TickerSource, Way};
+use crate::plan::{OnFinding, Plan, Request, RequestList, TickerSource, Way};
 
 /// More requests than this are made only after the operations that the dataset depends on have answered.
 const MANY_REQUESTS: usize = 32;
@@ -169,7 +169,7 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         let sectors = some_of("sector", sectors.iter());
-        if self.plan.checks.missing == OnMissing::Fail {
+        if self.plan.checks.missing == OnFinding::Fail {
             return Err(self.no_operation(gone, Some(format!("no tickers of {sectors} for {instead}"))));
         }
         let gone = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");

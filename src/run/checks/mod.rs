@@ -1,0 +1,230 @@
+//! The checks that data must pass before it is published.
+//!
+//! | check | what it finds |
+//! |---|---|
+//! | `missing` | sectors, tickers, operations and filter values that the definition names and that have no data |
+//! | `universe` | more than a share of tickers or series that disappeared or appeared since the previous version; 1 allows all |
+//! | `max_age` | a newest date that is too old: the service answers, but its data is stale |
+//! | `dates` | a newest date that lies in the future, or before that of the previous version |
+//! | `rewritten`, `rewritten_series` | more than a share of what the previous version knew that was rewritten since, of all series and of a single one |
+//!
+//! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail:
+//! nothing is published, `latest` is unchanged, and the archive keeps what was fetched.
+//!
+//! The previous version is the definition's own `latest`, here or in its store. A history without signals counts as gone,
+//! so that emptied histories are noticed. What is compared with that version is compared again by every run until a new one
+//! is published, so that a failure does not pass by itself on the next night.
+
+mod previous;
+mod rows;
+mod universe;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::error::{Findings, RunError};
+use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
+use super::names::some_of;
+use crate::archive::{AnswerRecord, Scope, SealedRun, View};
+use crate::digest;
+use crate::error::Result;
+use crate::human::grouped;
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::{Filter, OnFinding, Plan, Request};
+use crate::tables::{SeriesKey, Table};
+
+pub(crate) use previous::PreviousVersion;
+pub(super) use previous::PreviousVersions;
+pub(super) use rows::RowChecks;
+
+/// So many empty lists of articles are not a coincidence.
+const FEWEST_EMPTY_LISTS: usize = 5;
+
+/// A check by its name in `[checks]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Check {
+    Missing,
+    Universe,
+    MaxAge,
+    Dates,
+    Rewritten,
+    RewrittenSeries,
+}
+
+impl Check {
+    /// How to publish in spite of it.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Missing => "set `missing = \"warn\"`",
+            Self::Universe => "raise `universe`",
+            Self::MaxAge => "raise `max_age`",
+            Self::Dates => "set `dates = \"warn\"`",
+            Self::Rewritten => "raise `rewritten`",
+            Self::RewrittenSeries => "raise `rewritten_series`",
+        }
+    }
+}
+
+/// What the checks found.
+#[derive(Debug, Default)]
+struct CheckOutcome {
+    /// Findings that prevent publishing.
+    failed: Vec<(Check, String)>,
+    /// Findings that are allowed.
+    notes: Vec<String>,
+}
+
+/// The answers of a run.
+pub(super) struct RunAnswers<'a> {
+    pub(super) records: &'a [Arc<AnswerRecord>],
+    /// The requests for what the definition names.
+    pub(super) demanded: &'a [Request],
+    /// The operations that the service does not offer, one message each.
+    pub(super) lacking: &'a [String],
+}
+
+/// The data to check, and what to check it against.
+#[derive(Clone, Copy)]
+pub(super) struct Checking<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) view: &'a View,
+    pub(super) scope: &'a Scope,
+    /// The version before; none if there is none, or if nothing is published.
+    pub(super) before: Option<&'a PreviousVersion>,
+}
+
+/// The series that requests list.
+type Listing = BTreeMap<String, BTreeSet<SeriesKey>>;
+
+impl Checking<'_> {
+    /// Checks the answers of a run. Returns notes.
+    pub(super) fn pull(self, pull: &RunAnswers<'_>) -> Result<Vec<String>> {
+        let answers: BTreeMap<&str, &AnswerRecord> =
+            pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
+        let mut outcome = CheckOutcome::default();
+        let missing = Missing::of_answers(pull.demanded, &answers);
+        outcome.missing(self.plan, missing.messages(self.view)?);
+        outcome.missing(self.plan, pull.lacking.to_vec());
+        outcome.missing(self.plan, self.filtered_out()?);
+        outcome.missing(self.plan, no_news(pull.records));
+        let answered = || self.scope.requests.iter().filter_map(|request| answers.get(request.as_str()));
+        let empty: BTreeSet<String> = answered()
+            .filter(|record| record.request.rows > 0)
+            .flat_map(|record| &record.empty)
+            .map(in_words)
+            .collect();
+        if !empty.is_empty() {
+            outcome.notes.push(format!("empty histories for {}", some_of("series", empty.iter())));
+        }
+        let has_rows = |record: &&&AnswerRecord| Table::of(record.request.endpoint) == Table::of(self.scope.source);
+        let mut now = Listing::new();
+        for record in answered().filter(has_rows) {
+            now.entry(record.request.request.clone()).or_default().extend(record.listed().cloned());
+        }
+        self.universe(now, &mut outcome)?;
+        outcome.settled(&self.plan.name)
+    }
+
+    /// Checks the newest dataset of the definition. Returns notes.
+    pub(super) fn newest(self) -> Result<Vec<String>> {
+        let mut outcome = CheckOutcome::default();
+        let listing = self.view.listing(&self.scope.requests)?;
+        let demanded = demanded_of_archive(self.plan, self.scope);
+        let missing = Missing::of_archive(&demanded, &listing, self.answered()?.as_ref());
+        outcome.missing(self.plan, missing.messages(self.view)?);
+        outcome.missing(self.plan, self.filtered_out()?);
+        self.universe(listing, &mut outcome)?;
+        outcome.settled(&self.plan.name)
+    }
+
+    /// The answered requests of the last run of this exact definition; none if the archive has no such run.
+    fn answered(&self) -> Result<Option<BTreeSet<String>>> {
+        let digest = digest::of(self.plan.text.as_bytes());
+        let is_own = |run: &&SealedRun| {
+            let definition = run.seal().definition.as_ref();
+            definition.is_some_and(|definition| definition.name == self.plan.name && definition.digest == digest)
+        };
+        let last = self.view.runs().rfind(is_own);
+        let requests = |run: &SealedRun| Ok(run.requests()?.into_iter().map(|record| record.request).collect());
+        last.map(requests).transpose()
+    }
+
+    /// Checks that every filter value of an ad hoc build has data.
+    pub(super) fn ad_hoc(self) -> Result<Vec<String>> {
+        let mut outcome = CheckOutcome::default();
+        outcome.missing(self.plan, self.filtered_out()?);
+        outcome.settled(&self.plan.name)
+    }
+
+    /// The filter values that no series has.
+    fn filtered_out(&self) -> Result<Vec<String>> {
+        let Filter { tickers, sectors, periods, regimes, .. } = &self.scope.filter;
+        if tickers.is_none() && sectors.is_none() && periods.is_none() && regimes.is_none() {
+            return Ok(Vec::new());
+        }
+        let members = |filter: Filter| self.view.members(&Scope { filter, ..self.scope.clone() });
+        let all = members(Filter::default())?;
+        let mut missing = Vec::new();
+        let known: BTreeSet<&Ticker> = all.iter().map(|key| &key.ticker).collect();
+        let absent: Vec<&Ticker> = tickers.iter().flatten().filter(|ticker| !known.contains(ticker)).collect();
+        if !absent.is_empty() {
+            missing.push(absent_tickers("no signals", &absent, known.iter().copied()));
+        }
+        for sector in sectors.iter().flatten() {
+            if members(Filter { sectors: Some([sector.clone()].into()), ..Filter::default() })?.is_empty() {
+                missing.push(absent_sector(sector, known_sectors(self.view)?));
+            }
+        }
+        let periods = periods.iter().flatten().filter(|period| all.iter().all(|key| key.period != Some(**period)));
+        missing.extend(periods.map(|period| format!("no signals for period `{period}`")));
+        let regimes = regimes.iter().flatten().filter(|regime| all.iter().all(|key| key.regime != Some(**regime)));
+        missing.extend(regimes.map(|regime| format!("no signals for regime `{regime}`")));
+        Ok(missing)
+    }
+}
+
+impl CheckOutcome {
+    /// Adds missing data.
+    fn missing(&mut self, plan: &Plan, messages: impl IntoIterator<Item = String>) {
+        messages.into_iter().for_each(|message| self.add(Check::Missing, plan.checks.missing, Some(message)));
+    }
+
+    /// Adds a finding, if there is one, as a failure or a note.
+    fn add(&mut self, check: Check, action: OnFinding, found: Option<String>) {
+        match action {
+            OnFinding::Fail => self.failed.extend(found.map(|found| (check, found))),
+            OnFinding::Warn => self.notes.extend(found),
+        }
+    }
+
+    /// The notes, or the failure.
+    fn settled(self, name: &str) -> Result<Vec<String>> {
+        let checks: BTreeSet<Check> = self.failed.iter().map(|(check, _)| *check).collect();
+        let Some(found) = Findings::of(self.failed.into_iter().map(|(_, found)| found)) else { return Ok(self.notes) };
+        let remedies: Vec<&str> = checks.iter().map(|check| check.remedy()).collect();
+        let remedies = format!("{} in `[checks]`", remedies.join(" and "));
+        let hint = match Vec::from_iter(checks)[..] {
+            [Check::Missing] => format!("{remedies} to publish without it"),
+            [Check::MaxAge] => format!("ask the vendor why its data is stale, or {remedies}"),
+            _ => format!("if this is expected, {remedies}"),
+        };
+        Err(RunError::Checks { name: name.to_owned(), hint, source: Box::new(found) }.into())
+    }
+}
+
+/// A series of signals, from any operation.
+fn in_words(key: &SeriesKey) -> String {
+    let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
+    let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));
+    format!("{}{period}{regime}", key.ticker)
+}
+
+/// The message if none of several tickers has an article.
+fn no_news(records: &[Arc<AnswerRecord>]) -> Option<String> {
+    let is_of_articles = |record: &&Arc<AnswerRecord>| record.request.endpoint == Endpoint::NewsArticles;
+    let lists: Vec<_> = records.iter().filter(is_of_articles).collect();
+    let is_empty = |record: &&Arc<AnswerRecord>| record.request.rows + record.request.rejects == 0;
+    let count = grouped(lists.len() as u64);
+    (lists.len() >= FEWEST_EMPTY_LISTS && lists.iter().all(is_empty))
+        .then(|| format!("no articles: the lists of all {count} tickers are empty"))
+}

@@ -1,0 +1,57 @@
+//! The version that a definition published before.
+
+use std::path::Path;
+
+use chrono::{DateTime, NaiveDate};
+
+use crate::definition::DefinitionFile;
+use crate::export::{self, RecordedProvenance};
+use crate::plan::Plan;
+use crate::report::facts::Facts;
+
+/// The latest version of a definition, here or in its store.
+#[derive(Clone, Debug)]
+pub(crate) struct PreviousVersion {
+    pub(in crate::run) recorded: RecordedProvenance,
+    /// What its definition meant; none if this version of the program does not accept it.
+    pub(in crate::run) plan: Option<Plan>,
+    /// Its newest date; none if its facts cannot be read, or are on another machine.
+    pub(super) newest: Option<NaiveDate>,
+}
+
+/// Where the versions of definitions are.
+#[derive(Clone, Copy, Default)]
+pub(in crate::run) struct PreviousVersions<'a> {
+    /// The folder of published datasets; none if nothing is published.
+    pub(in crate::run) datasets: Option<&'a Path>,
+    /// The record of the latest version in the store.
+    pub(in crate::run) in_store: Option<&'a RecordedProvenance>,
+}
+
+impl PreviousVersions<'_> {
+    /// The latest version of a definition, if there is one, and notes for the user.
+    pub(in crate::run) fn find(self, name: &str) -> (Option<PreviousVersion>, Vec<String>) {
+        let Some(datasets) = self.datasets else { return (None, Vec::new()) };
+        match export::latest(datasets, Some(name)) {
+            Ok(here) => {
+                let newest = here.as_ref().into_iter().chain(self.in_store).max_by_key(|one| one.built_at);
+                (newest.map(|recorded| PreviousVersion::of(datasets, recorded)), Vec::new())
+            }
+            Err(error) => (None, vec![format!("nothing was compared with the previous version: {error}")]),
+        }
+    }
+}
+
+impl PreviousVersion {
+    fn of(datasets: &Path, recorded: &RecordedProvenance) -> Self {
+        let file = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
+        let facts = export::facts(&datasets.join(&recorded.name).join(&recorded.version)).ok();
+        let facts = facts.and_then(|text| Facts::from_json(&text).ok());
+        let newest = facts.and_then(|facts| DateTime::from_timestamp_micros(facts.dates?.1));
+        Self {
+            recorded: recorded.clone(),
+            plan: file.and_then(Plan::of).ok(),
+            newest: newest.map(|moment| moment.date_naive()),
+        }
+    }
+}

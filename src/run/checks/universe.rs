@@ -1,0 +1,151 @@
+//! The check for tickers and series that disappeared or appeared since the previous version.
+//!
+//! Only what both versions asked for is compared: a definition that asks for more does not make the universe grow, and one
+//! that asks for another sector as well is still warned when tickers of the first one are gone.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Check, CheckOutcome, Checking, Listing, in_words};
+use crate::archive::View;
+use crate::error::Result;
+use crate::human::{counted, grouped, percent};
+use crate::interface::{Period, Regime, Sector, Ticker};
+use crate::plan::{Filter, Plan, RequestList, TickerSource};
+use crate::run::names::list;
+use crate::run::scope::archived;
+use crate::tables::SeriesKey;
+
+/// Tickers with a period and a regime each.
+type Universe = BTreeSet<SeriesKey>;
+
+impl Checking<'_> {
+    /// Compares the series with those of the previous version.
+    pub(super) fn universe(&self, now: Listing, outcome: &mut CheckOutcome) -> Result<()> {
+        let Some((before, plan)) = self.before.and_then(|before| Some((&before.recorded, before.plan.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let Some(asked) = AskedByBoth::of(plan, self.plan) else { return Ok(()) };
+        let earlier = View::of(self.view.archive().clone(), before.as_of);
+        // The archive may be another one.
+        let Ok(scope) = archived(plan, &earlier) else { return Ok(()) };
+        let listed = asked.universe(earlier.listing(&scope.requests)?);
+        let filter = plan.dataset.filter.clone().and(self.scope.filter.clone());
+        let sectors = if filter.sectors.is_some() { self.view.sectors(Some(self.scope))? } else { HashMap::new() };
+        let kept = |universe: Universe| -> Universe {
+            let is_taken = |key: &SeriesKey| takes(&filter, key, sectors.get(&key.ticker));
+            universe.into_iter().filter(is_taken).collect()
+        };
+        let (listed, now) = (kept(listed), kept(asked.universe(now)));
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let (version, share) = (&before.version, self.plan.checks.universe);
+        let (before, after) = (tickers(&listed), tickers(&now));
+        let mut found = UniverseChange { what: ["ticker", "tickers"], before: &before, now: &after, version }
+            .above(share, |it| it.to_string());
+        // If tickers appeared or disappeared, so did their series.
+        if found.is_empty() {
+            found = UniverseChange { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
+        }
+        outcome.failed.extend(found.into_iter().map(|found| (Check::Universe, found)));
+        Ok(())
+    }
+}
+
+/// What two plans both ask for.
+enum AskedByBoth {
+    /// Everything.
+    All,
+    /// What these requests list.
+    Requests(HashSet<String>),
+    /// These tickers, or all, with these pairs.
+    Series(Option<BTreeSet<Ticker>>, Vec<(Period, Regime)>),
+}
+
+impl AskedByBoth {
+    /// None if they cannot be compared.
+    fn of(before: &Plan, now: &Plan) -> Option<Self> {
+        if before.ways == now.ways {
+            return Some(Self::All);
+        }
+        match (&before.ways.first()?.list, &now.ways.first()?.list) {
+            (RequestList::Listed(before), RequestList::Listed(now)) => {
+                let now: HashSet<String> = now.iter().map(ToString::to_string).collect();
+                Some(Self::Requests(before.iter().map(ToString::to_string).filter(|it| now.contains(it)).collect()))
+            }
+            (RequestList::EachTicker(tickers, pairs), RequestList::EachTicker(tickers_now, pairs_now)) => {
+                let tickers = match (tickers, tickers_now) {
+                    (TickerSource::Listed(before), TickerSource::Listed(now)) => {
+                        Some(before.iter().filter(|ticker| now.contains(ticker)).cloned().collect())
+                    }
+                    (before, now) if before == now => None,
+                    _ => return None,
+                };
+                let pairs: Vec<_> = pairs.iter().filter(|pair| pairs_now.contains(pair)).copied().collect();
+                (!pairs.is_empty()).then_some(Self::Series(tickers, pairs))
+            }
+            _ => None,
+        }
+    }
+
+    /// The series among some listed ones.
+    fn universe(&self, listing: Listing) -> Universe {
+        match self {
+            Self::All => listing.into_values().flatten().collect(),
+            Self::Requests(requests) => {
+                let asked = listing.into_iter().filter(|(request, _)| requests.contains(request));
+                asked.flat_map(|(_, series)| series).collect()
+            }
+            Self::Series(tickers, pairs) => {
+                let is_asked = |key: &SeriesKey| {
+                    let is_pair = key.period.zip(key.regime).is_some_and(|pair| pairs.contains(&pair));
+                    is_pair && tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
+                };
+                listing.into_values().flatten().filter(is_asked).collect()
+            }
+        }
+    }
+}
+
+fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
+    universe.iter().map(|key| key.ticker.clone()).collect()
+}
+
+/// The tickers or series of now and of the previous version.
+struct UniverseChange<'a, T> {
+    /// The singular and plural of the compared items.
+    what: [&'static str; 2],
+    before: &'a BTreeSet<T>,
+    now: &'a BTreeSet<T>,
+    version: &'a str,
+}
+
+impl<T: Ord> UniverseChange<'_, T> {
+    /// Messages on items that disappeared, if above a share of the previous version, and on items that appeared, if
+    /// above a share of the new one.
+    fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
+        let Self { what: [one, many], before, now, version } = self;
+        let shifts = [
+            ("disappeared", before.difference(now).collect(), before.len()),
+            ("appeared", now.difference(before).collect(), now.len()),
+        ];
+        let tell = |(how, shifted, all): (&str, Vec<&T>, usize)| {
+            (shifted.len() as f64 > all as f64 * share).then(|| {
+                let (some, all) = (grouped(shifted.len() as u64), counted(all as u64, one, many));
+                let (share, names) = (percent(share), list(shifted.iter().map(|it| name(it))));
+                format!("{some} of {all} {how} since version `{version}`, above the limit of {share}: {names}")
+            })
+        };
+        shifts.into_iter().filter_map(tell).collect()
+    }
+}
+
+/// Whether a filter accepts a series. The sector of its ticker may be unknown.
+fn takes(filter: &Filter, key: &SeriesKey, sector: Option<&Sector>) -> bool {
+    let Filter { tickers, sectors, periods, regimes, .. } = filter;
+    tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
+        && sectors.as_ref().is_none_or(|sectors| sector.is_some_and(|sector| sectors.contains(sector)))
+        && periods.as_ref().is_none_or(|periods| key.period.is_some_and(|period| periods.contains(&period)))
+        && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
+}
