@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use bellwether::archive::{Archive, Interrupted, SealedRun};
 use bellwether::definition::DefinitionFile;
-use bellwether::harness::archive::{NewRun, Scope, Unfinished, View, ViewOptions};
+use bellwether::harness::archive::{NewRun, Scope, Unfinished, View};
 use bellwether::harness::columns::Rows;
 use bellwether::harness::dataset::{self, DatasetInput, SeriesNames};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
@@ -143,7 +143,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
     let requests = way.requests(&[]).iter().map(Request::to_string).collect();
     let scope = Scope::of(plan, way.endpoint, requests);
-    let asked = ViewOptions { vintage: plan.dataset.vintage, live_within: TimeDelta::days(3) };
+    let vintage = plan.dataset.vintage;
     let deliver = |rows| {
         deliver(rows);
         Ok(())
@@ -151,7 +151,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let stop = &CancellationToken::new();
     let names = SeriesNames::default();
     let unfiltered = scope.unfiltered();
-    let (slabs, whole) = (|| view.slabs(&scope, asked), || view.slabs(&unfiltered, asked));
+    let (slabs, whole) = (|| view.slabs(&scope, vintage), || view.slabs(&unfiltered, vintage));
     let sources = DatasetInput { slabs, whole, names, past: None, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");

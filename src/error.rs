@@ -71,8 +71,8 @@ impl ErrorKind {
 
 impl Error {
     /// An invalid combination of arguments, with a hint.
-    pub fn usage(what: impl Into<String>, hint: &'static str) -> Self {
-        Usage { what: what.into(), hint }.into()
+    pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Usage { what: what.into(), hint: hint.into() }.into()
     }
 
     /// An operation that its caller cancelled.
@@ -155,7 +155,7 @@ impl<F: Diagnostic> From<F> for Error {
 #[error("{what}")]
 struct Usage {
     what: String,
-    hint: &'static str,
+    hint: String,
 }
 
 impl Diagnostic for Usage {
@@ -164,7 +164,7 @@ impl Diagnostic for Usage {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(self.hint.to_owned())
+        Some(self.hint.clone())
     }
 }
 

@@ -9,7 +9,8 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
 use crate::human::counted;
-use crate::plan::{MaxAge, NaiveRule, Plan};
+use crate::plan::{Days, MaxAge, NaiveRule, Plan};
+use crate::time::MICROS_PER_DAY;
 
 /// The age of a newest date on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,27 @@ impl Age {
         };
         i64::from(age) > i64::from(limit.count())
     }
+}
+
+/// The last microsecond in which the age of a date, in microseconds, is not above a limit.
+pub(crate) fn fresh_until(date: i64, limit: MaxAge) -> i64 {
+    let days = |count: i64| count.saturating_mul(MICROS_PER_DAY);
+    match limit {
+        MaxAge::Calendar(limit) => date.saturating_add(days(limit.count().into())),
+        MaxAge::Trading(limit) => {
+            let day = date.div_euclid(MICROS_PER_DAY);
+            let late = day + days_until_older((day + 3).rem_euclid(7), limit);
+            days(late).saturating_sub(1)
+        }
+    }
+}
+
+/// How many days after a day, by its weekday from Monday on, it is older than some trading days.
+pub(crate) fn days_until_older(weekday: i64, limit: Days) -> i64 {
+    // Saturday and Sunday are as old as Friday.
+    let since_friday = (weekday - 4).max(0);
+    let steps = i64::from(limit.count()) + 1;
+    steps + 2 * ((weekday - since_friday + steps) / 5) - since_friday
 }
 
 impl fmt::Display for Age {
@@ -76,7 +98,8 @@ pub(crate) fn today(plan: &Plan, now: DateTime<Utc>) -> NaiveDate {
 mod tests {
     use chrono::NaiveDate;
 
-    use super::Age;
+    use super::{Age, fresh_until};
+    use crate::plan::MaxAge;
 
     #[test]
     fn fridays_signals_are_fresh_until_monday() {
@@ -94,6 +117,21 @@ mod tests {
             ("2024-12-31", "2025-12-31", 261, 365),
         ] {
             assert_eq!(Age::of(day(newest), day(today)), Age { trading_days, days }, "{newest} on {today}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_fresh_as_long_as_its_age_is_not_above_the_limit() {
+        let first: NaiveDate = "1969-12-20".parse().unwrap();
+        let micros = |day: NaiveDate| day.and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp_micros();
+        for limit in ["0 trading days", "1 trading day", "2 trading days", "5 trading days", "11 trading days"] {
+            let limit: MaxAge = limit.parse().unwrap();
+            for date in first.iter_days().take(30) {
+                let late = date.iter_days().find(|day| Age::of(date, *day).is_above(limit)).unwrap();
+                for time in [0, 77_700_000_001] {
+                    assert_eq!(fresh_until(micros(date) + time, limit), micros(late) - 1, "{date} {limit}");
+                }
+            }
         }
     }
 }

@@ -2,7 +2,6 @@
 
 /// The archive: unfinished runs and views.
 pub mod archive {
-    pub use crate::archive::fold::observed::ViewOptions;
     pub use crate::archive::open_merged;
     pub use crate::archive::scope::Scope;
     pub use crate::archive::unfinished::{NewRun, Unfinished};

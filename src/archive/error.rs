@@ -27,6 +27,10 @@ pub(crate) enum ArchiveError {
     #[error("no data as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
     TooEarly { as_of: DateTime<Utc>, first: DateTime<Utc> },
 
+    /// An instant before a definition's first answer.
+    #[error("no data for `{name}` as of {}: its signals were first asked for at {}", to_record(*as_of), to_record(*first))]
+    Unwatched { name: String, as_of: DateTime<Utc>, first: DateTime<Utc> },
+
     /// An instant in the future.
     #[error("{} is in the future: it is now {}", to_record(*instant), to_record(*now))]
     Future { instant: DateTime<Utc>, now: DateTime<Utc> },
@@ -70,9 +74,11 @@ impl ArchiveError {
 impl Diagnostic for ArchiveError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Missing { .. } | Self::NoRuns { .. } | Self::NoData { .. } | Self::TooEarly { .. } => {
-                ErrorKind::NotFound
-            }
+            Self::Missing { .. }
+            | Self::NoRuns { .. }
+            | Self::NoData { .. }
+            | Self::TooEarly { .. }
+            | Self::Unwatched { .. } => ErrorKind::NotFound,
             Self::Future { .. } | Self::Services { .. } => ErrorKind::Usage,
             Self::Lost { .. } | Self::Older { .. } | Self::Incomplete { .. } => ErrorKind::Storage,
             Self::Merge { .. } => ErrorKind::Internal,
@@ -84,7 +90,7 @@ impl Diagnostic for ArchiveError {
             Self::Missing { .. } | Self::NoRuns { .. } | Self::NoData { .. } => {
                 Some("run it first: `bellwether run NAME`; or choose another archive with `--archive`".to_owned())
             }
-            Self::TooEarly { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::TooEarly { .. } | Self::Unwatched { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::Future { .. } => Some("leave it out for the latest state".to_owned()),
             Self::Lost { named_by, .. } => Some(format!(
                 "{named_by}; mount the volume, restore what is gone from a backup, or fetch it with `bellwether store pull`; to \

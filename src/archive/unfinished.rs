@@ -114,7 +114,9 @@ impl Unfinished {
         fs::create_dir(&path).map_err(FileError::write(&path))?;
         let definition = beginning.definition.to_owned();
         let (service, started_at) = (beginning.service.clone(), beginning.now);
-        let origin = Origin { layout: LAYOUT, run, definition, definition_digest, service, started_at };
+        let definition_text = Some(beginning.text.to_owned());
+        let layout = LAYOUT;
+        let origin = Origin { layout, run, definition, definition_digest, definition_text, service, started_at };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);
         let failed = FileError::write(&record);

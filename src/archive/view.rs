@@ -15,7 +15,7 @@ use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Portion};
-use super::fold::observed::{Observed, ViewOptions};
+use super::fold::observed::Observed;
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -28,6 +28,7 @@ use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
+use crate::plan::Vintage;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
 use crate::trace::work;
 
@@ -251,9 +252,9 @@ impl View {
     pub fn cells(
         &self,
         table: Table,
-        options: ViewOptions,
+        vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-        self.known_cells(table, Revision::OfValue, options)
+        self.known_cells(table, Revision::OfValue, vintage)
     }
 
     /// The known articles, as [`View::cells`] gives them, with the revisions of their own: not those that only moved an
@@ -262,24 +263,21 @@ impl View {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn known_articles(
-        &self,
-        options: ViewOptions,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-        self.known_cells(Table::Articles, Revision::OfContent, options)
+    pub fn known_articles(&self, vintage: Vintage) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        self.known_cells(Table::Articles, Revision::OfContent, vintage)
     }
 
     fn known_cells(
         &self,
         table: Table,
         revision: Revision,
-        options: ViewOptions,
+        vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, revision, options)))
+            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, revision, vintage)))
         }))
     }
 
@@ -288,8 +286,8 @@ impl View {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn slabs(&self, scope: &Scope, options: ViewOptions) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
-        self.slabs_of(self.members(scope)?, scope, options)
+    pub fn slabs(&self, scope: &Scope, vintage: Vintage) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
+        self.slabs_of(self.members(scope)?, scope, vintage)
     }
 
     /// The signals of some series of a scope and the news of their tickers, likewise.
@@ -301,9 +299,9 @@ impl View {
         &self,
         series: HashSet<SeriesKey>,
         scope: &Scope,
-        options: ViewOptions,
+        vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
-        Ok(self.observed_slabs(series, scope, options)?.map(|observed| Ok(observed?.slab)))
+        Ok(self.observed_slabs(series, scope, vintage)?.map(|observed| Ok(observed?.slab)))
     }
 
     /// Slabs with the observations that their signals are known by.
@@ -315,7 +313,7 @@ impl View {
         &self,
         members: HashSet<SeriesKey>,
         scope: &Scope,
-        options: ViewOptions,
+        vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let asked = OfTickers(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched(scope)?);
@@ -328,7 +326,7 @@ impl View {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
             let observed = view.observed(Table::Signals, &tickers)?;
-            let signals = observed.known(EVER, Revision::OfValue, options)?;
+            let signals = observed.known(EVER, Revision::OfValue, vintage)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {

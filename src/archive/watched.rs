@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::sealed::listings::Listings;
+use chrono::{DateTime, Utc};
+
+use super::sealed::listings::{Listing, Listings, read};
 use super::{Scope, View};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Request, TickerSource};
-use crate::tables::{Change, Past, SeriesKey, Table, Watched};
+use crate::plan::{Column, DatasetPlan, Request, TickerSource};
+use crate::tables::{Change, Past, SeriesKey, SeriesWatch, Table, Watched};
 
 impl View {
     /// The tickers whose news a scope asks for.
@@ -52,15 +54,21 @@ impl View {
         Ok(watched)
     }
 
-    /// The answers of all runs, those among them that a scope asks for with lists of articles, and the sectors of tickers.
+    /// What a dataset depends on: the answers of all runs, those among them that a scope asks for with lists of articles or by
+    /// other operations that features come from, the sectors of tickers, and when its series were told of.
     ///
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn past(&self, scope: &Scope) -> Result<Past> {
+    pub fn past(&self, scope: &Scope, dataset: &DatasetPlan) -> Result<Past> {
+        let inputs = dataset.inputs();
         let asked = self.news_tickers(scope)?;
         let requests: HashMap<String, &Ticker> = asked.iter().map(|ticker| (request(ticker), ticker)).collect();
-        let mut past = Past::default();
+        let (mut past, mut of_inputs) = (Past::default(), HashMap::new());
+        for (ticker, &input) in asked.iter().flat_map(|ticker| inputs.iter().map(move |input| (ticker, input))) {
+            past.expect(ticker, input);
+            of_inputs.insert(Request::of_ticker(input, ticker.clone()).to_string(), (ticker, input));
+        }
         for run in self.runs() {
             let sealed_at = run.seal().sealed_at.timestamp_micros();
             for record in run.requests()? {
@@ -69,9 +77,80 @@ impl View {
                 if let Some(ticker) = requests.get(&record.request) {
                     past.add_list(ticker, observed_at, sealed_at);
                 }
+                if let Some((ticker, input)) = of_inputs.get(&record.request) {
+                    past.add_input(ticker, *input, observed_at, sealed_at);
+                }
             }
         }
-        Ok(past.with_sectors(self.sectors_over_time(scope)?))
+        past = past.with_sectors(self.sectors_over_time(scope)?);
+        Ok(if dataset.columns.contains(&Column::WatchedUntil) {
+            past.with_series(self.watched_series(scope)?)
+        } else {
+            past
+        })
+    }
+
+    /// When the vendor told of the series of a scope.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn watched_series(&self, scope: &Scope) -> Result<HashMap<SeriesKey, SeriesWatch>> {
+        let members = self.members(scope)?;
+        let answered = self.last_answers(&scope.requests)?;
+        let mut listings = read(self.archive().read())?;
+        listings.retain(|listing| {
+            self.counts(listing.sealed_at)
+                && listing.source == scope.source
+                && scope.requests.contains(&*listing.request)
+                && members.contains(&listing.key)
+        });
+        let watch = |of_series: &[Listing]| {
+            let added = of_series.iter().filter(|listing| listing.change == Change::Added);
+            let from = added.map(|listing| listing.observed_at).min();
+            // The last one by each request counts.
+            let last = of_series.chunk_by(|one, next| one.request == next.request).filter_map(<[_]>::last);
+            let (listed, gone): (Vec<&Listing>, Vec<&Listing>) =
+                last.partition(|listing| listing.change == Change::Added);
+            let still = listed.iter().filter_map(|listing| answered.get(&*listing.request)).max();
+            let until = still.copied().or_else(|| gone.iter().map(|listing| listing.observed_at).max());
+            let (from, until) = (from?.timestamp_micros(), until?.timestamp_micros());
+            Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed: still.is_some() }))
+        };
+        Ok(listings.chunk_by(|one, next| one.key == next.key).filter_map(watch).collect())
+    }
+
+    /// When one of some requests was first answered.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn first_answer(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
+        for run in self.runs() {
+            let records = run.requests()?.into_iter().filter(|record| requests.contains(&record.request));
+            if let Some(first) = records.map(|record| record.observed_at).min() {
+                return Ok(Some(first));
+            }
+        }
+        Ok(None)
+    }
+
+    /// When each of some requests was last answered; those that never were have no entry.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn last_answers(&self, requests: &BTreeSet<String>) -> Result<HashMap<String, DateTime<Utc>>> {
+        let mut last: HashMap<String, DateTime<Utc>> = HashMap::new();
+        for run in self.runs().rev() {
+            if last.len() == requests.len() {
+                break;
+            }
+            for record in run.requests()?.into_iter().filter(|record| requests.contains(&record.request)) {
+                last.entry(record.request).or_insert(record.observed_at);
+            }
+        }
+        Ok(last)
     }
 }
 

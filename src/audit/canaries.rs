@@ -12,9 +12,9 @@ use arrow::array::{
 use arrow::compute::{concat, take_record_batch};
 use arrow::datatypes::{Field, Float64Type, Int32Type};
 use arrow::error::ArrowError;
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 
-use crate::archive::{Interrupted, NewRun, Unfinished, View, ViewOptions};
+use crate::archive::{Interrupted, NewRun, Unfinished, View};
 use crate::dataset::DatasetError;
 use crate::date::Date;
 use crate::error::Result;
@@ -58,8 +58,7 @@ impl Canaries {
         let table = Table::of(endpoint).expect("these operations have tables");
         let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();
-        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
-        for cells in known.cells(table, options)? {
+        for cells in known.cells(table, Vintage::Latest)? {
             for (ticker, known) in by_ticker(&cells?) {
                 if unknown.remove(&ticker) {
                     self.answer(run, ticker, endpoint, listed(&canaries, &known).map_err(failed)?)?;

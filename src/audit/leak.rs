@@ -39,7 +39,7 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, filtered, midnight, written_dates};
-use crate::archive::{Archive, Scope, SealedRun, View, ViewOptions, copy};
+use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
 use crate::date::Date;
 use crate::error::Result;
@@ -166,7 +166,7 @@ impl Experiment<'_> {
         let now =
             View::of(archive.clone(), archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default());
         let today = now.members(self.scope)?;
-        let past = now.past(self.scope)?;
+        let past = now.past(self.scope, self.plan)?;
         for instant in instants(archive) {
             let then = View::of(archive.clone(), instant);
             // A series may have been asked for otherwise by then.
@@ -178,10 +178,10 @@ impl Experiment<'_> {
                 Ok(Slab { signals: filtered(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
             let published = self.digest(&then, DatasetPart::default(), || {
-                then.slabs_of(series.clone(), self.scope, ViewOptions::of(self.plan))
+                then.slabs_of(series.clone(), self.scope, self.plan.vintage)
             })?;
             let rebuilt = self.digest(&now, DatasetPart::default(), || {
-                let slabs = now.slabs_of(series.clone(), self.scope, ViewOptions::of(self.plan))?;
+                let slabs = now.slabs_of(series.clone(), self.scope, self.plan.vintage)?;
                 Ok(slabs.map(|slab| seen_by(slab?).map_err(DatasetError::join)))
             })?;
             leak.add(format!("walk forward: as published at {instant}, and the same rows today"), published, rebuilt);
@@ -350,7 +350,7 @@ impl Experiment<'_> {
 
     fn slabs(&self, view: &View, scope: &Scope) -> Result<impl Iterator<Item = Result<Slab>>> {
         let read = self.read;
-        let slabs = view.slabs(scope, ViewOptions::of(self.plan))?;
+        let slabs = view.slabs(scope, self.plan.vintage)?;
         Ok(slabs.map(move |slab| slab.map(read)))
     }
 
@@ -375,7 +375,7 @@ impl Experiment<'_> {
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
         let names = SeriesNames::default();
-        let past = self.plan.needs_past().then(|| view.past(self.scope)).transpose()?;
+        let past = self.plan.needs_past().then(|| view.past(self.scope, self.plan)).transpose()?;
         dataset::build(DatasetInput { slabs, whole, names, past, stop }, self.plan, self.scratch.join("sort"), |rows| {
             deliver(&rows.flat().map_err(failed)?)
         })

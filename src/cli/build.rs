@@ -270,14 +270,17 @@ impl Build {
         let plan = plan_of(Some(&self.definition), project)?;
         let Some(AsOf::Version(name)) = &self.as_of else { return Ok((plan, None)) };
         let versions = published(&self.folders.data(project).join("datasets"))?;
-        let is_it = |version: &&ListedVersion| {
-            version.recorded.name == plan.name
-                && version.recorded.version == *name
-                && version.kind != VersionKind::AdHoc
-        };
+        let own = |version: &&ListedVersion| version.recorded.name == plan.name && version.kind != VersionKind::AdHoc;
+        let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
+        let is_it = |version: &&&ListedVersion| version.recorded.version == *name;
         let Some(version) = versions.iter().find(is_it) else {
             let what = format!("no version `{name}` of `{}`", plan.name);
-            return Err(usage(&what, "`bellwether datasets NAME` lists the versions"));
+            let known: Vec<&str> = versions.iter().rev().map(|version| version.recorded.version.as_str()).collect();
+            let hint = match known.get(..known.len().min(8)) {
+                Some([]) | None => format!("publish one first: `bellwether run {}`", plan.name),
+                Some(some) => format!("the versions are {}", some.join(", ")),
+            };
+            return Err(usage(&what, &hint));
         };
         let RecordedProvenance { definition, as_of, runs, .. } = version.recorded.clone();
         let plan = Plan::of(DefinitionFile::new(plan.path, definition)?)?;

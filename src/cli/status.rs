@@ -87,6 +87,9 @@ fn push_status(text: &mut String, status: &schedule::Status) {
     for reason in &status.reasons {
         line(text, "because", reason);
     }
+    for changed in &status.changed {
+        line(text, "changed", &format!("{changed}, since the latest version"));
+    }
     if let Some(newest) = status.newest {
         let age = status.age.map_or_else(String::new, |age| format!(", {age} old"));
         line(text, "newest", &format!("{newest}{age}"));

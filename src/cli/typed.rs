@@ -35,7 +35,7 @@ pub(super) fn as_of(text: &str) -> Result<AsOf, String> {
 }
 
 /// Arguments that do not go together.
-pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {
+pub(super) fn usage<E: From<Error>>(what: &str, hint: &str) -> E {
     Error::usage(what, hint).into()
 }
 

@@ -17,13 +17,14 @@ use chrono::{NaiveDate, NaiveTime};
 use super::copies::Copies;
 use super::error::DatasetError;
 use super::external_sort::ExternalSort;
+use super::live::Live;
 use super::{Counts, naive};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Duplicates, NaiveRule};
-use crate::tables::Past;
+use crate::tables::{Past, SeriesKey, Table};
 
 /// The input of a dataset of news.
 pub struct Articles<'a, Cells> {
@@ -125,6 +126,23 @@ impl ArticleRows<'_> {
                         sector.map(Sector::as_str)
                     };
                     filter(&(0..cells.num_rows()).map(sector).collect::<StringArray>(), &is_kept)
+                }
+                Column::Backfilled => {
+                    let live = Live { limit: plan.live_within, past: None };
+                    let written = column("date").as_primitive::<TimestampMicrosecondType>().values();
+                    let first = column("first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+                    let late = written.iter().zip(first).map(|(date, first)| live.is_backfilled(*date, *first));
+                    filter(&late.map(Some).collect::<BooleanArray>(), &is_kept)
+                }
+                Column::WatchedUntil => {
+                    let of_list = |ticker: &Option<Ticker>| {
+                        let table = Some(Table::Articles);
+                        let key = SeriesKey { table, ticker: ticker.clone()?, period: None, regime: None };
+                        self.past.as_ref()?.watched_until(&key)
+                    };
+                    let until: Vec<Option<i64>> = parsed.iter().map(of_list).collect();
+                    let until = tickers.keys().values().iter().map(|key| until[*key as usize]);
+                    filter(&until.collect::<TimestampMicrosecondArray>().with_timezone("UTC"), &is_kept)
                 }
                 other => filter(column(other.name()), &is_kept),
             }

@@ -108,7 +108,7 @@ fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<Array
         (Column::Signal, Numbers::Bytes(ranks)) => of_ranks(ranks, &BTreeSet::new(), Signal::as_str),
         (Column::Source, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.sources, Endpoint::as_str),
         (Column::Confidence, Numbers::Real(values)) => Arc::new(Float64Array::from(values)),
-        (Column::FirstObservedAt | Column::ObservedAt, Numbers::Long(micros)) => {
+        (Column::FirstObservedAt | Column::ObservedAt | Column::WatchedUntil, Numbers::Long(micros)) => {
             Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
         }
         (Column::Revisions, Numbers::Short(counts)) => Arc::new(Int32Array::from(counts)),

@@ -25,6 +25,7 @@ mod external_sort;
 mod features;
 mod join;
 mod keys;
+mod live;
 mod naive;
 mod news;
 mod row_order;

@@ -14,10 +14,11 @@ use arrow::datatypes::{
 use chrono::{NaiveDate, NaiveTime};
 
 use super::keys::Limit;
+use super::live::Live;
 use super::naive::{self, Day, Moment, day};
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
-use crate::tables::Past;
+use crate::tables::{Past, SeriesKey, Table};
 
 /// Ticker and day packed into one sortable number.
 pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
@@ -121,6 +122,7 @@ impl Signals {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
+        let first = || column(batch, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
         let mut signals = Self {
             tickers: decoded::<Int32Type, _>(column(batch, "ticker"), |name| tickers.code(name)),
             dates: naive::dates(dates, offsets, plan.dates),
@@ -136,13 +138,22 @@ impl Signals {
             let sectors = sectors(&signals.tickers, batch, past, tickers);
             signals.lineage.extend(sectors.map(|sectors| (Column::Sector, Numbers::Names(sectors))));
         }
+        if plan.columns.contains(&Column::Backfilled) {
+            let live = Live { limit: plan.live_within, past };
+            let late = live.backfilled(&signals.tickers, dates.values(), first(), tickers);
+            signals.lineage.push((Column::Backfilled, Numbers::Bytes(late)));
+        }
+        if let Some(past) = past.filter(|_| plan.columns.contains(&Column::WatchedUntil)) {
+            let until = Numbers::Long(signals.watched_until(past, tickers));
+            signals.lineage.push((Column::WatchedUntil, until));
+        }
         let past = past.filter(|_| plan.has_a_past());
         let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
         let is_timed = plan.dates != NaiveRule::Utc || is_same_day;
         if !plan.features.is_empty() && (is_timed || past.is_some()) {
             let made = if is_timed { made(dates, offsets, plan.dates) } else { vec![Moment::END; dates.len()] };
-            let first = column(batch, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
+            let first = first();
             let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.sealed(first[row]));
             let limit = |(row, made)| Limit { made, seen_by: seen_by(row) };
             signals.limits = made.into_iter().enumerate().map(limit).collect();
@@ -176,6 +187,26 @@ impl Signals {
         let keys =
             (0..self.dates.len()).map(|row| (self.tickers[row], self.periods[row], self.regimes[row], self.dates[row]));
         keys.map(|key| !seen.insert(key)).collect()
+    }
+
+    /// Until when the vendor told of the series of each row.
+    fn watched_until(&self, past: &Past, tickers: &TickerCodes) -> Vec<i64> {
+        let (periods, regimes) = (Period::spellings(), Regime::spellings());
+        let key = |row: usize| (self.tickers[row], self.periods[row], self.regimes[row]);
+        let rows: Vec<usize> = (0..self.tickers.len()).collect();
+        let of_series = rows.chunk_by(|one, next| key(*one) == key(*next)).flat_map(|rows| {
+            let (ticker, period, regime) = key(rows[0]);
+            let until = || {
+                past.watched_until(&SeriesKey {
+                    table: Some(Table::Signals),
+                    ticker: tickers.names()[ticker as usize].parse().ok()?,
+                    period: periods[period as usize].parse().ok(),
+                    regime: regimes[regime as usize].parse().ok(),
+                })
+            };
+            repeat_n(until().expect("a series of the dataset was listed"), rows.len())
+        });
+        of_series.collect()
     }
 
     fn keep(&mut self, is_kept: &[bool]) {
@@ -244,9 +275,6 @@ fn lineage(batch: &RecordBatch, column: Column) -> Option<Numbers> {
     match column {
         Column::FirstObservedAt | Column::ObservedAt => Some(Numbers::Long(instants(values?))),
         Column::Revisions => Some(Numbers::Short(values?.as_primitive::<Int32Type>().values().to_vec())),
-        Column::Backfilled => {
-            Some(Numbers::Bytes(values?.as_boolean().iter().map(|it| i8::from(it == Some(true))).collect()))
-        }
         Column::Source => Some(Numbers::Bytes(ranks::<Endpoint>(values?))),
         _ => None,
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Days, Refusal, parsed_from_text, seconds};
 
-/// The greatest age of the newest date: `2 trading days`, or `3d` for calendar days.
+/// The greatest age of a date: `2 trading days`, or `3d` for calendar days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxAge {
     /// Calendar days.

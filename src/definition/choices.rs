@@ -206,6 +206,8 @@ choice! {
     Backfilled = "backfilled",
     /// The operation that gave it.
     Source = "source",
+    /// Until when the vendor told of its series.
+    WatchedUntil = "watched_until",
 }
 
 choice! {

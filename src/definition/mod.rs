@@ -157,7 +157,7 @@ pub(crate) struct DatasetSection {
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
-    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`. Default: none.
+    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`, `watched_until`. Default: none.
     pub add: Option<Placed<List<Added>>>,
     /// Other names for columns, by their own: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
@@ -271,8 +271,9 @@ pub(crate) struct OutputSection {
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published, with the news that was
     /// known then). Default: `latest`.
     pub vintage: Option<Placed<Vintage>>,
-    /// A signal first seen more than this after its date is backfilled. Default: `3d`.
-    pub live_within: Option<Placed<Days>>,
+    /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
+    /// days (`1 trading day`) or calendar days (`3d`). Default: `2 trading days`.
+    pub live_within: Option<Placed<MaxAge>>,
     /// The columns to partition by, as Hive-style folders. Default: none.
     pub partition_by: Option<Placed<List<String>>>,
     /// The compression of Parquet. Default: `zstd`.

@@ -25,6 +25,7 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::tables::Watch;
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -47,6 +48,8 @@ pub(crate) struct Provenance {
     pub runs: Vec<String>,
     /// Observations after this instant are ignored.
     pub as_of: DateTime<Utc>,
+    /// When the vendor told of its series; none if it is not known.
+    pub watched: Option<Watch>,
     /// When it was built.
     pub built_at: DateTime<Utc>,
 }

@@ -408,5 +408,7 @@ fn known(datasets: &Path, given: &str) -> Vec<String> {
     }
     versions.retain(|version| version != LATEST && version != BUILDS);
     versions.extend(names(&folder.join(BUILDS)).into_iter().map(|build| format!("{BUILDS}/{build}")));
+    // A link may point to a version that is gone.
+    versions.retain(|version| folder.join(version).join(RECORD).is_file());
     versions.into_iter().map(|version| format!("{name}/{version}")).collect()
 }

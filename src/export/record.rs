@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::tables::Watch;
 use crate::time::to_record;
 
 /// Name of the file.
@@ -34,6 +35,8 @@ pub(super) struct DatasetRecord<'a> {
     bellwether: &'a str,
     description: Option<&'a str>,
     as_of: String,
+    /// When the vendor told of its series.
+    watched: Option<Watch>,
     built_at: String,
     service: &'a ServiceIdentity,
     runs: &'a [String],
@@ -103,6 +106,7 @@ impl<'a> DatasetRecord<'a> {
             bellwether: env!("CARGO_PKG_VERSION"),
             description: plan.description.as_deref(),
             as_of: to_record(provenance.as_of),
+            watched: provenance.watched,
             built_at: to_record(provenance.built_at),
             service: &provenance.service,
             runs: &provenance.runs,

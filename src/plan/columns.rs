@@ -60,6 +60,8 @@ pub enum Column {
     Backfilled,
     /// The operation that gave it.
     Source,
+    /// Until when the vendor told of the series.
+    WatchedUntil,
     /// The sector that listed the ticker when the row was first seen.
     Sector,
     /// The sector that lists the ticker now.
@@ -110,6 +112,7 @@ impl Column {
             Added::Revisions => Self::Revisions,
             Added::Backfilled => Self::Backfilled,
             Added::Source => Self::Source,
+            Added::WatchedUntil => Self::WatchedUntil,
         }
     }
 
@@ -127,6 +130,7 @@ impl Column {
             Self::Revisions => "revisions",
             Self::Backfilled => "backfilled",
             Self::Source => "source",
+            Self::WatchedUntil => "watched_until",
             Self::Sector => "sector",
             Self::SectorLatest => "sector_latest",
             Self::Title => "title",
@@ -141,9 +145,8 @@ impl Column {
         match self {
             Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
             Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Revisions | Self::Copy => true,
-            Self::Confidence | Self::Score | Self::Title | Self::Link | Self::FirstObservedAt | Self::ObservedAt => {
-                false
-            }
+            Self::Confidence | Self::Score | Self::Title | Self::Link => false,
+            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => false,
         }
     }
 
@@ -158,7 +161,7 @@ impl Column {
             Self::Date => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
             Self::Confidence | Self::Score => DataType::Float64,
-            Self::FirstObservedAt | Self::ObservedAt => tables::instant(),
+            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => tables::instant(),
             Self::Revisions | Self::Copy => DataType::Int32,
             Self::Backfilled => DataType::Boolean,
         }

@@ -199,8 +199,8 @@ pub struct DatasetPlan {
     pub filter: Filter,
     /// Which observation of a signal to use.
     pub vintage: Vintage,
-    /// A signal first seen more than this after its date is backfilled.
-    pub live_within: Days,
+    /// A signal that was first seen, or whose news was asked for, longer than this after its date is backfilled.
+    pub live_within: MaxAge,
     /// Rows or matrices.
     pub shape: Shape,
 }
@@ -232,9 +232,21 @@ impl DatasetPlan {
         !self.features.is_empty() && (self.is_as_lived() || matches!(self.lag, Lag::Trading(_)))
     }
 
-    /// Whether it depends on the past of the archive: its features, or the sectors of its tickers.
+    /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
+    /// asked.
     pub fn needs_past(&self) -> bool {
-        self.has_a_past() || self.has_sectors()
+        let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
+        self.has_a_past() || self.has_sectors() || is_live || self.columns.contains(&Column::WatchedUntil)
+    }
+
+    /// The operations that its features come from.
+    pub fn inputs(&self) -> BTreeSet<Endpoint> {
+        let input = |feature: &Feature| match feature {
+            Feature::Summary(_) | Feature::SummaryDaysSince => Endpoint::SocialSentiment,
+            Feature::Historical(_) => Endpoint::HistoricalSentiment,
+            _ => Endpoint::NewsArticles,
+        };
+        self.features.iter().map(input).collect()
     }
 
     /// Whether the sectors of its tickers are a column.

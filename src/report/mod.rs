@@ -24,6 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
+use crate::tables::Watch;
 use facts::{Activity, Facts, SectorFacts};
 pub(crate) use html::Html;
 pub(crate) use policy::policy;
@@ -64,6 +65,8 @@ pub struct Identity {
     pub version: Option<Version>,
     /// Observations after this instant are ignored.
     pub as_of: DateTime<Utc>,
+    /// When the vendor told of its series.
+    pub watched: Option<Watch>,
     /// The text of its definition.
     pub definition: String,
 }

@@ -59,6 +59,7 @@ impl Report {
             lines.fact("pairs", count(facts.pairs.len()));
         }
         lines.fact("as of", identity.as_of.format("%Y-%m-%d %H:%M:%S UTC"));
+        identity.watched.iter().for_each(|watched| lines.fact("watched", watched));
         if let Some(version) = &identity.version {
             lines.fact("version", &version.name);
             lines.fact("content", &version.content);

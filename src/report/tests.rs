@@ -53,7 +53,8 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
-    let identity = Identity { name: "it".into(), description: None, version: None, as_of, definition: String::new() };
+    let (description, version, watched, definition) = (None, None, None, String::new());
+    let identity = Identity { name: "it".into(), description, version, as_of, watched, definition };
     Report {
         identity,
         facts,

@@ -4,9 +4,15 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use crate::archive::{Archive, ArchiveError, View, open_merged, wait_for_seal};
+use super::names::some_of;
+use super::scope::requested;
+use crate::archive::{Archive, ArchiveError, Scope, View, open_merged, wait_for_seal};
 use crate::cancel::CancellationToken;
+use crate::definition::changed_keys;
+use crate::digest;
 use crate::error::Result;
+use crate::human::counted;
+use crate::plan::Plan;
 use crate::time::Clock;
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.
@@ -48,6 +54,39 @@ pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
 /// The instant of the latest state: two builds without a run in between are as of the same instant.
 pub(super) fn newest(archive: &Archive) -> Option<DateTime<Utc>> {
     archive.runs().iter().map(|run| run.seal().sealed_at).max()
+}
+
+/// Notes on what was not watched at an instant: what was first asked for later, and that nothing is known since the last
+/// answer.
+pub(super) fn notes_on_watch(plan: &Plan, view: &View, scope: &Scope, as_of: DateTime<Utc>) -> Result<Vec<String>> {
+    let requests = requested(plan, view, scope)?;
+    let answered = view.last_answers(&requests)?;
+    let unanswered: Vec<&String> = requests.iter().filter(|request| !answered.contains_key(*request)).collect();
+    let mut notes = Vec::new();
+    if !unanswered.is_empty() {
+        notes.push(format!("not answered by then: {}", some_of("request", unanswered.iter())));
+    }
+    let last = answered.iter().filter(|(request, _)| scope.requests.contains(*request)).map(|(_, at)| *at).max();
+    let unknown = last.map(|last| (last, (as_of - last).num_days())).filter(|(_, days)| *days > 0);
+    notes.extend(unknown.map(|(last, days)| {
+        let (last, days) = (last.format("%Y-%m-%d %H:%M:%S UTC"), counted(days as u64, "day", "days"));
+        format!("the signals were last asked for at {last}: nothing is known of the {days} after that")
+    }));
+    Ok(notes)
+}
+
+/// The note on a definition that was another one in its last run by a view's instant.
+pub(super) fn note_on_definition(plan: &Plan, view: &View) -> Option<String> {
+    let of_runs = view.runs().rev().filter_map(|run| run.seal().definition.as_ref());
+    let then = of_runs.filter(|definition| definition.name == plan.name).nth(0)?;
+    if then.digest == digest::of(plan.text.as_bytes()) {
+        return None;
+    }
+    let Some(text) = view.archive().definition_text(&then.digest) else {
+        return Some("the definition was another one then, whose text the archive does not have".to_owned());
+    };
+    let changed: Vec<String> = changed_keys(text, &plan.text).iter().map(ToString::to_string).collect();
+    (!changed.is_empty()).then(|| format!("the definition was another one then: {}", changed.join("; ")))
 }
 
 /// Runs sealed by the instant of a view that were brought in later: runs sealed after it did not know them.

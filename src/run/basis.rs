@@ -10,17 +10,18 @@ use chrono::{DateTime, NaiveDate};
 use serde::Serialize;
 
 use super::builder::Builder;
+use super::names::in_words;
 use crate::archive::Scope;
 use crate::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::{Codec, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
+use crate::plan::{Codec, Column, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
 use crate::time::to_record;
 
 /// The version of the document. Raise it when the same document would stand for other rows, files or facts than before: when
 /// a rule of the dataset or the form of a file changes and no value here does. A release need not: the document names the
 /// version of the program, as the files do. A field that is added or spelled in another way makes another document anyway.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What writes the files.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -112,15 +113,22 @@ impl Builder<'_> {
     ///
     /// If the archive cannot be read.
     pub(super) fn basis(&self, writer: Writer) -> Result<String> {
-        let observations = self.view.drawn_from();
+        let mut observations = self.view.drawn_from();
+        if self.plan.dataset.columns.contains(&Column::WatchedUntil) {
+            let series = self.view.watched_series(self.scope)?.into_iter();
+            let mut watched: Vec<String> =
+                series.map(|(key, watch)| format!("{} until {}", in_words(&key), watch.until)).collect();
+            watched.sort_unstable();
+            observations.append(&mut watched);
+        }
         let mut basis = Basis::of(self.plan, self.scope, &observations, writer);
         if !self.plan.dataset.features.is_empty() {
-            basis.watched = self.watched()?;
+            basis.watched = self.watched_lists()?;
         }
         Ok(digest::of(&serde_json::to_vec(&basis).expect("it has only texts and numbers")))
     }
 
-    fn watched(&self) -> Result<BTreeMap<String, WatchedBasis>> {
+    fn watched_lists(&self) -> Result<BTreeMap<String, WatchedBasis>> {
         let (asked, watched) = (self.view.news_tickers(self.scope)?, self.view.watched(self.scope)?);
         let instant = |micros: i64| DateTime::from_timestamp_micros(micros).map(to_record);
         let of_ticker = |ticker: Ticker| {

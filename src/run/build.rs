@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::{late_arrivals, view};
+use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view};
 use super::basis::Writer;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
@@ -164,7 +164,11 @@ pub(super) fn from_archive<T>(
     let before = before.as_ref();
     let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
     notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc()? });
-    notes.extend(note_on_late_arrivals(&options.ad_hoc, &view));
+    if let (Some(as_of), None) = (options.ad_hoc.as_of, &options.ad_hoc.version) {
+        notes.extend(note_on_late_arrivals(&view));
+        notes.extend(notes_on_watch(&plan, &view, &scope, as_of)?);
+        notes.extend(note_on_definition(&plan, &view));
+    }
     options.control.note(&notes);
     let work =
         Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in: None };
@@ -193,10 +197,7 @@ fn of_other_services(archive: &Path) -> Result<BTreeSet<String>> {
 }
 
 /// The note on runs that were brought in after the instant of a build.
-fn note_on_late_arrivals(ad_hoc: &AdHoc, view: &View) -> Option<String> {
-    if ad_hoc.as_of.is_none() || ad_hoc.version.is_some() {
-        return None;
-    }
+fn note_on_late_arrivals(view: &View) -> Option<String> {
     let late = late_arrivals(view) as u64;
     let runs = counted(late, "run", "runs");
     (late > 0)
@@ -239,6 +240,7 @@ impl Builder<'_> {
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,
+            watched: self.watched()?,
             built_at: clock.now(),
         };
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
 use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requested;
-use crate::archive::{Scope, SealedRun, View, ViewOptions};
+use crate::archive::{Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
@@ -22,7 +20,7 @@ use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
 use crate::report::facts::{self, ArticleCounts, Facts, News};
 use crate::report::{Identity, Report, Version};
-use crate::tables::Table;
+use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 
@@ -52,6 +50,7 @@ pub(crate) struct Counted {
 pub(super) struct ReportContext {
     revisions: Option<Revisions>,
     sectors: HashMap<Ticker, Sector>,
+    watched: Option<Watch>,
     work: facts::Activity,
 }
 
@@ -65,19 +64,19 @@ impl Builder<'_> {
         subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<Counted> {
-        let options = ViewOptions::of(dataset);
-        let past = dataset.needs_past().then(|| self.view.past(self.scope)).transpose()?;
+        let vintage = dataset.vintage;
+        let past = dataset.needs_past().then(|| self.view.past(self.scope, dataset)).transpose()?;
         let stop = &self.control.stop;
         let mut counting = subject.map(|subject| self.counting(subject));
         let counts = if dataset.rows == RowKind::Article {
-            let cells = self.view.known_articles(options)?;
+            let cells = self.view.known_articles(vintage)?;
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
             let sources = Articles { cells, tickers, past, stop };
             dataset::articles(sources, dataset, scratch, deliver)?
         } else {
             let mut counted = counting.as_mut();
             let slabs = move || {
-                let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, options)?;
+                let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, vintage)?;
                 Ok(observed.map(move |observed| {
                     let observed = observed?;
                     if let Some(counting) = &mut counted {
@@ -87,7 +86,7 @@ impl Builder<'_> {
                 }))
             };
             let unfiltered = self.scope.unfiltered();
-            let whole = || self.view.slabs(&unfiltered, options);
+            let whole = || self.view.slabs(&unfiltered, vintage);
             let members = self.view.members(self.scope)?;
             let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
             dataset::build(DatasetInput { slabs, whole, names, past, stop }, dataset, scratch, |rows| {
@@ -129,10 +128,8 @@ impl Builder<'_> {
         if !takes_news {
             return Ok(None);
         }
-        // When a cell was first seen makes no difference here.
-        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
         let rule = self.plan.dataset.dates;
-        let articles = self.view.known_articles(options)?;
+        let articles = self.view.known_articles(Vintage::Latest)?;
         let articles = articles.map(|cells| dataset::with_naive_dates(&cells?, rule).map_err(DatasetError::join));
         News::of(articles, facts).map(Some)
     }
@@ -141,8 +138,13 @@ impl Builder<'_> {
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
         let requests = requested(self.plan, self.view, self.scope)?;
-        let sectors = self.view.sectors(Some(self.scope))?;
-        Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
+        let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.watched()?);
+        Ok(ReportContext {
+            revisions,
+            sectors,
+            watched,
+            work: answers(self.view, |request| requests.contains(request))?.into(),
+        })
     }
 
     /// The revisions of the series of the dataset, and what was rewritten since the version before.
@@ -156,15 +158,21 @@ impl Builder<'_> {
         Ok((Some(revisions), rewritten))
     }
 
+    /// When the vendor told of the series of the dataset.
+    pub(super) fn watched(&self) -> Result<Option<Watch>> {
+        Ok(Watch::of(self.view.watched_series(self.scope)?.into_values()))
+    }
+
     /// The whole report.
     pub(super) fn report(&self, facts: Facts, beside: ReportContext, version: Option<Version>) -> Report {
-        let ReportContext { revisions, sectors, work } = beside;
+        let ReportContext { revisions, sectors, watched, work } = beside;
         let sectors = facts.by_sector(&sectors);
         let identity = Identity {
             name: self.plan.name.clone(),
             description: self.plan.description.clone(),
             version,
             as_of: self.view.as_of(),
+            watched,
             definition: self.plan.text.clone(),
         };
         Report { identity, sectors, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }

@@ -20,7 +20,7 @@ use super::scope::asked_news;
 use super::stage::{Stage, Timing};
 use super::store::RemoteStore;
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{Scope, View, ViewOptions, of_service};
+use crate::archive::{Scope, View, of_service};
 use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
@@ -201,6 +201,7 @@ impl Builder<'_> {
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 as_of: self.view.as_of(),
+                watched: self.watched()?,
                 built_at: options.clock.now(),
             },
             view: self.view.clone(),
@@ -324,8 +325,7 @@ fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Re
     }
     let asked = view.news_tickers(scope)?;
     let asked: HashSet<&str> = asked.iter().map(Ticker::as_str).collect();
-    let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
-    for batch in view.cells(Table::Articles, options)? {
+    for batch in view.cells(Table::Articles, Vintage::Latest)? {
         let batch: RecordBatch = batch?;
         let column = |name: &str| batch.column_by_name(name).expect("articles have the columns of their table");
         let tickers = column("ticker").as_dictionary::<Int32Type>();

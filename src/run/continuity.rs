@@ -12,6 +12,7 @@ use super::error::RunError;
 use super::options::WhenLost;
 use crate::archive::{Archive, ArchiveError};
 use crate::definition::DefinitionFile;
+use crate::digest;
 use crate::error::{ErrorKind, Result};
 use crate::export::{self, RecordedProvenance};
 use crate::plan::{Plan, ServiceIdentity};
@@ -64,6 +65,9 @@ pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
         }
         notes.push(format!("the service is now {}; before, {moved}", plan.service));
     }
+    if own.is_none() && in_store.is_none() {
+        notes.extend(archive.as_ref().and_then(|archive| note_on_new_name(plan, archive)));
+    }
     let present: BTreeSet<&str> = archive.iter().flat_map(Archive::runs).map(|run| run.name()).collect();
     let accepted: BTreeSet<&str> =
         archive.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
@@ -79,6 +83,22 @@ pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
         return Err(ArchiveError::Lost { path, runs, named_by }.into());
     }
     Ok(Continuity { lost: lost.into_keys().collect(), notes })
+}
+
+/// The note on a definition that seems to have another name now. Versions and schedules go by name.
+fn note_on_new_name(plan: &Plan, archive: &Archive) -> Option<String> {
+    let digest = digest::of(plan.text.as_bytes());
+    let definitions = || archive.runs().iter().filter_map(|run| run.seal().definition.as_ref());
+    if definitions().any(|definition| definition.name == plan.name) {
+        return None;
+    }
+    let is_gone = |name: &str| !plan.path.with_file_name(format!("{name}.toml")).exists();
+    let before = definitions().rfind(|definition| definition.digest == digest && is_gone(&definition.name))?;
+    let (name, before) = (&plan.name, &before.name);
+    Some(format!(
+        "`{name}` starts anew: the versions and the schedule's memory of `{before}`, which had the same definition, stay under that \
+         name; rename the file back to go on with them"
+    ))
 }
 
 /// The service that a version was built from: as recorded or, by an older version of the program, as its definition says.

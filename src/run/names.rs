@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::human::grouped;
+use crate::tables::SeriesKey;
 
 /// How many names are listed.
 const SHOWN: usize = 8;
@@ -20,6 +21,13 @@ pub(super) fn list(names: impl ExactSizeIterator<Item = impl Display>) -> String
     let shown: Vec<String> = names.take(SHOWN).map(|name| name.to_string()).collect();
     let shown = shown.join(", ");
     if more == 0 { shown } else { format!("{shown} and {} more", grouped(more as u64)) }
+}
+
+/// A series, from any operation: `XOM 5d bull`.
+pub(super) fn in_words(key: &SeriesKey) -> String {
+    let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
+    let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));
+    format!("{}{period}{regime}", key.ticker)
 }
 
 #[cfg(test)]

@@ -11,6 +11,23 @@ use crate::plan::{Plan, Request, RequestList, TickerSource, Way};
 
 /// The series of the way that was used last.
 pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
+    if let Some(scope) = used_last(plan, view)? {
+        return Ok(scope);
+    }
+    let (name, as_of) = (plan.name.clone(), view.as_of());
+    let later = View::of(view.archive().clone(), DateTime::<Utc>::MAX_UTC);
+    let first = match used_last(plan, &later)? {
+        Some(scope) => later.first_answer(&scope.requests)?,
+        None => None,
+    };
+    Err(match first {
+        Some(first) => ArchiveError::Unwatched { name, as_of, first },
+        None => ArchiveError::NoData { name },
+    }
+    .into())
+}
+
+fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
     for (place, way) in plan.ways.iter().enumerate() {
         let requests = requests(way, &plan.ways[..place], view)?;
@@ -20,7 +37,7 @@ pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
             taken = Some(Scope::of(plan, way.endpoint, requests));
         }
     }
-    taken.ok_or_else(|| ArchiveError::NoData { name: plan.name.clone() }.into())
+    Ok(taken)
 }
 
 /// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers

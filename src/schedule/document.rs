@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::disk::Disk;
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict};
+use crate::definition::ChangedKey;
 use crate::time::to_record;
 
 /// Version of the shape. New members and new values of enumerations do not change it.
@@ -39,6 +40,8 @@ struct Definition {
     verdict: Verdict,
     /// Why, a sentence each; empty if it is fresh.
     reasons: Vec<String>,
+    /// What changed in the definition since the latest version, key by key.
+    changed: Vec<ChangedKey>,
     /// The newest date of the dataset.
     newest_date: Option<String>,
     /// The age of that date in trading days.
@@ -120,6 +123,7 @@ impl Definition {
             description: status.description.clone(),
             verdict: status.verdict,
             reasons: status.reasons.clone(),
+            changed: status.changed.clone(),
             newest_date: status.newest.map(|day| day.to_string()),
             age_trading_days: status.age.map(|age| age.trading_days),
             age_days: status.age.map(|age| age.days),

@@ -16,7 +16,7 @@ use super::memory::{Memory, Place, deadline};
 use super::record::{Outcome, RunRecord};
 use super::times::upcoming;
 use crate::archive::{Archive, open_all};
-use crate::definition::DefinitionError;
+use crate::definition::{ChangedKey, DefinitionError, changed_keys};
 use crate::error::{Error, Result};
 use crate::export::{self, ListedVersion, VersionKind};
 use crate::footprint::size;
@@ -91,6 +91,8 @@ pub struct Status {
     pub verdict: Verdict,
     /// Why, a line each; empty if it is fresh.
     pub reasons: Vec<String>,
+    /// What changed in the definition since the latest version.
+    pub changed: Vec<ChangedKey>,
     /// The newest date of the dataset.
     pub newest: Option<NaiveDate>,
     /// How old that is.
@@ -178,6 +180,7 @@ impl Shared<'_> {
             description: None,
             verdict: Verdict::Unknown,
             reasons: Vec::new(),
+            changed: Vec::new(),
             newest: facts.as_ref().and_then(Facts::bounds).map(|(_, last)| last),
             age: None,
             max_age: None,
@@ -193,6 +196,8 @@ impl Shared<'_> {
                 let successes = runs.iter().rev().filter_map(|run| run.published.as_ref());
                 status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
                 status.runs = runs;
+                let before = latest.map(|latest| &own[latest].recorded.definition);
+                status.changed = before.map_or_else(Vec::new, |before| changed_keys(before, &plan.text));
                 self.judge(&mut status, &plan, facts.as_ref());
             }
             (Err(error), _, _) => status.reasons.push(first_line(&error)),

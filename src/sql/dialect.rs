@@ -16,7 +16,7 @@ pub enum Dialect {
 }
 
 /// Prefixes of the columns' own names; no SQL keyword starts with one, so they need no quotes.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "news_",
     "summary_",
     "historical_",
@@ -26,6 +26,7 @@ const OWN: [&str; 10] = [
     "backfilled",
     "source",
     "sector",
+    "watched_until",
     "confidence",
 ];
 

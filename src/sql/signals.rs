@@ -8,7 +8,8 @@ use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
-use crate::plan::{Column, Filter, Lag, Request, Vintage};
+use crate::freshness::days_until_older;
+use crate::plan::{Column, Filter, Lag, MaxAge, Request, Vintage};
 use crate::tables::Table;
 
 /// The signals of a plan.
@@ -52,6 +53,13 @@ impl Signals<'_> {
         if self.has(Column::SectorLatest) {
             relations.push(("latest_sectors", View::sectors(SectorsOf::Now)));
         }
+        if self.has(Column::WatchedUntil) {
+            relations.push(("watched", self.watched()));
+        }
+        if self.has_inputs() {
+            relations.push(("inputs", self.inputs()));
+            relations.push(("known_inputs", self.known_inputs()));
+        }
         relations
     }
 
@@ -75,7 +83,19 @@ impl Signals<'_> {
         if self.has(Column::SectorLatest) {
             joins.push("left join latest_sectors on latest_sectors.ticker = s.ticker".to_owned());
         }
+        if self.has(Column::WatchedUntil) {
+            let key = "watched.ticker = s.ticker and watched.period = s.period and watched.regime = s.regime";
+            joins.push(format!("left join watched on {key}"));
+        }
+        if self.has_inputs() {
+            joins.push("left join known_inputs w on w.ticker = s.ticker and w.seen_by = s.seen_by".to_owned());
+        }
         joins
+    }
+
+    /// Whether it matters when the news was asked for.
+    fn has_inputs(&self) -> bool {
+        self.has(Column::Backfilled) && self.has_features()
     }
 
     fn has_features(&self) -> bool {
@@ -202,14 +222,84 @@ impl Signals<'_> {
         if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }
     }
 
+    /// The condition that an instant was too late for a signal to be live.
+    fn is_late(&self, instant: &str) -> String {
+        match self.question.plan.live_within {
+            MaxAge::Calendar(days) => format!("{instant} > s.date + interval '{}' day", days.count()),
+            MaxAge::Trading(limit) => {
+                let dialect = self.view.dialect;
+                let since = dialect.days_between("date '1970-01-05'", "s.day");
+                let of = |weekday: i64| format!("when {weekday} then {}", days_until_older(weekday, limit));
+                let cases: Vec<String> = (0..7).map(of).collect();
+                let (cases, naive) = (cases.join(" "), dialect.naive());
+                format!("{instant} >= cast(s.day + case ({since} % 7 + 7) % 7 {cases} end as {naive})")
+            }
+        }
+    }
+
+    /// When the last of the inputs of each signal was first answered by a run that knew the signal; only if all were.
+    fn known_inputs(&self) -> String {
+        let inputs = self.question.plan.inputs();
+        let known = format!(
+            "select k.ticker, k.seen_by, i.source, min(i.observed) as known\n\
+             from (select distinct ticker, seen_by from selected) k\n\
+             join inputs i on i.ticker = k.ticker and i.sealed >= k.seen_by\ngroup by k.ticker, k.seen_by, i.source"
+        );
+        format!(
+            "select ticker, seen_by, max(known) as known\nfrom (\n{}\n)\ngroup by ticker, seen_by\nhaving count(*) = {}",
+            indented(&known),
+            inputs.len()
+        )
+    }
+
+    /// Until when the vendor told of each series: its last answer, or the one that no longer listed it.
+    fn watched(&self) -> String {
+        let is_asked = format!("source = {} and {}", quoted(self.question.source.as_str()), self.is_requested());
+        let answered = format!(
+            "select ticker, period, regime, request, max(observed_at) as answered\n{}\n    and {is_asked}\n\
+             group by ticker, period, regime, request",
+            self.view.rows(ANSWERS)
+        );
+        format!(
+            "select ticker, period, regime, coalesce(max(case when change = 'added' then answered end), max(observed_at)) as until\n\
+             from (\n{}\n) join (\n{}\n) using (ticker, period, regime, request)\n\
+             where newest = 1 and {is_asked}\ngroup by ticker, period, regime",
+            indented(&self.view.newest_listings()),
+            indented(&answered)
+        )
+    }
+
+    /// The answers that features come from.
+    fn inputs(&self) -> String {
+        let in_utc = |column: &str| self.view.dialect.in_utc(column);
+        let inputs = self.question.plan.inputs();
+        format!(
+            "select ticker, source, {} as observed, {} as sealed\n{}\n    and {}",
+            in_utc("observed_at"),
+            in_utc("sealed_at"),
+            self.view.rows(ANSWERS),
+            one_of("source", inputs.iter().map(|input| quoted(input.as_str())))
+        )
+    }
+
     /// A signal column as an expression over the joined relations.
     pub(super) fn column(&self, column: Column) -> String {
-        if column == Column::Backfilled {
-            let first = self.view.dialect.in_utc("s.first_observed_at");
-            return format!("{first} > s.date + interval '{}' day", self.question.plan.live_within.count());
-        }
         match column {
+            Column::Backfilled => {
+                let first = self.view.dialect.in_utc("s.first_observed_at");
+                let is_late = |instant: &str| self.is_late(instant);
+                return match (self.has_features(), self.question.news) {
+                    (false, _) => is_late(&first),
+                    (true, None) => format!("{} or coalesce({}, true)", is_late(&first), is_late("w.known")),
+                    (true, Some(asked)) => {
+                        let is_asked = one_of("s.ticker", asked.iter().map(|ticker| quoted(ticker.as_str())));
+                        let of_inputs = is_late("w.known");
+                        format!("{} or ({is_asked} and coalesce({of_inputs}, true))", is_late(&first))
+                    }
+                };
+            }
             Column::Sector => return "sectors.sector".to_owned(),
+            Column::WatchedUntil => return "watched.until".to_owned(),
             Column::SectorLatest => return "latest_sectors.sector".to_owned(),
             _ => {}
         }

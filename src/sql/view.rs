@@ -158,9 +158,14 @@ impl View<'_> {
         format!("select {key}, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
     }
 
+    /// The listings; `newest` is 1 for the latest of each series and request.
+    pub(super) fn newest_listings(&self) -> String {
+        newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals))
+    }
+
     /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.
     pub(super) fn listed(&self) -> String {
-        let newest = newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals));
+        let newest = self.newest_listings();
         let ranked = format!(
             "select *, rank() over (partition by ticker, period, regime, source\n    \
              order by change, case when change <> 'added' then observed_at end desc) as place\nfrom (\n{}\n) where newest = 1",

@@ -1,8 +1,15 @@
 //! When answers were given, and what sector listed a ticker then: the past of an archive, as far as a dataset depends on it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
-use crate::interface::{Sector, Ticker};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::SeriesKey;
+use crate::human::grouped;
+use crate::interface::{Endpoint, Sector, Ticker};
+use crate::time::as_record;
 
 /// When the list of a ticker's articles was watched, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +18,57 @@ pub struct Watched {
     pub from: i64,
     /// The last answer; none if the latest run that asked for news has one.
     pub until: Option<i64>,
+}
+
+/// When the vendor told of a series, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesWatch {
+    /// The first answer that listed it.
+    pub from: i64,
+    /// The last answer that listed it, or the one that no longer did.
+    pub until: i64,
+    /// Whether it is still listed.
+    pub is_listed: bool,
+}
+
+/// When the vendor told of the series of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Watch {
+    /// The first answer that listed one of them.
+    #[serde(with = "as_record")]
+    pub from: DateTime<Utc>,
+    /// The last answer.
+    #[serde(with = "as_record")]
+    pub until: DateTime<Utc>,
+    /// How many are no longer listed.
+    pub ended: u64,
+}
+
+impl Watch {
+    /// When some series were watched; none if there are none.
+    pub fn of(series: impl Iterator<Item = SeriesWatch>) -> Option<Self> {
+        let (mut span, mut ended): (Option<(i64, i64)>, u64) = (None, 0);
+        for SeriesWatch { from, until, is_listed } in series {
+            let (first, last) = span.unwrap_or((from, until));
+            span = Some((first.min(from), last.max(until)));
+            ended += u64::from(!is_listed);
+        }
+        let (from, until) = span?;
+        let instant = DateTime::from_timestamp_micros;
+        Some(Self { from: instant(from)?, until: instant(until)?, ended })
+    }
+}
+
+/// From when until when, to the second.
+impl fmt::Display for Watch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instant = |instant: DateTime<Utc>| instant.format("%Y-%m-%d %H:%M:%S UTC");
+        write!(formatter, "{} to {}", instant(self.from), instant(self.until))?;
+        if self.ended > 0 {
+            write!(formatter, "; {} no longer listed", grouped(self.ended))?;
+        }
+        Ok(())
+    }
 }
 
 /// The answers of all runs, for a dataset in which a signal knows what its own run knew. Instants are in microseconds
@@ -23,8 +81,13 @@ pub struct Past {
     news_runs: Vec<i64>,
     /// The lists of each ticker, in the order of their runs: when the run was sealed, and the latest answer until then.
     lists: HashMap<Ticker, Vec<(i64, i64)>>,
+    /// The answers about each ticker that features come from, by operation: when the run was sealed, and when it was
+    /// answered.
+    inputs: HashMap<Ticker, BTreeMap<Endpoint, Vec<(i64, i64)>>>,
     /// The sectors of each ticker, each with the instant from which on it counts, in order.
     sectors: HashMap<Ticker, Vec<(i64, Sector)>>,
+    /// When the vendor told of each series.
+    series: HashMap<SeriesKey, SeriesWatch>,
 }
 
 impl Past {
@@ -43,10 +106,43 @@ impl Past {
         lists.push((sealed_at, latest));
     }
 
+    /// Adds an operation whose answers about a ticker features come from.
+    pub fn expect(&mut self, ticker: &Ticker, input: Endpoint) {
+        self.inputs.entry(ticker.clone()).or_default().entry(input).or_default();
+    }
+
+    /// Adds an answer of such an operation.
+    pub fn add_input(&mut self, ticker: &Ticker, input: Endpoint, observed_at: i64, sealed_at: i64) {
+        self.expect(ticker, input);
+        let answers = self.inputs.get_mut(ticker).and_then(|inputs| inputs.get_mut(&input));
+        answers.expect("it was just added").push((sealed_at, observed_at));
+    }
+
+    /// When the last of the inputs about a ticker was answered, each for the first time in runs that were sealed at an
+    /// instant or later; [`i64::MAX`] if one was not, [`i64::MIN`] if there are none.
+    pub fn inputs_known(&self, ticker: &Ticker, sealed: i64) -> i64 {
+        let first = |answers: &Vec<(i64, i64)>| {
+            let since = answers.iter().filter(|(run, _)| *run >= sealed).map(|(_, observed_at)| *observed_at);
+            since.min().unwrap_or(i64::MAX)
+        };
+        self.inputs.get(ticker).and_then(|inputs| inputs.values().map(first).max()).unwrap_or(i64::MIN)
+    }
+
     /// Sets the sectors of the tickers.
     #[must_use]
     pub fn with_sectors(self, sectors: HashMap<Ticker, Vec<(i64, Sector)>>) -> Self {
         Self { sectors, ..self }
+    }
+
+    /// Sets when the vendor told of each series.
+    #[must_use]
+    pub fn with_series(self, series: HashMap<SeriesKey, SeriesWatch>) -> Self {
+        Self { series, ..self }
+    }
+
+    /// Until when the vendor told of a series.
+    pub fn watched_until(&self, key: &SeriesKey) -> Option<i64> {
+        self.series.get(key).map(|watch| watch.until)
     }
 
     /// The sector that a ticker had at an instant; none if no sector had listed it by then.

@@ -176,7 +176,6 @@ impl Table {
                 fields.push(Field::new("source", choice(), false));
                 fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
                 fields.push(Field::new("revisions", DataType::Int32, false));
-                fields.push(Field::new("backfilled", DataType::Boolean, true));
                 Arc::new(Schema::new(fields))
             })
         });

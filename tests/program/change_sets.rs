@@ -8,14 +8,14 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use bellwether::archive::Archive;
 use bellwether::definition::DefinitionFile;
-use bellwether::harness::archive::{View, ViewOptions};
+use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::interface::ChangeSet;
 use bellwether::plan::{Plan, Vintage};
 use bellwether::run::{Options, run};
 use bellwether::serve::Universe;
 use bellwether::time::Clock;
-use chrono::{NaiveDate, TimeDelta};
+use chrono::NaiveDate;
 
 use crate::support::days::{SEED, evening};
 use crate::support::program::Place;
@@ -61,8 +61,7 @@ fn run_on(place: &Place, today: NaiveDate, set: ChangeSet, sentiment: &str) {
 fn known(place: &Place, today: NaiveDate, table: Table, vintage: Vintage) -> RecordBatch {
     let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
     let view = View::of(archive, evening(today));
-    let options = ViewOptions { vintage, live_within: TimeDelta::days(3) };
-    let cells = view.cells(table, options).expect("a view").map(|cells| cells.expect("cells"));
+    let cells = view.cells(table, vintage).expect("a view").map(|cells| cells.expect("cells"));
     let cells: Vec<RecordBatch> = cells.collect();
     let whole = concat_batches(&cells[0].schema(), &cells).expect("one schema");
     let said = |place: &usize| {

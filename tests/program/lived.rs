@@ -166,7 +166,7 @@ fn walk(seed: u64, definitions: [[&str; 3]; 3]) {
         let name = format!("set{}", names.len());
         let text = format!(
             "[source]\n{}api_key_file = \"key\"\n[signals]\nsectors = \"x\"\nperiods = {PERIODS:?}\nregimes = \"bear\"\n\
-             [checks]\nmissing = \"warn\"\nuniverse = 1.0\n[sentiment]\n{more}\
+             [checks]\nmissing = \"warn\"\nuniverse = 1.0\nrewritten = 1.0\nrewritten_series = 1.0\ndates = \"warn\"\n[sentiment]\n{more}\
              [join]\nlag = \"{lag}\"\navailability = \"{availability}\"\nwindows = [\"1d\", \"4d\"]\n\
              stats = [\"count\", \"mean\", \"max\", \"last\", \"days_since\"]\n\
              [output]\nvintage = \"first\"\nformat = [\"csv\", \"parquet\"]\n",

@@ -2,38 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
-    new_null_array,
-};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::array::{ArrayRef, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array, new_null_array};
 use arrow::compute::{take, take_arrays, take_record_batch};
 use arrow::error::ArrowError;
-use chrono::TimeDelta;
 
 use super::cells::{CellState, Cells, Revision};
 use super::histories::Histories;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::rows::observed;
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Vintage};
+use crate::plan::Vintage;
 use crate::tables::{Slab, Table, instant};
-
-/// Which values a view returns.
-#[derive(Clone, Copy, Debug)]
-pub struct ViewOptions {
-    /// Which observation of a cell to take.
-    pub vintage: Vintage,
-    /// A cell first seen later than this after its date is backfilled.
-    pub live_within: TimeDelta,
-}
-
-impl ViewOptions {
-    /// Those of a dataset.
-    pub fn of(plan: &DatasetPlan) -> Self {
-        Self { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) }
-    }
-}
 
 /// Observations of some whole cells.
 pub(in crate::archive) enum Observed {
@@ -44,19 +23,14 @@ pub(in crate::archive) enum Observed {
 
 impl Observed {
     /// The known cells as of an instant, in the columns of [`Table::known_schema`].
-    pub(in crate::archive) fn known(
-        &self,
-        as_of: i64,
-        revision: Revision,
-        options: ViewOptions,
-    ) -> Result<RecordBatch> {
+    pub(in crate::archive) fn known(&self, as_of: i64, revision: Revision, vintage: Vintage) -> Result<RecordBatch> {
         let known = match self {
             Self::Plain(table, rows) => {
                 let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
                 let [first, revised] = [observed_at(rows); 2].map(Arc::clone);
-                with_details(*table, rows, [first, revised, revisions], options)
+                with_details(*table, rows, [first, revised, revisions])
             }
-            Self::Cells(cells) => chosen(cells, cells.known(0..cells.count(), as_of, revision), options),
+            Self::Cells(cells) => chosen(cells, cells.known(0..cells.count(), as_of, revision), vintage),
         };
         known.map_err(ArchiveError::merge)
     }
@@ -108,11 +82,11 @@ fn observed_at(rows: &RecordBatch) -> &ArrayRef {
 }
 
 /// The chosen observation of each cell.
-fn chosen(cells: &Cells, mut known: Vec<CellState>, options: ViewOptions) -> Result<RecordBatch, ArrowError> {
-    if options.vintage == Vintage::Latest {
+fn chosen(cells: &Cells, mut known: Vec<CellState>, vintage: Vintage) -> Result<RecordBatch, ArrowError> {
+    if vintage == Vintage::Latest {
         known.retain(|known| known.latest.is_some());
     }
-    let row = |known: &CellState| match options.vintage {
+    let row = |known: &CellState| match vintage {
         Vintage::Latest => known.latest.expect("the others were left out"),
         Vintage::First => known.first,
     };
@@ -124,40 +98,18 @@ fn chosen(cells: &Cells, mut known: Vec<CellState>, options: ViewOptions) -> Res
     let instants =
         |row: &dyn Fn(&CellState) -> u32| take(observed(rows), &known.iter().map(row).collect::<UInt32Array>(), None);
     let first = instants(&|known| known.first)?;
-    let seen = match options.vintage {
+    let seen = match vintage {
         Vintage::Latest => instants(&|known| known.revised)?,
         Vintage::First => Arc::clone(&first),
     };
     let revisions = Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>());
-    with_details(cells.table, &taken, [first, seen, revisions], options)
+    with_details(cells.table, &taken, [first, seen, revisions])
 }
 
 /// Builds cells from the chosen observation of each: when the cell and its value were first seen, and how often it was
 /// revised.
-fn with_details(
-    table: Table,
-    taken: &RecordBatch,
-    [first, seen, revisions]: [ArrayRef; 3],
-    options: ViewOptions,
-) -> Result<RecordBatch, ArrowError> {
-    let backfilled = match taken.column_by_name("date") {
-        Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), options.live_within),
-        None => BooleanArray::new_null(taken.num_rows()),
-    };
+fn with_details(table: Table, taken: &RecordBatch, details: [ArrayRef; 3]) -> Result<RecordBatch, ArrowError> {
     let own = &taken.columns()[..taken.num_columns() - 2];
-    let columns = [own, &[first, seen, revisions, Arc::new(backfilled)]].concat();
+    let columns = [own, &details].concat();
     RecordBatch::try_new(table.known_schema(), columns)
-}
-
-/// Whether each cell was first seen long after its date; null for a cell without a date.
-fn backfilled(
-    dates: &TimestampMicrosecondArray,
-    first: &TimestampMicrosecondArray,
-    live_within: TimeDelta,
-) -> BooleanArray {
-    let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
-    let nulls = NullBuffer::union(dates.nulls(), first.nulls());
-    let (dates, first) = (&dates.values()[..], &first.values()[..dates.len()]);
-    let late = BooleanBuffer::collect_bool(dates.len(), |row| first[row] > dates[row].saturating_add(tolerance));
-    BooleanArray::new(late, nulls)
 }

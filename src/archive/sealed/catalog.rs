@@ -238,6 +238,12 @@ impl Archive {
         &self.stop
     }
 
+    /// The text of a definition that was run, by its digest.
+    pub fn definition_text(&self, digest: &str) -> Option<&str> {
+        let definitions = self.runs.iter().filter_map(|run| run.seal().definition.as_ref());
+        definitions.filter(|definition| definition.digest == digest).find_map(|definition| definition.text.as_deref())
+    }
+
     /// The runs, in the order in which they were sealed.
     pub fn runs(&self) -> &[SealedRun] {
         &self.runs

@@ -111,6 +111,9 @@ pub struct Definition {
     pub name: String,
     /// The BLAKE3 of its text.
     pub digest: String,
+    /// Its text, unless a run that was known then has the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// Changed cells of all tables, and listed and delisted series.
@@ -332,6 +335,9 @@ pub(in crate::archive) struct Origin {
     pub(in crate::archive) run: String,
     pub(in crate::archive) definition: String,
     pub(in crate::archive) definition_digest: String,
+    /// The definition's text; none in a run that an older version of the program began.
+    #[serde(default)]
+    pub(in crate::archive) definition_text: Option<String>,
     /// The service that is asked.
     pub(in crate::archive) service: ServiceIdentity,
     #[serde(with = "as_record")]

@@ -121,7 +121,7 @@ impl Settling<'_> {
             run: origin.run.clone(),
             service: origin.service.clone(),
             bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-            definition: Some(Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() }),
+            definition: Some(self.definition()),
             started_at: origin.started_at,
             sealed_at,
             basis: before.lineage().heads().to_vec(),
@@ -137,6 +137,14 @@ impl Settling<'_> {
         };
         seal.write(folder)?;
         Ok((seal, known))
+    }
+
+    /// The definition of the run, with its text if no run before has the same one.
+    fn definition(&self) -> Definition {
+        let Origin { definition, definition_digest, definition_text, .. } = self.origin;
+        let is_known = self.before.definition_text(definition_digest).is_some();
+        let text = definition_text.clone().filter(|_| !is_known);
+        Definition { name: definition.clone(), digest: definition_digest.clone(), text }
     }
 
     /// The series that answers started or stopped listing, in order.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use arrow::array::AsArray;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 
-use crate::archive::{Scope, View, ViewOptions};
+use crate::archive::{Scope, View};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, RowKind};
@@ -56,14 +56,13 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
     }
     let plan = plan.of_counts();
     let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
-    let options = ViewOptions::of(&plan);
     let whole = scope.unfiltered();
     dataset::build(
         DatasetInput {
-            slabs: || view.slabs(scope, options),
-            whole: || view.slabs(&whole, options),
+            slabs: || view.slabs(scope, plan.vintage),
+            whole: || view.slabs(&whole, plan.vintage),
             names: SeriesNames::default(),
-            past: plan.needs_past().then(|| view.past(scope)).transpose()?,
+            past: plan.needs_past().then(|| view.past(scope, &plan)).transpose()?,
             stop: view.archive().stop(),
         },
         &plan,

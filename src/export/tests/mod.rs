@@ -124,6 +124,7 @@ fn provenance() -> Provenance {
         basis: "the basis".to_owned(),
         runs: vec!["one".to_owned(), "two".to_owned()],
         as_of: moment("2026-11-20T21:30:00Z"),
+        watched: None,
         built_at: moment("2026-11-21T08:00:00Z"),
     }
 }

@@ -6,7 +6,7 @@ use super::columns::{ChosenColumns, constant, is_wide};
 use super::kinds::row_kind;
 use super::{Validator, repeated};
 use crate::definition::{
-    Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, NaiveRule, NewsSource,
+    Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, MaxAge, NaiveRule, NewsSource,
     OutputSection, Placed, SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
@@ -18,7 +18,7 @@ const DEFAULT_LAG: Lag = Lag::Calendar(Days::new(1));
 const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
 const DEFAULT_STATISTICS: [Statistic; 5] =
     [Statistic::Count, Statistic::Mean, Statistic::Min, Statistic::Max, Statistic::Last];
-const DEFAULT_LIVE_WITHIN: Days = Days::new(3);
+const DEFAULT_LIVE_WITHIN: MaxAge = MaxAge::Trading(Days::new(2));
 const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
 
 impl Validator {

@@ -70,6 +70,9 @@ impl Report {
         let instant = |instant: chrono::DateTime<chrono::Utc>| instant.format("%Y-%m-%d %H:%M:%S UTC").to_string();
         html.element("dl", &[("class", &"origin")], |html| {
             line(html, "As of", "", &instant(self.identity.as_of));
+            if let Some(watched) = &self.identity.watched {
+                line(html, "Watched", "", watched);
+            }
             if let Some(version) = &self.identity.version {
                 line(html, "Built", "", &instant(version.built_at));
                 line(html, "Version", "code", &version.name);

@@ -44,7 +44,7 @@ fn the_document_of_a_definition_is_this_text() {
     let (scope, observations) = (scope(), ["20261120T213000Z-7f3a signals.parquet 0123".to_owned()]);
     let found = serde_json::to_string_pretty(&Basis::of(&plan, &scope, &observations, Writer::Program)).unwrap();
     let expected = r#"{
-  "version": 2,
+  "version": 3,
   "bellwether": "VERSION",
   "writer": "program",
   "name": "demo",
@@ -135,7 +135,7 @@ fn the_document_of_a_definition_is_this_text() {
       "to": null
     },
     "vintage": "latest",
-    "live_within": "3d",
+    "live_within": "2 trading days",
     "matrices": null
   },
   "files": {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use super::error::{Findings, RunError};
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
-use super::names::some_of;
+use super::names::{in_words, some_of};
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::digest;
 use crate::error::Result;
@@ -38,7 +38,7 @@ pub(super) use previous::PreviousVersions;
 pub(super) use rows::RowChecks;
 
 /// So many empty lists of articles are not a coincidence.
-const FEWEST_EMPTY_LISTS: usize = 5;
+const FEWEST_EMPTY_LISTS: usize = 10;
 
 /// A check by its name in `[checks]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,13 +210,6 @@ impl CheckOutcome {
         };
         Err(RunError::Checks { name: name.to_owned(), hint, source: Box::new(found) }.into())
     }
-}
-
-/// A series of signals, from any operation.
-fn in_words(key: &SeriesKey) -> String {
-    let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
-    let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));
-    format!("{}{period}{regime}", key.ticker)
 }
 
 /// The message if none of several tickers has an article.

@@ -2,14 +2,14 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::{Check, CheckOutcome, PreviousVersion, in_words};
+use super::{Check, CheckOutcome, PreviousVersion};
 use crate::audit::revisions::{RewriteCount, RewrittenSince};
 use crate::error::Result;
 use crate::freshness::{Age, MAX_DAYS_AHEAD, days_ahead, today};
 use crate::human::{counted, grouped, percent};
 use crate::plan::{OnFinding, Plan};
 use crate::report::facts::Facts;
-use crate::run::names::list;
+use crate::run::names::{in_words, list};
 
 /// A share of fewer cells says nothing.
 const FEWEST_CELLS: u64 = 20;

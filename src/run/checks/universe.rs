@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Check, CheckOutcome, Checking, Listing, in_words};
+use super::{Check, CheckOutcome, Checking, Listing};
 use crate::archive::View;
 use crate::error::Result;
 use crate::human::{counted, grouped, percent};
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{Filter, Plan, RequestList, TickerSource};
-use crate::run::names::list;
+use crate::run::names::{in_words, list};
 use crate::run::scope::archived;
 use crate::tables::SeriesKey;
 

@@ -22,11 +22,11 @@ use std::thread;
 
 use bellwether::archive::{Archive, Seal};
 use bellwether::error::ErrorKind;
-use bellwether::harness::archive::{View, ViewOptions};
+use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
 use bellwether::run::{Control, PruneMode, compact, prune};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use parquet::arrow::ArrowWriter;
 
 use self::histories::History;
@@ -213,7 +213,6 @@ fn the_documented_query_alone_gives_the_known_state() {
 /// The known state of a table, in its value columns.
 fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Path) {
     let view = View::of(archive.clone(), as_of);
-    let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let wanted = |name: &str| !["change", "observed_at"].contains(&name);
     let names: Vec<String> =
         table.schema().fields().iter().map(|field| field.name().clone()).filter(|name| wanted(name)).collect();
@@ -226,7 +225,7 @@ fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Pat
     let schema = Arc::new(schema.project(&places).expect("columns"));
     let file = fs::File::create(path).expect("a file");
     let mut out = ArrowWriter::try_new(file, schema, None).expect("a writer");
-    for cells in view.cells(table, options).expect("a view") {
+    for cells in view.cells(table, Vintage::Latest).expect("a view") {
         out.write(&cells.expect("cells").project(&places).expect("columns")).expect("rows");
     }
     out.close().expect("a file");

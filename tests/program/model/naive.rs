@@ -23,7 +23,6 @@ pub(super) struct CellState {
     pub(super) first_observed_at: i64,
     pub(super) observed_at: i64,
     pub(super) revisions: i64,
-    pub(super) backfilled: Option<bool>,
 }
 
 impl CellState {
@@ -264,8 +263,8 @@ impl Replayed {
     }
 
     /// The articles, with their own revisions: those of score and offset.
-    pub(super) fn articles_shown(&self, is_latest: bool, live_within: i64) -> Vec<CellState> {
-        let mut articles = self.shown(Table::Articles, is_latest, live_within);
+    pub(super) fn articles_shown(&self, is_latest: bool) -> Vec<CellState> {
+        let mut articles = self.shown(Table::Articles, is_latest);
         for article in &mut articles {
             let is_it = |(table, key, cell): &(Table, Key, Vec<String>)| {
                 *table == Table::Articles && article.key == [key.ticker] && article.cell == *cell
@@ -280,7 +279,7 @@ impl Replayed {
     }
 
     /// The cells of a table, as of the instant of the replay.
-    pub(super) fn shown(&self, table: Table, is_latest: bool, live_within: i64) -> Vec<CellState> {
+    pub(super) fn shown(&self, table: Table, is_latest: bool) -> Vec<CellState> {
         let mut shown = Vec::new();
         for ((_, key, cell), known) in self.cells.iter().filter(|((of, ..), _)| *of == table) {
             let Some((observed_at, value)) = (if is_latest { known.latest.as_ref() } else { Some(&known.first) })
@@ -297,7 +296,6 @@ impl Replayed {
                 first_observed_at,
                 observed_at: *observed_at,
                 revisions: known.revisions,
-                backfilled: known.date.map(|date| first_observed_at > date + live_within),
             });
         }
         shown.sort();

@@ -58,12 +58,21 @@ fn definition(random: &mut Random) -> String {
         ]));
         text.push_str(random.pick(&["", "from = \"2005-03-01\"\n", "to = \"2006-06-30\"\n"]));
     }
-    let columns = ["first_observed_at", "observed_at", "revisions", "backfilled", "source", "sector", "sector_latest"];
+    let columns = [
+        "first_observed_at",
+        "observed_at",
+        "revisions",
+        "backfilled",
+        "source",
+        "sector",
+        "sector_latest",
+        "watched_until",
+    ];
     let columns = if random.one_in(2) { some_of(random, &columns, 1) } else { some_of(random, &columns[4..], 1) };
     let rename = random.pick(&["", "rename = { ticker = \"asset\", date = \"order\", confidence = \"a \\\"b`\" }\n"]);
     let sort = some_of(random, &["date", "ticker", "regime", "period", "signal", "confidence"], 1);
     let vintage = random.pick(&["latest", "first"]);
-    let live_within = random.pick(&["0d", "3d", "400d"]);
+    let live_within = random.pick(&["0d", "3d", "400d", "0 trading days", "1 trading day", "5 trading days"]);
     text.push_str(&format!(
         "[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\nlive_within = \"{live_within}\"\n"
     ));

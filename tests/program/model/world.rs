@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use bellwether::archive::{Archive, Seal};
 use bellwether::definition::DefinitionFile;
 use bellwether::error::{Error, ErrorKind};
-use bellwether::harness::archive::{View, ViewOptions};
+use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::plan::{Plan, StoreUrl, Vintage};
 use bellwether::run::{self, Control, Options, RemoteStore};
@@ -24,9 +24,6 @@ use super::vendor::{Answer, Form, Vendor};
 use crate::support::program::Place;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
-
-/// How long after its date a cell may be first seen and still be live, in days.
-const LIVE_WITHIN: [(Vintage, i64); 2] = [(Vintage::Latest, 3), (Vintage::First, 30)];
 
 /// The folders of the machines that share a store.
 pub(super) const MACHINES: [&str; 3] = ["output", "second", "third"];
@@ -138,7 +135,7 @@ impl World {
         let source = self.service.source().replacen("vendor", self.name, 1);
         format!(
             "[source]\n{source}api_key_file = \"{}\"\n[signals]\n{}\
-             [checks]\nmissing = \"warn\"\nuniverse = 1.0\n[sentiment]\nsummary = true\nhistorical = true\n",
+             [checks]\nmissing = \"warn\"\nuniverse = 1.0\nrewritten = 1.0\nrewritten_series = 1.0\ndates = \"warn\"\n[sentiment]\nsummary = true\nhistorical = true\n",
             self.place.file("key").display(),
             self.form.signals()
         )
@@ -246,21 +243,18 @@ impl World {
     pub(super) fn check_view(&self, archive: &Archive, as_of: DateTime<Utc>) {
         let replayed = self.model.replayed(as_of.timestamp_micros());
         let view = View::of(archive.clone(), as_of);
-        for (table, (vintage, days)) in
-            Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|options| (table, options)))
-        {
-            let live_within = TimeDelta::days(days);
-            let (is_latest, tolerance) = (vintage == Vintage::Latest, days * 86_400_000_000);
-            let options = ViewOptions { vintage, live_within };
-            let cells = view.cells(table, options).expect("a view");
+        let vintages = [Vintage::Latest, Vintage::First];
+        for (table, vintage) in Table::ALL.into_iter().flat_map(|table| vintages.map(|vintage| (table, vintage))) {
+            let is_latest = vintage == Vintage::Latest;
+            let cells = view.cells(table, vintage).expect("a view");
             let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
             let what = format!("{table:?} as of {as_of}, {vintage:?}");
-            self.check_cells(table, found, replayed.shown(table, is_latest, tolerance), &what);
+            self.check_cells(table, found, replayed.shown(table, is_latest), &what);
             if table == Table::Articles {
-                let cells = view.known_articles(options).expect("a view");
+                let cells = view.known_articles(vintage).expect("a view");
                 let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
                 let what = format!("{what}, with their own revisions");
-                self.check_cells(table, found, replayed.articles_shown(is_latest, tolerance), &what);
+                self.check_cells(table, found, replayed.articles_shown(is_latest), &what);
             }
         }
     }
@@ -349,7 +343,7 @@ fn shown(table: Table, cells: &RecordBatch) -> Vec<CellState> {
     let (key, cell, value) = columns(table);
     let texts = |names: &[&str]| -> Vec<Vec<String>> { names.iter().map(|name| texts(cells, name)).collect() };
     let (key, cell, value) = (texts(key), texts(cell), texts(value));
-    let known = texts(&["first_observed_at", "observed_at", "revisions", "backfilled"]);
+    let known = texts(&["first_observed_at", "observed_at", "revisions"]);
     let number = |column: usize, row: usize| known[column][row].parse().expect("a number");
     let row = |row: usize| {
         let of_row = |columns: &[Vec<String>]| columns.iter().map(|column| column[row].clone()).collect();
@@ -360,7 +354,6 @@ fn shown(table: Table, cells: &RecordBatch) -> Vec<CellState> {
             first_observed_at: number(0, row),
             observed_at: number(1, row),
             revisions: number(2, row),
-            backfilled: known[3][row].parse().ok(),
         }
     };
     (0..cells.num_rows()).map(row).collect()

@@ -8,10 +8,10 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use bellwether::archive::Archive;
-use bellwether::harness::archive::{View, ViewOptions};
+use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::program::Place;
@@ -43,10 +43,9 @@ pub(crate) fn read(path: &Path) -> RecordBatch {
 
 /// The state of a table as of an instant.
 pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
-    let request = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let view = View::of(Archive::open(archive).expect("an archive"), as_of);
     let batches: Vec<RecordBatch> =
-        view.cells(table, request).expect("its files").map(|batch| batch.expect("cells")).collect();
+        view.cells(table, Vintage::Latest).expect("its files").map(|batch| batch.expect("cells")).collect();
     concat_batches(&table.known_schema(), &batches).expect("one schema")
 }
 
