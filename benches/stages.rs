@@ -83,6 +83,7 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         definition: "stages",
         text: "",
         service: &ServiceIdentity::demo(),
+        whole: &[],
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

@@ -6,6 +6,25 @@ use arrow::datatypes::TimestampMicrosecondType;
 use crate::interface::Endpoint;
 use crate::tables::{Table, written_date};
 
+/// The first date that there is, 0001-01-01, in microseconds since 1970.
+const FIRST_DATE: i64 = -62_135_596_800_000_000;
+
+/// How far back the answers about a table go, by what the definition of a run says of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// They may begin at some date, and say nothing of what was before.
+    FromOldest,
+    /// They have all that there ever was.
+    Whole,
+}
+
+impl Extent {
+    /// The extent of a table's answers, given the tables whose answers are whole.
+    pub(super) fn of(table: Table, whole: &[Table]) -> Self {
+        if whole.contains(&table) { Self::Whole } else { Self::FromOldest }
+    }
+}
+
 /// The dates that an answer about a series covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
@@ -24,20 +43,24 @@ pub(crate) enum Coverage {
 }
 
 impl Coverage {
-    /// What the answer of an operation covers, by its rows: from the oldest date on. A latest signal covers its own date
-    /// alone.
-    pub(super) fn of(source: Endpoint, table: Table, rows: &RecordBatch) -> Self {
+    /// What the answer of an operation covers, by its rows: from the oldest date on or, if it is said to have all that there
+    /// ever was, every date. A latest signal covers its own date alone.
+    pub(super) fn of(source: Endpoint, table: Table, rows: &RecordBatch, extent: Extent) -> Self {
         match oldest(table, rows) {
             None if table.is_dated() || rows.num_rows() == 0 => Self::Nothing,
             None => Self::Everything,
-            Some(from) => Self::from(source, from),
+            Some(from) => Self::from(source, from, extent),
         }
     }
 
     /// What the answer of an operation with an oldest date covers.
-    pub(super) fn from(source: Endpoint, from: i64) -> Self {
+    pub(super) fn from(source: Endpoint, from: i64, extent: Extent) -> Self {
         let is_latest = matches!(source, Endpoint::Signals | Endpoint::LegacySignals);
-        Self::Dates { from, until: if is_latest { from.saturating_add(1) } else { i64::MAX } }
+        match extent {
+            _ if is_latest => Self::Dates { from, until: from.saturating_add(1) },
+            Extent::FromOldest => Self::Dates { from, until: i64::MAX },
+            Extent::Whole => Self::Dates { from: FIRST_DATE, until: i64::MAX },
+        }
     }
 
     /// The oldest date of the answer.

@@ -26,7 +26,7 @@ use crate::links;
 use crate::names::is_unique;
 use crate::plan::ServiceIdentity;
 use crate::remove;
-use crate::tables::RequestRecord;
+use crate::tables::{RequestRecord, Table};
 use crate::time::free_name;
 
 pub(super) const RECORD: &str = "unfinished.json";
@@ -56,6 +56,8 @@ pub struct NewRun<'a> {
     pub text: &'a str,
     /// The service that it asks.
     pub service: &'a ServiceIdentity,
+    /// The tables whose answers have all that there ever was, by what the definition says.
+    pub whole: &'a [Table],
     /// The current time.
     pub now: DateTime<Utc>,
     /// What to do with an interrupted run.
@@ -78,6 +80,8 @@ pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
     origin: Origin,
+    /// The tables whose answers have all that there ever was.
+    whole: Vec<Table>,
     files: Arc<AnswerFiles>,
     answers: Mutex<CompleteAnswers>,
     stop: CancellationToken,
@@ -124,7 +128,7 @@ impl Unfinished {
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
-        Self::of(sealed, path, origin, lock)
+        Self::of(sealed, path, (origin, beginning.whole), lock)
     }
 
     fn resume(sealed: &Archive, folder: &Path, beginning: NewRun<'_>, digest: &str) -> Result<Option<Self>> {
@@ -144,16 +148,17 @@ impl Unfinished {
             if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
-            return Self::of(sealed, path, origin, lock).map(Some);
+            return Self::of(sealed, path, (origin, beginning.whole), lock).map(Some);
         }
         Ok(None)
     }
 
-    fn of(sealed: &Archive, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
+    fn of(sealed: &Archive, path: PathBuf, (origin, whole): (Origin, &[Table]), lock: File) -> Result<Self> {
+        let whole = whole.to_vec();
         let answers = Mutex::new(CompleteAnswers::of(&path)?);
         let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
-        Ok(Self { archive, path, origin, files, answers, stop, _lock: lock })
+        Ok(Self { archive, path, origin, whole, files, answers, stop, _lock: lock })
     }
 
     /// The name of the run.
@@ -226,7 +231,8 @@ impl Unfinished {
             let before = upkeep::open_merged(&self.archive, &self.stop)?;
             let newest = before.runs().iter().map(|run| run.seal().sealed_at + TimeDelta::microseconds(1)).max();
             let sealed_at = newest.map_or_else(&sealing, |newest| Ok(sealing()?.max(newest)))?;
-            let settling = Settling { before: &before, origin: &self.origin, answers: &answers, sealed_at, lost };
+            let (before, origin, answers, whole) = (&before, &self.origin, &answers, &self.whole);
+            let settling = Settling { before, origin, answers, sealed_at, lost, whole };
             let (seal, known) = settling.settle(&folder)?;
             if times < MOST_TIMES && !is_current()? {
                 continue;

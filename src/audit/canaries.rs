@@ -43,7 +43,7 @@ impl Canaries {
         let (interrupted, stop) = (Interrupted::Leave, known.archive().stop());
         let last = known.archive().runs().last().expect("an archive with news has a run");
         let service = &last.seal().service;
-        let beginning = NewRun { definition: "canaries", text: "", service, now, interrupted, stop };
+        let beginning = NewRun { definition: "canaries", text: "", service, whole: &[], now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {

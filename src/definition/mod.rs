@@ -125,6 +125,9 @@ pub(crate) struct SignalsSection {
     pub periods: Option<Placed<List<Period>>>,
     /// The market regimes to fetch. Default: `["neutral"]`, or with `history = "batched"` all regimes in the batch.
     pub regimes: Option<Placed<List<Regime>>>,
+    /// Whether each history has every signal that it ever had. If so, a run withdraws signals that are no longer listed
+    /// however old they are; if not, those from the oldest listed date on. Default: false.
+    pub complete: Option<Placed<bool>>,
 }
 
 /// The news and sentiment to fetch.
@@ -144,7 +147,8 @@ pub(crate) struct SentimentSection {
     /// `once`.
     pub duplicates: Option<Placed<Duplicates>>,
     /// Whether the service lists every article that it ever had. If it may cut its lists off, a window that does not
-    /// begin after the day of the oldest article ever listed is null, since there may have been more. Default: false.
+    /// begin after the day of the oldest article ever listed is null, since there may have been more. If it does, a
+    /// run also withdraws articles that are no longer listed however old they are. Default: false.
     pub complete: Option<Placed<bool>>,
 }
 

@@ -34,6 +34,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::key_source::KeySource;
 use crate::project::Project;
+use crate::tables::Table;
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Plan {
     pub max_reject_share: f64,
     /// The checks that must pass before publishing.
     pub checks: Checks,
+    /// The tables whose answers have all that there ever was.
+    pub whole: Vec<Table>,
     /// Whether to archive unknown fields.
     pub keep_extra: bool,
     /// The dataset.

@@ -167,6 +167,7 @@ impl<'a> Basis<'a> {
             // They are not in the files.
             description: _,
             path: _,
+            whole: _,
         } = plan;
         // The filter is part of the plan.
         let Scope { source, requests, filter: _, news: _ } = scope;

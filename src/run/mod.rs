@@ -131,7 +131,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     // Before the first request: fail early if the output cannot be written.
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
     let service = &plan.service;
-    let beginning = NewRun { definition: &plan.name, text: &plan.text, service, now, interrupted, stop };
+    let (definition, text, whole) = (&plan.name, &plan.text, &plan.whole);
+    let beginning = NewRun { definition, text, service, whole, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     options.control.observe(Event::Named(unfinished.name()));
     let demo = match plan.source {

@@ -79,6 +79,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         definition: "it",
         text: "",
         service: &ServiceIdentity::demo(),
+        whole: &[],
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

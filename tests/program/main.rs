@@ -10,6 +10,7 @@ mod checks;
 mod clocks;
 mod columns;
 mod commands;
+mod contradictions;
 mod crashes;
 mod days;
 mod definitions;

@@ -88,8 +88,6 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
     place.run(["build", "it"]).succeeded();
     let found: BTreeSet<[String; 2]> =
         columns(&read(&version.join("it.parquet")), ["ticker", "watched_until"]).into_iter().collect();
-    let evening =
-        |day: u32| NaiveDate::from_ymd_opt(2026, 3, day).and_then(|day| day.and_hms_opt(21, 0, 0)).expect("an instant");
     let evening = |day: u32| format!("2026-03-{day:02}T21:00:00Z");
     let expected = [("AAA", 6), ("BBB", 6), ("CCC", 6)].map(|(ticker, day)| [ticker.to_owned(), evening(day)]);
     assert_eq!(found, BTreeSet::from(expected));

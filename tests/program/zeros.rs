@@ -68,6 +68,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
         definition: name,
         text: &plan.text,
         service: &plan.service,
+        whole: &[],
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

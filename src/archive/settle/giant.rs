@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::ArchiveError;
 use crate::archive::copies::continue_copies;
-use crate::archive::coverage::Coverage;
+use crate::archive::coverage::{Coverage, Extent};
 use crate::archive::edge::Edge;
 use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::bound::Bound;
@@ -35,11 +35,11 @@ pub(super) fn settle(
     known: &mut KnownReader,
     by_series: &mut AnswersBySeries<'_>,
     series: &AnsweredSeries,
-    sealed_at: DateTime<Utc>,
+    (sealed_at, extent): (DateTime<Utc>, Extent),
     mut send: impl FnMut(Result<Group>) -> bool,
 ) -> bool {
     let settled = by_series.open(std::slice::from_ref(series)).and_then(|()| {
-        let mut giant = Giant::of(by_series, series, sealed_at)?;
+        let mut giant = Giant::of(by_series, series, sealed_at, extent)?;
         for cut in giant.cuts() {
             if !giant.settle_until(cut, known, &mut send)? {
                 return Ok(false);
@@ -71,13 +71,19 @@ struct Giant<'a> {
     /// Known once the first articles were read.
     edge: Edge,
     sealed_at: DateTime<Utc>,
+    extent: Extent,
     /// The date up to which articles are settled.
     settled: i64,
 }
 
 impl<'a> Giant<'a> {
     /// Reads the dates.
-    fn of(by_series: &'a AnswersBySeries<'_>, series: &'a AnsweredSeries, sealed_at: DateTime<Utc>) -> Result<Self> {
+    fn of(
+        by_series: &'a AnswersBySeries<'_>,
+        series: &'a AnsweredSeries,
+        sealed_at: DateTime<Utc>,
+        extent: Extent,
+    ) -> Result<Self> {
         let _work = work!("read dates of articles");
         let (mut copies, mut samples, mut rows) = (Vec::new(), Vec::new(), 0);
         for copy in by_series.copies(series) {
@@ -107,13 +113,15 @@ impl<'a> Giant<'a> {
             oldest,
             edge: Edge::default(),
             sealed_at,
+            extent,
             settled: i64::MIN,
         })
     }
 
     /// What the answer covers.
     fn covers(&self) -> Coverage {
-        self.oldest.map_or(Coverage::Nothing, |oldest| Coverage::from(Endpoint::NewsArticles, oldest))
+        let covers = |oldest| Coverage::from(Endpoint::NewsArticles, oldest, self.extent);
+        self.oldest.map_or(Coverage::Nothing, covers)
     }
 
     /// The answer, without its rows.
@@ -191,7 +199,9 @@ impl<'a> Giant<'a> {
         let known = observations.values(Table::Articles, key, observed_at)?;
         let history = observations.rows(Table::Articles, key);
         let as_of = observed_at.timestamp_micros();
-        let is_of_oldest = self.oldest.is_some() && rows_dates(answered).first().copied() == self.oldest;
+        let is_of_oldest = self.extent == Extent::FromOldest
+            && self.oldest.is_some()
+            && rows_dates(answered).first().copied() == self.oldest;
         let answered = if is_of_oldest { continue_copies(answered.clone(), &known)? } else { answered.clone() };
         let edge = if is_of_oldest { Edge::of(&answered) } else { Edge::default() };
         let answered = continue_places(answered, self.covers(), (&history, as_of))?;

@@ -31,7 +31,7 @@ pub(super) use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use super::answers::answer_files::Files;
 use super::copies::continue_copies;
-use super::coverage::Coverage;
+use super::coverage::{Coverage, Extent};
 use super::edge::Edge;
 use super::fold::cells::Cells;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
@@ -94,13 +94,15 @@ pub(super) struct Settling<'a> {
     pub(super) sealed_at: DateTime<Utc>,
     /// The runs that are gone and that it goes on without.
     pub(super) lost: &'a [String],
+    /// The tables whose answers have all that there ever was.
+    pub(super) whole: &'a [Table],
 }
 
 impl Settling<'_> {
     /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
-        let Self { before, origin, answers, sealed_at, lost } = self;
+        let Self { before, origin, answers, sealed_at, lost, .. } = self;
         let mut by_series = AnswersBySeries::of(answers, before.stop());
         let series = by_series.series();
         let listings = self.listed(&by_series, &series)?;
@@ -242,7 +244,7 @@ impl Settling<'_> {
         let (sealed_at, stop) = (self.sealed_at, self.before.stop());
         thread::scope(|scope| {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-            let mut comparing = Comparing { known, by_series, later: &later, sealed_at };
+            let mut comparing = Comparing { known, by_series, later: &later, sealed_at, whole: self.whole };
             // The receiver is gone once a write fails.
             scope.spawn(move || comparing.all(series, |group| ready.send(group).is_ok()));
             groups.into_iter().try_for_each(|group| {
@@ -261,6 +263,8 @@ struct Comparing<'a, 'b> {
     /// What runs were answered later that are sealed already.
     later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
     sealed_at: DateTime<Utc>,
+    /// The tables whose answers have all that there ever was.
+    whole: &'a [Table],
 }
 
 impl Comparing<'_, '_> {
@@ -278,7 +282,8 @@ impl Comparing<'_, '_> {
                 return;
             }
             let Some((giant, others)) = others.split_first() else { return };
-            if !giant::settle(&mut self.known, self.by_series, giant, self.sealed_at, &mut send) {
+            let extent = Extent::of(Table::Articles, self.whole);
+            if !giant::settle(&mut self.known, self.by_series, giant, (self.sealed_at, extent), &mut send) {
                 return;
             }
             rest = others;
@@ -293,8 +298,8 @@ impl Comparing<'_, '_> {
         while !rest.is_empty() {
             let (some, others) = rest.split_at(whole_tickers(self.by_series, rest));
             let next = &others[..whole_tickers(self.by_series, others)];
-            let Self { known, by_series, later, sealed_at } = self;
-            let compared = Compared { later, sealed_at: *sealed_at };
+            let Self { known, by_series, later, sealed_at, whole } = self;
+            let compared = Compared { later, sealed_at: *sealed_at, whole };
             let group = || observations.and_then(|observations| compared.group(by_series, some, &observations));
             let (group, next) = rayon::join(group, || known.of(next));
             let is_whole = group.is_ok();
@@ -311,6 +316,7 @@ impl Comparing<'_, '_> {
 struct Compared<'a> {
     later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
     sealed_at: DateTime<Utc>,
+    whole: &'a [Table],
 }
 
 impl Compared<'_> {
@@ -349,8 +355,9 @@ impl Compared<'_> {
         compared.known = known.num_rows() as u64;
         let count = answers.len();
         for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
-            let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows));
-            let (rows, edge) = if table == Table::Articles {
+            let extent = Extent::of(table, self.whole);
+            let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows, extent));
+            let (rows, edge) = if table == Table::Articles && extent == Extent::FromOldest {
                 let (history, as_of) = (observations.rows(table, key), observed_at.timestamp_micros());
                 let rows = continue_copies(rows, &known)?;
                 let edge = Edge::of(&rows);

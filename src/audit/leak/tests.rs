@@ -78,6 +78,7 @@ fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         definition: "it",
         text: "",
         service: &ServiceIdentity::demo(),
+        whole: &[],
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

@@ -89,6 +89,7 @@ fn of_series(definition: &Definition) -> Vec<TypedKey> {
         ("history", at(&signals.history)),
         ("periods", at(&signals.periods)),
         ("regimes", at(&signals.regimes)),
+        ("complete", at(&signals.complete)),
         ("periods", at(&filter.periods)),
         ("regimes", at(&filter.regimes)),
     ]

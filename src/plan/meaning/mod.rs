@@ -35,6 +35,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let service = validator.service(&definition, source.as_ref());
     let limits = validator.limits(&definition.source, source.as_ref());
     let ways = validator.ways(&definition);
+    let whole = validator.whole(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
     let max_reject_share = validator.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
@@ -61,6 +62,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         limits,
         max_reject_share,
         checks,
+        whole,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,
         files,

@@ -10,6 +10,7 @@ use crate::definition::{
 use crate::interface::{Endpoint, Period, Regime};
 use crate::plan::{Request, RequestList, TickerSource, Way};
 use crate::problem::Problem;
+use crate::tables::Table;
 
 /// The other operations to request for each ticker.
 pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {
@@ -33,7 +34,7 @@ impl Validator {
             return vec![self.way_to_news(definition)];
         }
         let section = &definition.signals;
-        let SignalsSection { history, sectors, tickers, periods, regimes } = &**section;
+        let SignalsSection { history, sectors, tickers, periods, regimes, complete: _ } = &**section;
         let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
         let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
         let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
@@ -73,6 +74,18 @@ impl Validator {
             HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, TickerSource::NamedBy(naming))],
             HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, TickerSource::NamedBy(naming))],
         }
+    }
+
+    /// The tables whose answers have all that there ever was.
+    pub(super) fn whole(&mut self, definition: &Definition) -> Vec<Table> {
+        let SignalsSection { complete, history, .. } = &*definition.signals;
+        if let (Some(complete), Some(HistoryForm::Latest)) = (complete, history.as_deref()) {
+            let problem = Problem::new("`complete` has no effect without histories", complete.span());
+            self.object(problem.with_hint("`history = \"latest\"` asks for one signal of each ticker: remove it"));
+        }
+        let declared = [(Table::Signals, complete), (Table::Articles, &definition.sentiment.complete)];
+        let is_whole = |typed: &Option<Placed<bool>>| typed.as_deref().copied().unwrap_or(false);
+        declared.into_iter().filter_map(|(table, typed)| is_whole(typed).then_some(table)).collect()
     }
 
     /// The articles of each ticker that the definition names.

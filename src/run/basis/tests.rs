@@ -202,7 +202,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 34] = [
 ];
 
 /// The keys that determine what is requested: the document has the service and the requests, and what was observed.
-const OF_REQUESTS: [&str; 13] = [
+const OF_REQUESTS: [&str; 14] = [
     "source.name",
     "source.service",
     "source.base_url",
@@ -212,6 +212,7 @@ const OF_REQUESTS: [&str; 13] = [
     "signals.tickers",
     "signals.periods",
     "signals.regimes",
+    "signals.complete",
     "sentiment.summary",
     "sentiment.historical",
     "sentiment.tickers",
