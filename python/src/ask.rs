@@ -124,7 +124,7 @@ pub(crate) fn quality(
         };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
         let windows = found.windows.iter().map(|window| (window.days.to_string(), json!(window.share())));
-        let TickerQuality { signals, missing, gaps, stale, articles, duplicates, unusual, .. } = found.total;
+        let TickerQuality { signals, missing, gaps, stale, articles, duplicates, unusual, suspect, .. } = found.total;
         let totals = json!({
             "series": found.series,
             "signals": signals,
@@ -135,6 +135,7 @@ pub(crate) fn quality(
             "articles": articles,
             "duplicates": duplicates,
             "unusual": unusual,
+            "suspect": suspect,
             "rejected": found.rejects.records,
             "unknown_fields": found.unknown.fields.len(),
             "news": windows.collect::<BTreeMap<_, _>>(),

@@ -103,6 +103,7 @@ mod sealing;
 mod sectors;
 mod services;
 mod settle;
+mod suspect;
 pub(crate) mod unfinished;
 mod upkeep;
 pub(crate) mod view;
@@ -125,11 +126,12 @@ pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
     remove_kept,
 };
-pub(crate) use scope::Scope;
+pub(crate) use scope::{Scope, SuspectRule};
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
+pub(crate) use suspect::Suspects;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};

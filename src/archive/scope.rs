@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::sealed::listings::{Listing, Listings};
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{Filter, Plan, Request, TickerSource};
+use crate::plan::{Filter, OnSuspect, Plan, Request, TickerSource};
 use crate::tables::{Change, SeriesKey, Table};
 
 /// A selection of signal series.
@@ -21,12 +21,30 @@ pub struct Scope {
     pub filter: Filter,
     /// The tickers whose news is asked for.
     pub news: TickerSource,
+    /// What to do with suspect dates.
+    pub suspects: SuspectRule,
+}
+
+/// What to do with the rows of suspect dates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspectRule {
+    /// They count.
+    Keep,
+    /// They do not count.
+    Drop,
+    /// They count until their dates were contradicted.
+    End,
 }
 
 impl Scope {
     /// The series of a plan, by the operation and the requests that list them.
     pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
-        Self { source, requests, filter: plan.dataset.filter.clone(), news: plan.news_tickers.clone() }
+        let suspects = match plan.dataset.suspect {
+            OnSuspect::Keep => SuspectRule::Keep,
+            OnSuspect::Drop if plan.dataset.is_as_lived() => SuspectRule::End,
+            OnSuspect::Drop => SuspectRule::Drop,
+        };
+        Self { source, requests, filter: plan.dataset.filter.clone(), news: plan.news_tickers.clone(), suspects }
     }
 
     /// The series of all its requests, without the filter.

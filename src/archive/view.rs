@@ -16,7 +16,7 @@ use super::fold::cells::{Cells, Revision};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Portion};
 use super::fold::observed::Observed;
-use super::scope::{Scope, listed, listing, sectors};
+use super::scope::{Scope, SuspectRule, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
@@ -24,6 +24,7 @@ use super::sealed::horizon::{Horizon, Share};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
+use super::suspect::Suspects;
 use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
@@ -317,6 +318,16 @@ impl View {
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let asked = OfTickers(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched(scope)?);
+        let suspects = Arc::new(match scope.suspects {
+            SuspectRule::Keep => Suspects::default(),
+            SuspectRule::Drop | SuspectRule::End => self.suspects()?,
+        });
+        let rule = scope.suspects;
+        let of_articles = move |suspects: &Suspects, rows: RecordBatch| match rule {
+            SuspectRule::Keep => Ok(rows),
+            SuspectRule::Drop => suspects.without_articles(rows),
+            SuspectRule::End => suspects.ended_articles(rows),
+        };
         let mut signals = self.merged(Table::Signals)?;
         let mut articles = self.news(Table::Articles)?;
         let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
@@ -330,7 +341,7 @@ impl View {
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = asked.of(view.spans(Table::Articles, &piece)?)?;
+                    let spans = of_articles(&suspects, asked.of(view.spans(Table::Articles, &piece)?)?)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -348,12 +359,16 @@ impl View {
             let articles = if rows <= HELD_ARTICLES {
                 ArticlePieces::held(held)
             } else {
-                let (view, asked) = (view.clone(), asked.clone());
+                let (view, asked, suspects) = (view.clone(), asked.clone(), Arc::clone(&suspects));
                 let stored = ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()));
-                stored.map(move |piece| asked.of(piece))
+                stored.map(move |piece| of_articles(&suspects, asked.of(piece)?))
             };
             let watched = Arc::clone(&watched);
-            let slab = Slab { signals: usable(&signals, &members)?, articles, summaries, records, watched };
+            let mut signals = usable(&signals, &members)?;
+            if vintage == Vintage::Latest {
+                signals = suspects.without_signals(signals)?;
+            }
+            let slab = Slab { signals, articles, summaries, records, watched };
             Ok(Some(ObservedSlab { slab, signals: observed }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))

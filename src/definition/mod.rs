@@ -33,7 +33,7 @@ pub use age::{CatchUp, MaxAge};
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
-    Service, Statistic, TickerList, Vintage,
+    OnSuspect, Service, Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
 pub use error::DefinitionError;
@@ -163,6 +163,9 @@ pub(crate) struct DatasetSection {
     pub columns: Option<Placed<List<String>>>,
     /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`, `watched_until`. Default: none.
     pub add: Option<Placed<List<Added>>>,
+    /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
+    /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
+    pub suspect: Option<Placed<OnSuspect>>,
     /// Other names for columns, by their own: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,

@@ -20,8 +20,8 @@ use chrono::NaiveDate;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding, Statistic,
-    StoreKind, StoreUrl, Vintage, Zone,
+    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding, OnSuspect,
+    Statistic, StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Feature, Reference, RowKind, describe};
@@ -186,6 +186,8 @@ pub struct DatasetPlan {
     pub availability: Availability,
     /// How to count articles that are listed more than once.
     pub duplicates: Duplicates,
+    /// What to do with suspect dates.
+    pub suspect: OnSuspect,
     /// Whether the lists of articles have all that there ever were, or may be cut off.
     pub are_lists_complete: bool,
     /// The features of the news, in the order of their columns.

@@ -72,6 +72,7 @@ struct DatasetBasis<'a> {
     availability: String,
     duplicates: String,
     complete: bool,
+    suspect: String,
     features: Vec<String>,
     /// The other columns that are built.
     columns: Vec<&'static str>,
@@ -170,7 +171,7 @@ impl<'a> Basis<'a> {
             whole: _,
         } = plan;
         // The filter is part of the plan.
-        let Scope { source, requests, filter: _, news: _ } = scope;
+        let Scope { source, requests, filter: _, news: _, suspects: _ } = scope;
         Self {
             version: VERSION,
             bellwether: env!("CARGO_PKG_VERSION"),
@@ -196,6 +197,7 @@ impl<'a> DatasetBasis<'a> {
             lag,
             availability,
             duplicates,
+            suspect,
             are_lists_complete,
             features,
             columns,
@@ -219,6 +221,7 @@ impl<'a> DatasetBasis<'a> {
             availability: availability.to_string(),
             duplicates: duplicates.to_string(),
             complete: *are_lists_complete,
+            suspect: suspect.to_string(),
             features: features.iter().map(Feature::to_string).collect(),
             columns: columns.iter().map(|column| column.name()).collect(),
             written: names.map(|name| [written.names().own(name), name]).collect(),

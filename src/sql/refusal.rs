@@ -1,7 +1,7 @@
 //! Datasets that a statement cannot express.
 
 use crate::error::{Diagnostic, ErrorKind};
-use crate::plan::{DatasetPlan, Feature, NaiveRule, RowKind, Shape};
+use crate::plan::{DatasetPlan, Feature, NaiveRule, OnSuspect, RowKind, Shape};
 
 /// A part of a dataset that cannot be expressed the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,10 @@ pub enum Refusal {
         column: String,
     },
 
+    /// Dates that only the answers tell of.
+    #[error("SQL cannot leave out suspect dates")]
+    Suspect,
+
     /// Articles.
     #[error("SQL cannot compute a dataset with `kind = \"news\"`")]
     News,
@@ -37,6 +41,9 @@ impl Refusal {
         }
         if plan.shape != Shape::Long {
             return Err(Self::Wide);
+        }
+        if plan.suspect == OnSuspect::Drop {
+            return Err(Self::Suspect);
         }
         if plan.dates != NaiveRule::Utc {
             return Err(Self::Clock { rule: plan.dates.to_string() });
@@ -61,6 +68,7 @@ impl Diagnostic for Refusal {
             Self::Historical { .. } => {
                 "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
             }
+            Self::Suspect => "set `suspect = \"keep\"` in `[dataset]`, or use `bellwether build`",
             Self::News => "a statement is about signals: use `bellwether build`",
             Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
         };

@@ -87,6 +87,13 @@ impl Vendor {
         self.runtime.block_on(run::run(plan, options)).expect("it runs");
     }
 
+    /// How much of what is known is suspect.
+    fn suspect(&self) -> u64 {
+        let quality = self.place.run(["audit", "quality", "it", "--json"]).succeeded().stdout;
+        let quality: Value = serde_json::from_str(&quality).expect("JSON");
+        quality["total"]["suspect"].as_u64().expect("a number")
+    }
+
     /// The number of rows of a ticker, and the articles in the window of its newest.
     fn rows(&self, ticker: &str) -> (usize, Option<f64>) {
         let rows = read(&self.place.file("output/datasets/it/latest/it.parquet"));
@@ -127,4 +134,52 @@ fn declared_completeness_withdraws_what_is_no_longer_listed_however_old() {
     vendor.list("AAA", dates, with_links("https"));
     vendor.run(today + TimeDelta::days(1));
     assert_eq!(vendor.rows("AAA").0, 21);
+}
+
+#[test]
+fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
+    let (keep, drop) = ("", "[dataset]\nsuspect = \"drop\"\n");
+    let vendor = Vendor::new();
+    vendor.define("", keep);
+    let at = |age: i64| day("2026-03-20") + TimeDelta::days(age);
+    let dates = |age: i64| days_before(at(age), 20);
+    let news = |age: i64| linked(&days_before(at(age), 30), "http");
+    let list = |age: i64, signals: &[NaiveDate], articles: Vec<(NaiveDate, String)>| {
+        vendor.list("AAA", [dates(age), signals.to_vec()].concat(), articles);
+        vendor.list("BBB", dates(age), linked(&days_before(at(age) - TimeDelta::days(3), 400), "other"));
+        vendor.run(at(age));
+    };
+    // Windows that slide, and a busy day that pushes much off a list of limited length.
+    list(0, &[], news(0));
+    list(1, &[], news(1));
+    let busy = linked(&vec![at(1); 25], "busy")
+        .into_iter()
+        .enumerate()
+        .map(|(at, (date, link))| (date, format!("{link}/{at}")));
+    let busy: Vec<(NaiveDate, String)> = busy.chain(news(2).into_iter().take(5)).collect();
+    list(2, &[], busy.clone());
+    assert_eq!(vendor.suspect(), 0);
+    // One day a signal of 1970, and the longer list of another ticker.
+    let wrong = linked(&days_before(at(2) - TimeDelta::days(2), 400), "other");
+    list(3, &[day("1970-01-05")], wrong);
+    list(4, &[], busy.clone());
+    // The answer with 1970 covered what had slid out of the window.
+    assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [22, 24]);
+    let suspect = vendor.suspect();
+    assert!(suspect > 300, "{suspect}");
+    let shown = vendor.place.run(["audit", "quality", "it"]).succeeded().stdout;
+    assert!(shown.contains("`suspect = \"drop\"` in `[dataset]` leaves them out"), "{shown}");
+    vendor.define("", drop);
+    vendor.place.run(["build", "it"]).succeeded();
+    assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [21, 24]);
+    let shown = vendor.place.run(["sql", "it"]).failed_with(1).stderr;
+    assert!(shown.contains("SQL cannot leave out suspect dates"), "{shown}");
+    // What is listed again is no longer suspect.
+    vendor.define("", keep);
+    let suspect = vendor.suspect();
+    vendor.list("BBB", dates(5)[..3].to_vec(), linked(&days_before(at(5), 3), "other"));
+    vendor.run(at(5));
+    assert!(vendor.suspect() > suspect, "a truncated answer");
+    list(6, &[], busy);
+    assert_eq!(vendor.suspect(), suspect);
 }

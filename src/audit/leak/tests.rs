@@ -11,7 +11,7 @@ use arrow::array::{
 use chrono::DateTime;
 
 use super::{Experiment, Leak};
-use crate::archive::{Archive, Interrupted, NewRun, Scope, Unfinished};
+use crate::archive::{Archive, Interrupted, NewRun, Scope, SuspectRule, Unfinished};
 use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
 use crate::definition::DefinitionFile;
@@ -64,6 +64,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
         requests: BTreeSet::from([REQUEST.to_owned()]),
         filter: Filter::default(),
         news: TickerSource::Signals,
+        suspects: SuspectRule::Keep,
     };
     let scratch = place.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();

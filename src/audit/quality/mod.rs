@@ -11,6 +11,7 @@
 //! - *rejects*: rejected records by reason; and *drift*: unknown fields.
 //! - *windows*: signals with news in each window of a definition, when auditing one.
 //! - *split days*: tickers whose signals are dated at other times of day than those of most others.
+//! - *suspect*: signals and articles of dates that a later answer contradicts without covering them.
 //! - *cut off*: a length at which the service seems to cut off lists of articles.
 //!
 //! Signals are read twice, a few whole tickers at a time, because trading days depend on all of them.
@@ -21,7 +22,7 @@ mod news;
 
 use std::collections::BTreeMap;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 
 pub use findings::schema;
 pub use news::Window;
@@ -31,11 +32,11 @@ use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
-use crate::archive::History;
+use crate::archive::{History, Suspects};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::split_days::SplitDays;
-use crate::tables::{Drift, Table};
+use crate::tables::{Drift, SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
 use calendar::Calendar;
 use findings::{Finding, FindingKind};
@@ -82,6 +83,8 @@ pub struct TickerQuality {
     pub duplicates: u64,
     /// Confidences and scores outside their usual bounds.
     pub unusual: u64,
+    /// Signals and articles of suspect dates.
+    pub suspect: u64,
 }
 
 impl TickerQuality {
@@ -101,6 +104,7 @@ impl TickerQuality {
         self.articles += other.articles;
         self.duplicates += other.duplicates;
         self.unusual += other.unusual;
+        self.suspect += other.suspect;
     }
 }
 
@@ -119,7 +123,8 @@ pub(crate) fn quality(
     let Answers { rejects, unknown, cut_off, .. } = answers;
     let RowFindings { windows, split_days } = rows;
     let found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
-    let mut looking = QualityAudit { found, rows: RowBuilder::new(schema()) };
+    let suspects = subject.view().suspects()?;
+    let mut looking = QualityAudit { found, suspects, rows: RowBuilder::new(schema()) };
     let calendar = Calendar::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
@@ -145,6 +150,7 @@ pub(crate) fn quality(
 /// An audit in progress.
 struct QualityAudit {
     found: Quality,
+    suspects: Suspects,
     rows: RowBuilder,
 }
 
@@ -167,6 +173,8 @@ impl QualityAudit {
                 findings::push(&mut self.rows, &finding);
             }
         }
+        let dates = observed.known(history).filter(|row| observed.dates.is_valid(*row));
+        counted.suspect = self.suspect(&history.key, dates.map(|row| observed.dates.value(row)));
         counted.trading_days = calendar.within(&days);
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;
@@ -188,6 +196,7 @@ impl QualityAudit {
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
             observed.known(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
+        counted.suspect = self.suspect(&history.key, known.iter().map(|row| observed.dates.value(*row)));
         // Articles are sorted by date, title and link.
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);
@@ -209,6 +218,17 @@ impl QualityAudit {
             }
         }
         self.add(&history.key.ticker, counted);
+    }
+
+    /// Counts those of some dates that are suspect, and adds a finding if there are any.
+    fn suspect(&mut self, key: &SeriesKey, dates: impl Iterator<Item = i64>) -> u64 {
+        let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(key, *date).is_some()).collect();
+        if let (Some(first), Some(last)) = (suspect.iter().min(), suspect.iter().max()) {
+            let (date, until, count) = (Some(*first), Some(*last), Some(suspect.len() as u64));
+            let finding = Finding { date, until, count, ..Finding::of_series(FindingKind::Suspect, key) };
+            findings::push(&mut self.rows, &finding);
+        }
+        suspect.len() as u64
     }
 
     fn add(&mut self, ticker: &Ticker, counted: TickerQuality) {

@@ -131,6 +131,8 @@ struct TickerQuality {
     duplicates: u64,
     /// Confidences and scores outside their usual bounds.
     unusual: u64,
+    /// Signals and articles of suspect dates.
+    suspect: u64,
 }
 
 /// The signals with news in a window.
@@ -261,7 +263,7 @@ impl Cells {
 
 impl Quality {
     pub(in crate::cli) fn of(found: &quality::Quality) -> Self {
-        let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
+        let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual + of.suspect > 0;
         let tickers = found.tickers.iter().filter(|(_, of)| is_told(of));
         let has_before = found.rejects.new.is_some();
         let window = |window: &Window| NewsWindow {
@@ -308,6 +310,7 @@ impl TickerQuality {
             articles: of.articles,
             duplicates: of.duplicates,
             unusual: of.unusual,
+            suspect: of.suspect,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::kinds::row_kind;
 use super::{Validator, repeated};
 use crate::definition::{
     Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, MaxAge, NaiveRule, NewsSource,
-    OutputSection, Placed, SentimentSection, Statistic, Vintage,
+    OnSuspect, OutputSection, Placed, SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
@@ -45,6 +45,7 @@ impl Validator {
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
+            suspect: definition.dataset.suspect.as_deref().copied().unwrap_or(OnSuspect::Keep),
             are_lists_complete: definition.sentiment.complete.as_deref().copied().unwrap_or(false),
             filter: self.filter(definition),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),

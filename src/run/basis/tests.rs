@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Basis, Writer};
-use crate::archive::Scope;
+use crate::archive::{Scope, SuspectRule};
 use crate::definition::{Definition, DefinitionFile};
 use crate::interface::Endpoint;
 use crate::plan::{AdHoc, Filter, Format, Plan, TickerSource, Vintage};
@@ -20,6 +20,7 @@ fn scope() -> Scope {
         requests: [request].into(),
         filter: Filter::default(),
         news: TickerSource::Signals,
+        suspects: SuspectRule::Keep,
     }
 }
 
@@ -62,6 +63,7 @@ fn the_document_of_a_definition_is_this_text() {
     "availability": "dated",
     "duplicates": "once",
     "complete": false,
+    "suspect": "keep",
     "features": [
       "news_count_7d",
       "news_last_score",
@@ -156,13 +158,14 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 34] = [
+const OF_THE_DATASET: [(&str, &str, &str); 35] = [
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
     ("sentiment.duplicates", "", "sentiment.duplicates = \"keep\"\n"),
     ("dataset.kind", "", "dataset.kind = \"signals\"\n"),
     ("dataset.columns", "", "dataset.columns = [\"ticker\", \"date\"]\n"),
     ("dataset.add", "", "dataset.add = \"source\"\n"),
+    ("dataset.suspect", "", "dataset.suspect = \"drop\"\n"),
     ("dataset.rename", "", "dataset.rename = { date = \"day\" }\n"),
     ("dates.naive", "", "dates.naive = \"wall\"\n"),
     ("join.lag", "", "join.lag = \"2d\"\n"),
