@@ -148,7 +148,7 @@ impl Suspects {
             return Ok(rows);
         }
         let is_kept = since.iter().map(Option::is_none).collect();
-        Ok(filtered(&rows, is_kept).map_err(|error| ArchiveError::merge(error))?.unwrap_or(rows))
+        Ok(filtered(&rows, is_kept).map_err(ArchiveError::merge)?.unwrap_or(rows))
     }
 
     /// Values of articles over time, of which those of suspect dates end when these were contradicted.

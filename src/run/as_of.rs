@@ -77,8 +77,8 @@ pub(super) fn notes_on_watch(plan: &Plan, view: &View, scope: &Scope, as_of: Dat
 
 /// The note on a definition that was another one in its last run by a view's instant.
 pub(super) fn note_on_definition(plan: &Plan, view: &View) -> Option<String> {
-    let of_runs = view.runs().rev().filter_map(|run| run.seal().definition.as_ref());
-    let then = of_runs.filter(|definition| definition.name == plan.name).nth(0)?;
+    let mut of_runs = view.runs().rev().filter_map(|run| run.seal().definition.as_ref());
+    let then = of_runs.find(|definition| definition.name == plan.name)?;
     if then.digest == digest::of(plan.text.as_bytes()) {
         return None;
     }

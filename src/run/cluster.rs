@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
-use chrono::TimeDelta;
 
 use super::basis::Writer;
 use super::blocking::blocking;

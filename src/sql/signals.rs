@@ -240,14 +240,12 @@ impl Signals<'_> {
     /// When the last of the inputs of each signal was first answered by a run that knew the signal; only if all were.
     fn known_inputs(&self) -> String {
         let inputs = self.question.plan.inputs();
-        let known = format!(
-            "select k.ticker, k.seen_by, i.source, min(i.observed) as known\n\
+        let known = "select k.ticker, k.seen_by, i.source, min(i.observed) as known\n\
              from (select distinct ticker, seen_by from selected) k\n\
-             join inputs i on i.ticker = k.ticker and i.sealed >= k.seen_by\ngroup by k.ticker, k.seen_by, i.source"
-        );
+             join inputs i on i.ticker = k.ticker and i.sealed >= k.seen_by\ngroup by k.ticker, k.seen_by, i.source";
         format!(
             "select ticker, seen_by, max(known) as known\nfrom (\n{}\n)\ngroup by ticker, seen_by\nhaving count(*) = {}",
-            indented(&known),
+            indented(known),
             inputs.len()
         )
     }
