@@ -152,10 +152,8 @@ fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
     // Windows that slide, and a busy day that pushes much off a list of limited length.
     list(0, &[], news(0));
     list(1, &[], news(1));
-    let busy = linked(&[at(1); 25], "busy")
-        .into_iter()
-        .enumerate()
-        .map(|(at, (date, link))| (date, format!("{link}/{at}")));
+    let busy =
+        linked(&[at(1); 25], "busy").into_iter().enumerate().map(|(at, (date, link))| (date, format!("{link}/{at}")));
     let busy: Vec<(NaiveDate, String)> = busy.chain(news(2).into_iter().take(5)).collect();
     list(2, &[], busy.clone());
     assert_eq!(vendor.suspect(), 0);
