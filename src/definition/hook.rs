@@ -75,6 +75,12 @@ impl<'de> Deserialize<'de> for Hook {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Hook, E> {
+                if !text.contains("://") {
+                    return Err(E::custom(
+                        "neither an address nor a list\na command is a list of the program and its arguments: \
+                         `[\"notify\", \"--done\"]`; an address begins with `https://`",
+                    ));
+                }
                 text.parse().map(Hook::Address).map_err(E::custom)
             }
 

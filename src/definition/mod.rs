@@ -16,6 +16,7 @@ mod kinds;
 mod list;
 mod placed;
 mod reader;
+mod share;
 mod store_url;
 mod tickers;
 mod values;
@@ -43,6 +44,7 @@ pub use hook::{Hook, HookUrl};
 pub(crate) use list::List;
 pub(crate) use placed::Placed;
 pub(crate) use reader::ParsedDefinition;
+pub(crate) use share::Share;
 pub use store_url::{StoreKind, StoreUrl};
 pub(crate) use tickers::Tickers;
 pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};
@@ -114,12 +116,12 @@ pub(crate) struct SourceSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct SignalsSection {
-    /// The operation to fetch signals from. Default: `sector`.
+    /// The operation to fetch signals from. Default: `ticker` if only `tickers` are given, or else `sector`.
     pub history: Option<Placed<HistoryForm>>,
     /// The sectors to fetch.
     pub sectors: Option<Placed<List<Sector>>>,
-    /// The tickers to fetch, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: the tickers of
-    /// the sectors.
+    /// The tickers to fetch: a list, or `"available"`. Together with `sectors`, those of them that are in the sectors.
+    /// Default: the tickers of the sectors.
     pub tickers: Option<Placed<Tickers>>,
     /// The horizons to fetch. Default: `["15d"]`, or with `history = "batched"` all horizons in the batch.
     pub periods: Option<Placed<List<Period>>>,
@@ -177,7 +179,7 @@ pub(crate) struct DatasetSection {
 pub(crate) struct RejectsSection {
     /// The maximum share of an operation's records, and of its series, that may be rejected, 0 to 1. Above it the run
     /// fails. Default: 0.01.
-    pub max_share: Option<Placed<f64>>,
+    pub max_share: Option<Placed<Share>>,
     /// Whether to archive unknown fields, as JSON. They are counted in any case. Default: false.
     pub keep_extra: Option<Placed<bool>>,
 }
@@ -228,7 +230,7 @@ pub(crate) struct ChecksSection {
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version, 0 to 1; 1
     /// allows all. A history without signals counts as gone. Only what that version requested as well is compared.
     /// Default: 0.2.
-    pub universe: Option<Placed<f64>>,
+    pub universe: Option<Placed<Share>>,
     /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
     /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on
     /// Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
@@ -238,10 +240,10 @@ pub(crate) struct ChecksSection {
     pub dates: Option<Placed<OnFinding>>,
     /// The maximum share of the signals, and of the articles, known to the previous version that may have been revised
     /// or withdrawn since, 0 to 1; 1 allows all. Default: 0.2.
-    pub rewritten: Option<Placed<f64>>,
+    pub rewritten: Option<Placed<Share>>,
     /// The same for a single series: the signals of a ticker, period and regime, or the articles of a ticker, if it had
     /// 20 or more. Default: 0.5.
-    pub rewritten_series: Option<Placed<f64>>,
+    pub rewritten_series: Option<Placed<Share>>,
 }
 
 /// The signals to include in the dataset.

@@ -46,7 +46,7 @@ impl ParsedDefinition {
         let schema = Definition::json_schema();
         let mut unknown = Vec::new();
         let table = reading.prune(document.into_inner(), &schema, &mut unknown);
-        reading.problems.extend(unknown_keys(unknown));
+        reading.problems.extend(unknown_keys(unknown, schema.as_value()));
         let whole = Spanned::new(0..text.len(), table);
         match Definition::deserialize(whole.into_deserializer()) {
             Ok(definition) => reading.definition = definition,
@@ -130,7 +130,7 @@ struct UnknownKey<'i, 's> {
 }
 
 /// Unknown keys as problems. Only those that are shown get a hint, since finding the nearest name is slow.
-fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Problem> {
+fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>, root: &Json) -> impl Iterator<Item = Problem> {
     unknown.sort_by_key(|unknown| unknown.key.span().start);
     unknown.into_iter().enumerate().map(|(position, UnknownKey { key, section, schema })| {
         let given: &str = key.get_ref();
@@ -139,7 +139,7 @@ fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Pr
         if position >= SHOWN {
             return problem;
         }
-        problem.with_hint(hint_for_key(given, section.as_deref(), &names(schema)))
+        problem.with_hint(hint_for_key(given, section.as_deref(), &names(schema), root))
     })
 }
 
@@ -233,7 +233,18 @@ fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Pro
     }
 }
 
-fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
+/// Where a key belongs that is known in another place, if it has one name for one thing there.
+fn elsewhere(given: &str, section: Option<&str>, root: &Json) -> Option<String> {
+    if section.is_some() && property(root, given).is_some() {
+        return Some(format!("`{given}` belongs at the top, before the first section"));
+    }
+    let has_key =
+        |name: &&str| property(resolve_in(root, property(root, name).unwrap_or(&Json::Null)), given).is_some();
+    let sections: Vec<String> = names(root).into_iter().filter(has_key).map(|name| format!("`[{name}]`")).collect();
+    (!sections.is_empty()).then(|| format!("`{given}` belongs in {}", sections.join(" or ")))
+}
+
+fn hint_for_key(given: &str, section: Option<&str>, known: &[&str], root: &Json) -> String {
     if section == Some("source") && matches!(given, "api_key" | "key" | "apikey" | "token") {
         return "API keys do not belong in shared files: remove it, revoke it, and set a new one with `BELLWETHER_API_KEY`, \
                 `api_key_file` or `api_key_command`"
@@ -242,7 +253,7 @@ fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
     if (section, given) == (Some("output"), "columns") {
         return "use `add` in `[dataset]` to add columns, or `columns` to choose all of them".to_owned();
     }
-    suggestion(given, known, "known keys")
+    elsewhere(given, section, root).unwrap_or_else(|| suggestion(given, known, "known keys"))
 }
 
 fn property<'s>(schema: &'s Json, key: &str) -> Option<&'s Json> {
@@ -256,7 +267,11 @@ fn names(schema: &Json) -> Vec<&str> {
 
 /// The section that a property refers to, through `$ref` or an optional one's `anyOf`.
 fn resolve<'s>(schema: &'s Schema, property: &'s Json) -> &'s Json {
+    resolve_in(schema.as_value(), property)
+}
+
+fn resolve_in<'s>(root: &'s Json, property: &'s Json) -> &'s Json {
     let reference = property.get("$ref").or_else(|| property.get("anyOf")?.get(0)?.get("$ref"));
     let pointer = reference.and_then(Json::as_str).and_then(|reference| reference.strip_prefix('#'));
-    pointer.and_then(|pointer| schema.as_value().pointer(pointer)).unwrap_or(property)
+    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(property)
 }

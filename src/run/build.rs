@@ -163,7 +163,7 @@ pub(super) fn from_archive<T>(
     let (before, mut notes) = if is_own { before.find(&plan.name) } else { Default::default() };
     let before = before.as_ref();
     let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
-    notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc()? });
+    notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc(&options.ad_hoc.filter)? });
     if let (Some(as_of), None) = (options.ad_hoc.as_of, &options.ad_hoc.version) {
         notes.extend(note_on_late_arrivals(&view));
         notes.extend(notes_on_watch(&plan, &view, &scope, as_of)?);

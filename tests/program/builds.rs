@@ -105,8 +105,8 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
     archived.build("seen", observed, &["-q"]).succeeded();
     let rows = read(&archived.place.file("output/datasets/seen/latest/seen.parquet"));
     assert!(distinct(&rows, "news_count_7d").is_empty());
-    let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(4).stderr;
-    assert!(nobody.contains("because: no signals for ticker `AAPL`\n"), "{nobody}");
+    let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(2).stderr;
+    assert!(nobody.starts_with("error: no signals for ticker `AAPL`\n"), "{nobody}");
     let nothing = archived.build("it", "", &["--to", "1999-01-01"]).failed_with(1).stderr;
     assert!(nothing.starts_with("error: `it` has no rows"), "{nothing}");
 }

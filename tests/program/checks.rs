@@ -324,9 +324,10 @@ fn filter_values_that_match_nothing_are_named() {
     ];
     for (filter, printed) in cases {
         for output in [&[][..], &["--output", "-"], &["--output", "rows.csv"]] {
-            let outcome = place.run([&["build", "it", "--format", "csv"], output, filter].concat()).failed_with(4);
+            let outcome = place.run([&["build", "it", "--format", "csv"], output, filter].concat()).failed_with(2);
             assert_eq!(outcome.stdout, "");
-            assert!(outcome.stderr.contains(&format!("because: {printed}")), "{}", outcome.stderr);
+            let hint = "hint: select what the archive has; `bellwether run` fetches what the definition asks for\n";
+            assert_eq!(outcome.stderr, format!("error: {printed}{hint}"));
         }
     }
     assert_eq!(latest(&place), before);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::program::Place;
 use crate::support::python;
+use crate::support::rows::{distinct, read};
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -109,7 +110,6 @@ fn a_value_of_the_wrong_kind_is_explained_in_words() {
         ("source", "connections = true", "a whole number, not `true`", "write a whole number"),
         ("source", "connections = [8]", "a whole number, not a list", "write one number, without brackets"),
         ("source", "service = { name = \"demo\" }", "text, not a table", "write one of these in quotes: `demo`"),
-        ("rejects", "max_share = \"0.5\"", "a number, not text", "write it without quotes: `max_share = 0.5`"),
         (
             "sentiment",
             "articles = \"true\"",
@@ -216,7 +216,7 @@ fn invalid_combinations_are_refused() {
     let place = Place::new();
     let cases = [
         ("[signals]\nsectors = [\"energy\"]\n", "no service"),
-        ("[source]\nservice = \"demo\"\n[signals]\n", "no sectors to fetch"),
+        ("[source]\nservice = \"demo\"\n[signals]\n", "no signals to fetch"),
         (
             "[source]\nservice = \"demo\"\nbase_url = \"https://a.example\"\n",
             "`service` and an address are mutually exclusive",
@@ -428,4 +428,64 @@ fn a_definition_full_of_mistakes_is_reported_in_seconds_on_one_page() {
         &format!("{}\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n", "#".repeat(MOST - 100)),
     );
     place.run(["check", "long"]).succeeded();
+}
+
+#[test]
+fn sectors_and_tickers_select_the_tickers_that_are_in_both() {
+    let place = Place::new();
+    let define = |signals: &str| {
+        let kind = "[dataset]\nkind = \"signals\"\n";
+        place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\n{signals}{kind}"));
+    };
+    let tickers = || distinct(&read(&place.file("output/datasets/it/latest/it.parquet")), "ticker");
+    // Tickers alone are asked for one by one.
+    define("tickers = [\"AAPL\", \"XOM\"]\n");
+    let shown = place.run(["run", "it"]).succeeded();
+    assert!(shown.stderr.contains("signals: 2 requests"), "{}", shown.stderr);
+    assert_eq!(tickers(), ["AAPL", "XOM"]);
+    for form in ["", "history = \"sector\"\n", "history = \"ticker\"\n"] {
+        define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"CVX\"]\n"));
+        place.run(["run", "it"]).succeeded();
+        assert_eq!(tickers(), ["CVX", "XOM"], "{form}");
+        // A ticker of another sector is missing, and said to be.
+        define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"AAPL\"]\n"));
+        let shown = place.run(["run", "it"]).failed_with(4).stderr;
+        assert!(shown.contains("because: no signals for ticker `AAPL`"), "{form}: {shown}");
+    }
+    define("history = \"batched\"\ntickers = [\"XOM\", \"AAPL\"]\n[checks]\nuniverse = 1.0\n");
+    place.run(["run", "it"]).succeeded();
+    assert_eq!(tickers(), ["AAPL", "XOM"]);
+}
+
+#[test]
+fn a_key_or_value_in_another_place_or_form_is_explained() {
+    let place = Place::new();
+    for (rest, printed, hint) in [
+        ("from = 2026-01-01\n", "unknown key `from` in `[signals]`", "`from` belongs in `[filter]`"),
+        ("description = \"a\"\n", "unknown key `description` in `[signals]`", "`description` belongs at the top"),
+        ("stats = \"mean\"\n", "unknown key `stats`", "`stats` belongs in `[join]`"),
+        ("[hooks]\non_success = \"echo done\"\n", "neither an address nor a list", "a command is a list"),
+        ("[checks]\nuniverse = \"20\"\n", "`20` is not a share", "such as `\"20%\"`"),
+        (
+            "[dataset]\ncolumns = [\"asset\"]\nrename = { ticker = \"asset\" }\n",
+            "`asset` is the new name of `ticker`",
+            "write `\"ticker\"`",
+        ),
+    ] {
+        place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = \"energy\"\n{rest}"));
+        let shown = place.run(["check", "it"]).failed_with(2).stderr;
+        assert!(shown.contains(printed) && shown.contains(hint), "{shown}");
+        assert_eq!(shown.matches("error: ").count(), 1, "{shown}");
+    }
+    place.define("top", "sectors = \"energy\"\nservice = \"demo\"\n");
+    let shown = place.run(["check", "top"]).failed_with(2).stderr;
+    assert!(
+        shown.contains("`sectors` belongs in `[signals]` or `[filter]`")
+            || shown.contains("`sectors` belongs in `[filter]` or `[signals]`"),
+        "{shown}"
+    );
+    assert!(shown.contains("`service` belongs in `[source]`"), "{shown}");
+    let shares = "[checks]\nuniverse = \"20%\"\nrewritten = 1\n[rejects]\nmax_share = \"0.5 %\"\n";
+    place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = \"energy\"\n{shares}"));
+    place.run(["check", "it"]).succeeded();
 }

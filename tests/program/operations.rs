@@ -86,7 +86,7 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
     let cases = [
         // Set D has the batch and set B has sectors; set A has sectors but no list of tickers.
         ("D", "history = \"batched\"\n", "signals-history-batched", "signals-history-batched-all: used"),
-        ("B", "history = \"batched\"\nsectors = [\"energy\"]\n", "signals-history-batched", "used"),
+        ("B", "history = \"batched\"\n", "signals-history-batched", "used"),
         (
             "C",
             "sectors = [\"energy\"]\ntickers = [\"CVX\", \"XOM\"]\n",
@@ -95,10 +95,10 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
         ),
         (
             "E",
-            "history = \"batched\"\nsectors = [\"energy\"]\ntickers = [\"BRK.B\", \"XOM\"]\n",
+            "history = \"batched\"\ntickers = [\"BRK.B\", \"XOM\"]\n",
             "signals-history",
-            "no longer offers signals-history-batched-all, signals-history-batched, signals-history-all: used signals-history \
-             for 2 tickers: BRK.B, XOM\n",
+            "no longer offers signals-history-batched-all, signals-history-batched: used signals-history for 2 tickers: BRK.B, \
+             XOM\n",
         ),
     ];
     for (change_set, signals, source, note) in cases {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::signals::form_of;
 use super::{Validator, repeated};
 use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, List, Placed, Tickers};
 use crate::plan::columns::{Column, Feature, RowKind};
@@ -45,20 +46,29 @@ impl Validator {
         }
         let possible: Vec<Column> = Added::ALL.iter().copied().filter_map(added).collect();
         let known: Vec<String> = names(kind.base()).into_iter().chain(of_features).chain(names(&possible)).collect();
-        self.each_known(typed, &known, "the columns are");
-        let written = self.distinct("column", Some(typed)).unwrap_or_default();
+        let typed_names = self.distinct("column", Some(typed)).unwrap_or_default();
+        let renamed = |name: &String| {
+            let names = definition.dataset.rename.as_ref()?;
+            names.iter().find(|(own, new)| new.as_str() == name && known.contains(own)).map(|(own, _)| own.clone())
+        };
+        let mut unknown = typed.iter().filter(|name| !known.contains(&***name)).collect::<Vec<_>>();
+        unknown.retain(|name| match renamed(name) {
+            Some(own) => {
+                let problem = Problem::new(format!("`{}` is the new name of `{own}`", name.as_str()), name.span());
+                self.object(problem.with_hint(format!("`columns` has the columns' own names: write `\"{own}\"`")));
+                false
+            }
+            None => true,
+        });
+        let possible_names: Vec<&str> = known.iter().map(String::as_str).collect();
+        for name in unknown {
+            let problem = Problem::new(format!("no column `{}`", name.as_str()), name.span());
+            self.object(problem.with_hint(suggestion(name, &possible_names, "the columns are")));
+        }
+        let written: Vec<String> = typed_names.into_iter().map(|name| renamed(&name).unwrap_or(name)).collect();
         columns.extend(possible.into_iter().filter(|column| written.iter().any(|name| name == column.name())));
         let features = features.into_iter().filter(|feature| written.contains(&feature.to_string())).collect();
         ChosenColumns { columns, features, written }
-    }
-
-    /// Reports names of columns that there are not.
-    pub(super) fn each_known(&mut self, typed: &List<String>, known: &[String], title: &str) {
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        for name in typed.iter().filter(|name| !known.contains(&name.as_str())) {
-            let problem = Problem::new(format!("no column `{}`", name.as_str()), name.span());
-            self.object(problem.with_hint(suggestion(name, &known, title)));
-        }
     }
 
     /// What the columns that are written are called.
@@ -100,7 +110,7 @@ pub(super) fn constant(definition: &Definition, kind: RowKind) -> Vec<Column> {
         RowKind::Article => &definition.sentiment.tickers,
     };
     let is_one_ticker = matches!(tickers.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);
-    let is_batch = signals.history.as_deref() == Some(&HistoryForm::Batched);
+    let is_batch = form_of(signals) == HistoryForm::Batched;
     let is_default = |is_typed: bool| !is_batch && !is_typed;
     let constant = [
         (Column::Ticker, is_one_ticker || is_one(&filter.tickers)),

@@ -3,7 +3,7 @@
 use arrow::datatypes::Schema;
 
 use super::columns::{ChosenColumns, constant, is_wide};
-use super::kinds::row_kind;
+use super::kinds::{of_join, row_kind};
 use super::{Validator, repeated};
 use crate::definition::{
     Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, MaxAge, NaiveRule, NewsSource,
@@ -32,6 +32,13 @@ impl Validator {
             DatasetKind::Signals | DatasetKind::News => Vec::new(),
         };
         let ChosenColumns { columns, features, written } = self.chosen(definition, rows, features);
+        if let (Some(_), true, DatasetKind::Joined) = (&definition.dataset.columns, features.is_empty(), kind) {
+            for (key, span) in of_join(definition).into_iter().filter_map(|(key, span)| Some((key, span?))) {
+                let problem =
+                    Problem::new(format!("`{key}` has no effect: `columns` has no feature of the news"), span);
+                self.object(problem.with_hint(format!("add one to `columns` in `[dataset]`, or remove `{key}`")));
+            }
+        }
         let schema = columns::long(&columns, &features, rows);
         let names = self.names(&definition.dataset, &written);
         let sort = self.sort(&definition.output, rows);
@@ -39,6 +46,10 @@ impl Validator {
         let choice = ColumnChoice { columns: &written, names, key, sort: &sort, constant: &constant };
         let written = WrittenColumns::of(&schema, choice);
         let shape = self.shape(definition, &schema);
+        if let Some(typed) = definition.output.live_within.as_ref().filter(|_| !columns.contains(&Column::Backfilled)) {
+            let problem = Problem::new("`live_within` has no effect without `backfilled`", typed.span());
+            self.object(problem.with_hint("add `\"backfilled\"` to `add` in `[dataset]`, or remove `live_within`"));
+        }
         DatasetPlan {
             rows,
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
@@ -72,6 +83,7 @@ impl Validator {
         };
         let (of_articles, of_any) = (is_source(NewsSource::Articles), NewsSource::ALL.iter().copied().any(is_source));
         let keys = [
+            ("complete", sentiment.complete.as_ref().map(Placed::span), is_fetched(NewsSource::Articles)),
             ("windows", windows.as_ref().map(Placed::span), of_articles),
             ("stats", stats.as_ref().map(Placed::span), of_articles),
             ("lag", lag.as_ref().map(Placed::span), of_any),
@@ -98,6 +110,12 @@ impl Validator {
         for window in windows.iter().flat_map(|windows| windows.iter()).filter(|window| window.count() == 0) {
             let problem = Problem::new("empty window", window.span());
             self.object(problem.with_hint("the shortest window is `1d`"));
+        }
+        let is_of_window = |typed: &Placed<Statistic>| !matches!(**typed, Statistic::Last | Statistic::DaysSince);
+        let has_windows = stats.as_ref().is_none_or(|stats| stats.iter().any(is_of_window));
+        if let Some(windows) = windows.as_ref().filter(|_| of_articles && !has_windows) {
+            let problem = Problem::new("`windows` has no effect on the last article", windows.span());
+            self.object(problem.with_hint("add a statistic such as `count` to `stats`, or remove `windows`"));
         }
         let windows = self.distinct("window", windows.as_ref()).unwrap_or_else(|| DEFAULT_WINDOWS.to_vec());
         let statistics = self.distinct("statistic", stats.as_ref()).unwrap_or_else(|| DEFAULT_STATISTICS.to_vec());

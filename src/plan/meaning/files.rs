@@ -1,7 +1,7 @@
 //! The files that a dataset is written to.
 
 use super::Validator;
-use crate::definition::{Compression, Format, OutputSection};
+use crate::definition::{Compression, Format, OutputSection, Placed};
 use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, FormulaGuard};
 use crate::problem::Problem;
 
@@ -14,6 +14,7 @@ impl Validator {
     pub(super) fn files(&mut self, section: &OutputSection, dataset: &DatasetPlan) -> FilesPlan {
         let formats = self.formats(section);
         let codec = self.codec(section);
+        self.check_formats(section, &formats);
         let rows = section.row_group_rows.as_deref().copied().unwrap_or(DEFAULT_ROW_GROUP_ROWS);
         if let Some(typed) = section.row_group_rows.as_ref().filter(|rows| ***rows < 1000) {
             let problem = Problem::new(format!("row groups of {} rows are too small", **typed), typed.span());
@@ -30,6 +31,22 @@ impl Validator {
             Some(false) | None => FormulaGuard::None,
         };
         FilesPlan { formats, codec, row_group_rows: rows as usize, partition_by, guard, keep: usize::from(keep) }
+    }
+
+    /// Reports keys of formats that are not written.
+    fn check_formats(&mut self, section: &OutputSection, formats: &[Format]) {
+        let at = |key: &'static str, span: Option<std::ops::Range<usize>>, format| (key, span, format);
+        let keys = [
+            at("compression", section.compression.as_ref().map(Placed::span), Format::Parquet),
+            at("level", section.level.as_ref().map(Placed::span), Format::Parquet),
+            at("csv_guard", section.csv_guard.as_ref().map(Placed::span), Format::Csv),
+        ];
+        for (key, span, format) in keys {
+            if let Some(span) = span.filter(|_| !formats.contains(&format)) {
+                let problem = Problem::new(format!("`{key}` has no effect without `{format}`"), span);
+                self.object(problem.with_hint(format!("add `\"{format}\"` to `format`, or remove `{key}`")));
+            }
+        }
     }
 
     fn partitions(&mut self, section: &OutputSection, dataset: &DatasetPlan) -> Vec<Column> {

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use super::Validator;
 use super::kinds::kind_of;
+use super::signals::{form_of, named_tickers};
 use crate::definition::{
     DatasetKind, Definition, FilterSection, HistoryForm, List, Placed, SignalsSection, TickerList, Tickers,
 };
@@ -41,27 +42,30 @@ impl Validator {
             from: from.as_deref().map(|day| day.0),
             to: to.as_deref().map(|day| day.0),
         };
-        filter.and(of_batch(signals))
+        let named = match kind_of(definition) {
+            DatasetKind::News => named_news(definition),
+            DatasetKind::Joined | DatasetKind::Signals => named_tickers(signals),
+        };
+        // Where every ticker has a request of its own, no others are fetched.
+        let is_selection = signals.sectors.is_some() || form_of(signals) == HistoryForm::Batched;
+        let named = named.filter(|_| is_selection).map(|tickers| tickers.iter().cloned().collect());
+        filter.and(of_batch(signals)).and(Filter { tickers: named, ..Filter::default() })
     }
 
     /// Reports filters on data that is not fetched: they could never match.
     fn outside(&mut self, section: &FilterSection, signals: &SignalsSection) {
         let FilterSection { tickers, sectors, periods, regimes, .. } = section;
-        let form = form(signals);
+        let form = form_of(signals);
         let default = (form != HistoryForm::Batched).then_some(());
         let fetched = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
         self.check_each("signals", "period", periods, fetched.as_ref());
         let fetched = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
         self.check_each("signals", "regime", regimes, fetched.as_ref());
-        let is_by_ticker = matches!(form, HistoryForm::Ticker | HistoryForm::Latest);
-        match signals.tickers.as_deref() {
-            Some(Tickers::Written(fetched)) if is_by_ticker => {
-                self.check_each("signals", "ticker", tickers, Some(&fetched.iter().cloned().collect()));
-            }
-            None if form != HistoryForm::Batched => {
-                self.check_each("signals", "sector", sectors, values(&signals.sectors).as_ref());
-            }
-            _ => {}
+        if let Some(named) = named_tickers(signals) {
+            self.check_each("signals", "ticker", tickers, Some(&named.iter().cloned().collect()));
+        }
+        if let Some(fetched) = values(&signals.sectors) {
+            self.check_each("signals", "sector", sectors, Some(&fetched));
         }
     }
 
@@ -102,7 +106,7 @@ impl Validator {
 /// The filter on a batch, whose content the service decides: the periods and regimes of the definition, or all if it
 /// has none.
 fn of_batch(signals: &SignalsSection) -> Filter {
-    match form(signals) {
+    match form_of(signals) {
         HistoryForm::Batched => {
             Filter { periods: values(&signals.periods), regimes: values(&signals.regimes), ..Filter::default() }
         }
@@ -110,8 +114,13 @@ fn of_batch(signals: &SignalsSection) -> Filter {
     }
 }
 
-fn form(signals: &SignalsSection) -> HistoryForm {
-    signals.history.as_deref().copied().unwrap_or(HistoryForm::Sector)
+/// The tickers that a dataset of news names.
+fn named_news(definition: &Definition) -> Option<&[Ticker]> {
+    match definition.sentiment.tickers.as_deref() {
+        Some(Tickers::Written(tickers)) => Some(tickers),
+        Some(Tickers::Known(TickerList::Available)) => None,
+        Some(Tickers::Known(TickerList::Signals)) | None => named_tickers(&definition.signals),
+    }
 }
 
 fn values<T: Ord + Clone>(typed: &Typed<T>) -> Option<BTreeSet<T>> {

@@ -70,7 +70,7 @@ fn of_sentiment(definition: &Definition) -> Vec<TypedKey> {
     ]
 }
 
-fn of_join(definition: &Definition) -> Vec<TypedKey> {
+pub(super) fn of_join(definition: &Definition) -> Vec<TypedKey> {
     let section = &definition.join;
     vec![
         ("lag", at(&section.lag)),

@@ -8,13 +8,15 @@ mod kinds;
 mod schedule;
 mod signals;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::{Checks, OnFinding, Plan};
 use crate::definition::{
-    ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, StoreSection, StoreUrl,
+    ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, Share, StoreSection, StoreUrl,
 };
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
@@ -38,8 +40,8 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let whole = validator.whole(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
-    let max_reject_share = validator.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
-    let checks = validator.checks(&definition.checks);
+    let max_reject_share = share(&definition.rejects.max_share).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
+    let checks = checks(&definition.checks);
     let dataset = validator.dataset(&definition);
     let files = validator.files(&definition.output, &dataset);
     let store = definition.store.as_ref().and_then(|store| validator.store(store));
@@ -72,6 +74,22 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     })
 }
 
+fn checks(section: &ChecksSection) -> Checks {
+    let ChecksSection { missing, universe, max_age, dates, rewritten, rewritten_series } = section;
+    Checks {
+        missing: missing.as_deref().copied().unwrap_or(OnFinding::Fail),
+        universe: share(universe).unwrap_or(DEFAULT_UNIVERSE_SHARE),
+        max_age: max_age.as_deref().copied(),
+        dates: dates.as_deref().copied().unwrap_or(OnFinding::Fail),
+        rewritten: share(rewritten).unwrap_or(DEFAULT_REWRITTEN_SHARE),
+        rewritten_series: share(rewritten_series).unwrap_or(DEFAULT_REWRITTEN_SHARE_OF_SERIES),
+    }
+}
+
+fn share(typed: &Option<Placed<Share>>) -> Option<f64> {
+    typed.as_deref().map(|share| share.0)
+}
+
 /// Checks the sections one by one and collects problems.
 struct Validator {
     problems: Vec<Problem>,
@@ -88,27 +106,6 @@ impl Validator {
         if !self.flawed.contains(section) {
             self.object(problem);
         }
-    }
-
-    fn checks(&mut self, section: &ChecksSection) -> Checks {
-        let ChecksSection { missing, universe, max_age, dates, rewritten, rewritten_series } = section;
-        Checks {
-            missing: missing.as_deref().copied().unwrap_or(OnFinding::Fail),
-            universe: self.share(universe.as_ref()).unwrap_or(DEFAULT_UNIVERSE_SHARE),
-            max_age: max_age.as_deref().copied(),
-            dates: dates.as_deref().copied().unwrap_or(OnFinding::Fail),
-            rewritten: self.share(rewritten.as_ref()).unwrap_or(DEFAULT_REWRITTEN_SHARE),
-            rewritten_series: self.share(rewritten_series.as_ref()).unwrap_or(DEFAULT_REWRITTEN_SHARE_OF_SERIES),
-        }
-    }
-
-    fn share(&mut self, typed: Option<&Placed<f64>>) -> Option<f64> {
-        let share = typed?;
-        if !(0.0..=1.0).contains(&**share) {
-            let problem = Problem::new(format!("{} is out of range", **share), share.span());
-            self.object(problem.with_hint("use a share from 0 to 1, such as 0.01"));
-        }
-        Some(**share)
     }
 
     fn store(&mut self, section: &Placed<StoreSection>) -> Option<StoreUrl> {

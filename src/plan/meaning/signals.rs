@@ -7,7 +7,7 @@ use super::{Validator, repeated};
 use crate::definition::{
     DatasetKind, Definition, HistoryForm, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
-use crate::interface::{Endpoint, Period, Regime};
+use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{Request, RequestList, TickerSource, Way};
 use crate::problem::Problem;
 use crate::tables::Table;
@@ -27,6 +27,23 @@ pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {
     enabled.into_iter().filter_map(|(is_enabled, endpoint)| is_enabled.then_some(endpoint)).collect()
 }
 
+/// The operation to fetch signals from: ticker by ticker if tickers alone are asked for.
+pub(super) fn form_of(signals: &SignalsSection) -> HistoryForm {
+    let inferred = match (&signals.sectors, &signals.tickers) {
+        (None, Some(_)) => HistoryForm::Ticker,
+        (..) => HistoryForm::Sector,
+    };
+    signals.history.as_deref().copied().unwrap_or(inferred)
+}
+
+/// The tickers that a definition names for its signals, whatever their sectors.
+pub(super) fn named_tickers(signals: &SignalsSection) -> Option<&[Ticker]> {
+    match signals.tickers.as_deref() {
+        Some(TypedTickers::Written(tickers)) => Some(tickers),
+        Some(TypedTickers::Known(_)) | None => None,
+    }
+}
+
 impl Validator {
     /// The ways to get the signals: the requested one first, then its fallbacks.
     pub(super) fn ways(&mut self, definition: &Definition) -> Vec<Way> {
@@ -34,8 +51,9 @@ impl Validator {
             return vec![self.way_to_news(definition)];
         }
         let section = &definition.signals;
-        let SignalsSection { history, sectors, tickers, periods, regimes, complete: _ } = &**section;
-        let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
+        let SignalsSection { history: _, sectors, tickers, periods, regimes, complete: _ } = &**section;
+        let history = form_of(section);
+        self.check_combination(history, section);
         let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
         let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
         let pairs: Vec<(Period, Regime)> =
@@ -67,12 +85,20 @@ impl Validator {
             }
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
-                let parts = (!sectors.is_empty()).then(by_sector);
                 let last = each_ticker(Endpoint::SignalsHistory, TickerSource::Available);
-                whole.into_iter().chain(parts).chain([last]).collect()
+                whole.into_iter().chain([last]).collect()
             }
-            HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, TickerSource::NamedBy(naming))],
-            HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, TickerSource::NamedBy(naming))],
+            HistoryForm::Ticker | HistoryForm::Latest => {
+                let is_latest = history == HistoryForm::Latest;
+                let endpoint = if is_latest { Endpoint::Signals } else { Endpoint::SignalsHistory };
+                // Of the tickers of sectors, those that are named as well are a filter.
+                let list = if sectors.is_empty() {
+                    tickers.unwrap_or(TickerSource::NamedBy(naming))
+                } else {
+                    TickerSource::NamedBy(naming)
+                };
+                vec![Way { endpoint, list: RequestList::EachTicker(list, pairs.clone()) }]
+            }
         }
     }
 
@@ -93,6 +119,14 @@ impl Validator {
         let (signals, sentiment) = (&definition.signals, &definition.sentiment);
         let sectors = self.distinct("sector", signals.sectors.as_ref()).unwrap_or_default();
         let of_signals = self.tickers(signals.tickers.as_ref(), &[TickerList::Available]);
+        self.check_combination(HistoryForm::Ticker, signals);
+        let available =
+            sentiment.tickers.as_ref().filter(|typed| ***typed == TypedTickers::Known(TickerList::Available));
+        if let (Some(available), Some(_)) = (available, &signals.sectors) {
+            let problem =
+                Problem::new("`tickers = \"available\"` has no effect together with `sectors`", available.span());
+            self.object(problem.with_hint("remove it, or list the tickers to keep"));
+        }
         let of_news = self.tickers(sentiment.tickers.as_ref(), TickerList::ALL);
         let named = of_news.filter(|tickers| *tickers != TickerSource::Signals).or(of_signals);
         if named.is_none() && sectors.is_empty() {
@@ -100,8 +134,17 @@ impl Validator {
             let hint = "add `sectors = [\"energy\"]` to `[signals]`, or `tickers` to `[sentiment]`";
             self.miss(if self.flawed.contains("sentiment") { "sentiment" } else { "signals" }, problem.with_hint(hint));
         }
-        let naming = sectors.into_iter().map(|sector| Request::of_sector(sector, Period::default(), Regime::default()));
-        let tickers = named.unwrap_or_else(|| TickerSource::NamedBy(naming.collect()));
+        if let (Some(unused), Some(_)) = (&signals.tickers, &sentiment.tickers) {
+            let problem =
+                Problem::new("`tickers` in `[signals]` has no effect beside those in `[sentiment]`", unused.span());
+            self.object(problem.with_hint("remove one of them"));
+        }
+        let naming: Vec<Request> = sectors
+            .into_iter()
+            .map(|sector| Request::of_sector(sector, Period::default(), Regime::default()))
+            .collect();
+        // Of the tickers of sectors, those that are named as well are a filter.
+        let tickers = named.filter(|_| naming.is_empty()).unwrap_or(TickerSource::NamedBy(naming));
         Way { endpoint: Endpoint::NewsArticles, list: RequestList::EachTicker(tickers, Vec::new()) }
     }
 
@@ -109,13 +152,34 @@ impl Validator {
         let problem = match history {
             HistoryForm::Batched => return,
             HistoryForm::Sector if section.sectors.is_some() => return,
-            HistoryForm::Sector => Problem::new("no sectors to fetch", section.span())
+            HistoryForm::Sector if section.history.is_some() => Problem::new("no sectors to fetch", section.span())
                 .with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"),
+            HistoryForm::Sector => Problem::new("no signals to fetch", section.span())
+                .with_hint("add `sectors = [\"energy\"]`, `tickers = [\"AAPL\"]` or both to `[signals]`"),
             HistoryForm::Ticker | HistoryForm::Latest if !requests_nothing => return,
             HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to fetch", section.span())
                 .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"` or `sectors` to `[signals]`"),
         };
         self.miss("signals", problem);
+    }
+
+    /// Reports keys that another one makes useless.
+    fn check_combination(&mut self, history: HistoryForm, section: &SignalsSection) {
+        let SignalsSection { sectors, tickers, .. } = section;
+        let available = tickers.as_ref().filter(|typed| ***typed == TypedTickers::Known(TickerList::Available));
+        if let (HistoryForm::Batched, Some(sectors)) = (history, sectors) {
+            let problem = Problem::new("`sectors` has no effect on a batch, which has all tickers", sectors.span());
+            self.object(problem.with_hint("remove `history` to fetch these sectors, or remove `sectors`"));
+        }
+        let by = match (history, sectors) {
+            (HistoryForm::Batched, _) => "on a batch, which has all tickers",
+            (_, Some(_)) => "together with `sectors`",
+            (..) => return,
+        };
+        if let Some(available) = available {
+            let problem = Problem::new(format!("`tickers = \"available\"` has no effect {by}"), available.span());
+            self.object(problem.with_hint("remove it, or list the tickers to keep"));
+        }
     }
 
     /// A list of tickers; none if it was not given.

@@ -54,6 +54,14 @@ impl Validator {
                 let problem = Problem::new("`service` and an address are mutually exclusive", address.span());
                 self.object(problem.with_hint("the demo service is built in: remove `service`, or the addresses"));
             }
+            let keys = [
+                ("api_key_file", api_key_file.as_ref().map(Placed::span)),
+                ("api_key_command", api_key_command.as_ref().map(Placed::span)),
+            ];
+            for (key, span) in keys.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+                let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
+                self.object(problem.with_hint("it needs no key: remove it"));
+            }
             return Some(Source::Demo);
         }
         if let (Some(_), Some(command)) = (api_key_file, api_key_command) {

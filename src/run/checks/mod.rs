@@ -27,7 +27,7 @@ use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive
 use super::names::{in_words, some_of};
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::digest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::human::grouped;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request};
@@ -149,16 +149,27 @@ impl Checking<'_> {
         last.map(requests).transpose()
     }
 
-    /// Checks that every filter value of an ad hoc build has data.
-    pub(super) fn ad_hoc(self) -> Result<Vec<String>> {
+    /// Checks that every filter value of an ad hoc build has data, and every one that its caller selected exists. Returns
+    /// notes.
+    pub(super) fn ad_hoc(self, selected: &Filter) -> Result<Vec<String>> {
+        let unknown = self.without_data(selected)?;
+        if !unknown.is_empty() {
+            let hint = "select what the archive has; `bellwether run` fetches what the definition asks for";
+            return Err(Error::usage(unknown.join("; "), hint));
+        }
         let mut outcome = CheckOutcome::default();
         outcome.missing(self.plan, self.filtered_out()?);
         outcome.settled(&self.plan.name)
     }
 
-    /// The filter values that no series has.
+    /// The values of the dataset's filter that no series has.
     fn filtered_out(&self) -> Result<Vec<String>> {
-        let Filter { tickers, sectors, periods, regimes, .. } = &self.scope.filter;
+        self.without_data(&self.scope.filter)
+    }
+
+    /// The values of a filter that no series has.
+    fn without_data(&self, filter: &Filter) -> Result<Vec<String>> {
+        let Filter { tickers, sectors, periods, regimes, .. } = filter;
         if tickers.is_none() && sectors.is_none() && periods.is_none() && regimes.is_none() {
             return Ok(Vec::new());
         }

@@ -73,9 +73,10 @@ fn definition(random: &mut Random) -> String {
     let sort = some_of(random, &["date", "ticker", "regime", "period", "signal", "confidence"], 1);
     let vintage = random.pick(&["latest", "first"]);
     let live_within = random.pick(&["0d", "3d", "400d", "0 trading days", "1 trading day", "5 trading days"]);
-    text.push_str(&format!(
-        "[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\nlive_within = \"{live_within}\"\n"
-    ));
+    text.push_str(&format!("[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\n"));
+    if columns.contains("backfilled") {
+        text.push_str(&format!("live_within = \"{live_within}\"\n"));
+    }
     text
 }
 
