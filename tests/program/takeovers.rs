@@ -84,7 +84,7 @@ fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
         "row_group_rows = 1000\n",
         "partition_by = [\"period\"]\n",
         "sort = [\"date\"]\n",
-        "format = [\"parquet\", \"csv\"]\ncsv_guard = true\n",
+        "csv_guard = true\n",
         "[dataset]\nadd = [\"source\"]\n",
         "[dataset]\ncolumns = [\"ticker\", \"date\", \"signal\"]\n",
         "[dataset]\nrename = { ticker = \"asset\" }\n",
