@@ -5,22 +5,23 @@
 //! moves about as far as time goes by, and a list of limited length drops no more than it gains. If the oldest date of an
 //! answer is much later than that of the answer before, the dates in between were there by mistake (a signal of 1970, the
 //! longer list of another ticker), or are missing by mistake (a truncated answer). They are suspect until an answer lists them
-//! again.
+//! again. So are articles of a list's oldest date if the next list begins with the same date and has others there instead.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
-use arrow::error::ArrowError;
+use arrow::datatypes::Int32Type;
 
 use super::View;
 use super::coverage::Coverage;
+use super::edge::{Edge, digest};
 use super::error::ArchiveError;
+use super::scope::SuspectRule;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use super::sealed::by_ticker::ByTicker;
 use super::sealed::keys;
-use crate::error::{Reason, Result};
+use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
@@ -29,7 +30,7 @@ use crate::time::MICROS_PER_DAY;
 const MOST_AHEAD: i64 = 31 * MICROS_PER_DAY;
 
 /// Dates of a series that are suspect, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SuspectDates {
     /// The first.
     from: i64,
@@ -39,6 +40,27 @@ struct SuspectDates {
     since: i64,
     /// The answer that listed them.
     before: DatedAnswer,
+    /// Of a single date, the articles that others replaced, by their digests; none for all that the dates have.
+    articles: Option<BTreeSet<String>>,
+}
+
+impl SuspectDates {
+    /// Whether a date is among them.
+    fn have(&self, date: i64) -> bool {
+        self.from <= date && date < self.until
+    }
+
+    /// Leaves out what an answer lists again, or withdraws; returns whether anything is left.
+    fn remain(&mut self, now: &DatedAnswer, table: Option<Table>) -> bool {
+        if let Some(articles) = &mut self.articles {
+            articles.retain(|article| now.oldest > self.from || !now.edge.has(article));
+            return now.oldest >= self.from && !articles.is_empty();
+        }
+        let is_listed = now.oldest < self.until;
+        self.until = self.until.min(now.oldest);
+        // Of what is not, some may have slid out meanwhile.
+        !is_listed || (self.from < now.oldest && !now.follows(&self.before, table))
+    }
 }
 
 /// The suspect dates of the series of an archive.
@@ -46,16 +68,17 @@ struct SuspectDates {
 pub(crate) struct Suspects(HashMap<SeriesKey, Vec<SuspectDates>>);
 
 /// An answer about a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct DatedAnswer {
     oldest: i64,
     rows: u64,
     at: i64,
+    edge: Edge,
 }
 
 impl DatedAnswer {
     /// Whether what an earlier answer listed before this one begins may have slid out of a window, or off a list.
-    fn follows(self, before: Self, table: Option<Table>) -> bool {
+    fn follows(&self, before: &Self, table: Option<Table>) -> bool {
         let moved = self.oldest.saturating_sub(before.oldest);
         let is_list = table == Some(Table::Articles) && self.rows >= before.rows;
         is_list || moved <= (self.at - before.at).saturating_add(MOST_AHEAD)
@@ -63,11 +86,59 @@ impl DatedAnswer {
 }
 
 /// What an operation listed last of a series.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct LastAnswers {
     last: DatedAnswer,
     /// The answer before, if it began later.
     shorter: Option<DatedAnswer>,
+}
+
+/// What to do with the suspect dates of an archive.
+#[derive(Clone, Debug)]
+pub(super) struct SuspectFilter {
+    rule: SuspectRule,
+    suspects: Suspects,
+}
+
+/// Values over time: their rows, when they were observed, and when they ended, if they have.
+type Spans = (Vec<u32>, Vec<i64>, Vec<Option<i64>>);
+
+impl SuspectFilter {
+    /// That of a view, by a rule.
+    pub(super) fn of(view: &View, rule: SuspectRule) -> Result<Self> {
+        let suspects = if rule == SuspectRule::Keep { Suspects::default() } else { view.suspects()? };
+        Ok(Self { rule, suspects })
+    }
+
+    /// Known signals without those of suspect dates.
+    pub(super) fn signals(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        self.suspects.without_signals(rows)
+    }
+
+    /// Whether rows of a table may be suspect; then their texts are needed.
+    pub(super) fn concerns(&self, table: Table) -> bool {
+        table == Table::Articles && !self.suspects.0.is_empty()
+    }
+
+    /// The values of some rows over time that count.
+    pub(super) fn of_spans(&self, table: Table, rows: &RecordBatch, spans: Spans) -> Spans {
+        if !self.concerns(table) {
+            return spans;
+        }
+        let since = self.suspects.since_of_articles(rows);
+        let (places, from, until) = spans;
+        let mut counting: Spans = (Vec::new(), Vec::new(), Vec::new());
+        for ((place, from), until) in places.into_iter().zip(from).zip(until) {
+            let since = since[place as usize];
+            if since.is_some() && self.rule == SuspectRule::Drop {
+                continue;
+            }
+            counting.0.push(place);
+            counting.1.push(from);
+            counting.2.push([until, since].into_iter().flatten().min());
+        }
+        counting
+    }
 }
 
 impl View {
@@ -94,106 +165,95 @@ impl View {
 
 impl Suspects {
     fn add(&mut self, answer: SeriesAnswer, last: &mut HashMap<(SeriesKey, Endpoint), LastAnswers>) {
-        let SeriesAnswer { key, source, rows, covers, observed_at, .. } = answer;
+        let SeriesAnswer { key, source, rows, covers, edge, observed_at, .. } = answer;
         let Coverage::Dates { from: oldest, until: i64::MAX } = covers else { return };
-        let (table, now) = (key.table, DatedAnswer { oldest, rows, at: observed_at.timestamp_micros() });
+        let (table, now) = (key.table, DatedAnswer { oldest, rows, at: observed_at.timestamp_micros(), edge });
         if let Some(dates) = self.0.get_mut(&key) {
-            // They are listed again, or withdrawn; the rest may have slid out meanwhile.
-            let is_listed = |dates: &SuspectDates| oldest < dates.until;
-            dates.retain(|dates| !is_listed(dates) || (dates.from < oldest && !now.follows(dates.before, table)));
-            dates.iter_mut().for_each(|dates| dates.until = dates.until.min(oldest));
+            dates.retain_mut(|dates| dates.remain(&now, table));
         }
-        let known = last.entry((key.clone(), source)).or_insert(LastAnswers { last: now, shorter: None });
-        let LastAnswers { last: before, shorter } = *known;
+        let known = last.entry((key.clone(), source)).or_insert(LastAnswers { last: now.clone(), shorter: None });
         // A run may be in two packs.
-        if before.at > now.at {
+        if known.last.at > now.at {
             return;
         }
-        *known = LastAnswers { last: now, shorter: Some(before).filter(|before| before.oldest > oldest) };
-        if now.follows(before, table) {
-            return;
+        let next = LastAnswers { last: now.clone(), shorter: Some(known.last.clone()).filter(|it| it.oldest > oldest) };
+        let LastAnswers { last: before, shorter } = std::mem::replace(known, next);
+        let (from, since) = (before.oldest, now.at);
+        if let Some(articles) = before.edge.replaced_in(&now.edge).filter(|_| from == oldest) {
+            let (until, articles) = (oldest.saturating_add(1), Some(articles));
+            self.0.entry(key).or_default().push(SuspectDates { from, until, since, before, articles });
+        } else if !now.follows(&before, table) {
+            // What the answer before that one listed as well may have slid out since.
+            let is_rest_expected = |shorter: &DatedAnswer| shorter.oldest < oldest && now.follows(shorter, table);
+            let until = shorter.filter(is_rest_expected).map_or(oldest, |shorter| shorter.oldest);
+            self.0.entry(key).or_default().push(SuspectDates { from, until, since, before, articles: None });
         }
-        // What the answer before that one listed as well may have slid out since.
-        let is_rest_expected = |shorter: &DatedAnswer| shorter.oldest < oldest && now.follows(*shorter, table);
-        let until = shorter.filter(is_rest_expected).map_or(oldest, |shorter| shorter.oldest);
-        let dates = SuspectDates { from: before.oldest, until, since: now.at, before };
-        self.0.entry(key).or_default().push(dates);
     }
 
-    /// When a date of a series was contradicted; none if it is not suspect.
+    /// The series with suspect dates, each with these in words.
+    pub(crate) fn in_words(&self) -> impl Iterator<Item = (&SeriesKey, String)> {
+        self.0.iter().map(|(key, suspect)| {
+            let words = suspect.iter().map(|dates| {
+                let articles: Vec<&str> = dates.articles.iter().flatten().map(String::as_str).collect();
+                format!("{} to {} since {} {}", dates.from, dates.until, dates.since, articles.join(" "))
+            });
+            (key, words.collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    /// When the date of a signal was contradicted; none if it is not suspect.
     pub(crate) fn since(&self, key: &SeriesKey, date: i64) -> Option<i64> {
-        since(self.0.get(key)?, date)
+        self.0.get(key)?.iter().filter(|dates| dates.have(date)).map(|dates| dates.since).min()
     }
 
     /// Known signals without those of suspect dates.
     pub(super) fn without_signals(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let kept = || -> Result<Option<RecordBatch>, Reason> {
-            let mut is_kept = vec![true; rows.num_rows()];
-            let dates = dates(&rows);
-            for (key, range) in keys::ranges(Table::Signals, &rows)? {
-                let Some(suspect) = self.0.get(&key) else { continue };
-                range.filter(|row| dates.is_valid(*row)).for_each(|row| {
-                    is_kept[row] = since(suspect, dates.value(row)).is_none();
-                });
-            }
-            filtered(&rows, is_kept)
-        };
-        if self.0.is_empty() { Ok(rows) } else { Ok(kept().map_err(ArchiveError::merge)?.unwrap_or(rows)) }
+        if self.0.is_empty() {
+            return Ok(rows);
+        }
+        let mut is_kept = vec![true; rows.num_rows()];
+        let dates = dates(&rows);
+        for (key, range) in keys::ranges(Table::Signals, &rows).map_err(ArchiveError::merge)? {
+            range.filter(|row| dates.is_valid(*row)).for_each(|row| {
+                is_kept[row] = self.since(&key, dates.value(row)).is_none();
+            });
+        }
+        filter_record_batch(&rows, &BooleanArray::from(is_kept)).map_err(ArchiveError::merge)
     }
 
-    /// Articles without those of suspect dates.
+    /// Known articles without the suspect ones.
     pub(crate) fn without_articles(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let since = self.since_of_articles(&rows);
-        if since.iter().all(Option::is_none) {
+        if self.0.is_empty() {
             return Ok(rows);
         }
-        let is_kept = since.iter().map(Option::is_none).collect();
-        Ok(filtered(&rows, is_kept).map_err(ArchiveError::merge)?.unwrap_or(rows))
+        let is_kept: BooleanArray = self.since_of_articles(&rows).iter().map(|since| Some(since.is_none())).collect();
+        filter_record_batch(&rows, &is_kept).map_err(ArchiveError::merge)
     }
 
-    /// Values of articles over time, of which those of suspect dates end when these were contradicted.
-    pub(super) fn ended_articles(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let since = self.since_of_articles(&rows);
-        if since.iter().all(Option::is_none) {
-            return Ok(rows);
-        }
-        let place = rows.schema_ref().index_of("seen_until").map_err(ArchiveError::merge)?;
-        let until = rows.column(place).as_primitive::<TimestampMicrosecondType>();
-        let ended = until.iter().zip(since).map(|(until, since)| [until, since].into_iter().flatten().min());
-        let ended: ArrayRef = std::sync::Arc::new(ended.collect::<TimestampMicrosecondArray>().with_timezone("UTC"));
-        let mut columns = rows.columns().to_vec();
-        columns[place] = ended;
-        RecordBatch::try_new(rows.schema(), columns).map_err(ArchiveError::merge)
-    }
-
-    /// When the date of each article was contradicted.
-    fn since_of_articles(&self, rows: &RecordBatch) -> Vec<Option<i64>> {
-        let tickers = rows.column(0).as_dictionary::<Int32Type>();
+    /// When each article was contradicted.
+    pub(crate) fn since_of_articles(&self, rows: &RecordBatch) -> Vec<Option<i64>> {
+        let column = |name: &str| rows.column_by_name(name).expect("articles have the column");
+        let [titles, links] = ["title", "link"].map(|name| column(name).as_string::<i32>());
+        let copies = column("copy").as_primitive::<Int32Type>().values();
+        let (tickers, dates) = (rows.column(0).as_dictionary::<Int32Type>(), dates(rows));
         let suspect = |name: Option<&str>| {
             let (table, ticker) = (Some(Table::Articles), name?.parse::<Ticker>().ok()?);
             self.0.get(&SeriesKey { table, ticker, period: None, regime: None })
         };
         let of_tickers: Vec<Option<&Vec<SuspectDates>>> =
             tickers.values().as_string::<i32>().iter().map(suspect).collect();
-        let dates = dates(rows);
-        let since = |(row, key): (usize, &i32)| since(of_tickers[*key as usize]?, dates.value(row));
+        let since = |(row, key): (usize, &i32)| {
+            let of_date = of_tickers[*key as usize]?.iter().filter(|suspect| suspect.have(dates.value(row)));
+            let is_it = |suspect: &&SuspectDates| {
+                let digest = || digest(titles.value(row), links.value(row), copies[row]);
+                suspect.articles.as_ref().is_none_or(|articles| articles.contains(&digest()))
+            };
+            of_date.filter(is_it).map(|suspect| suspect.since).min()
+        };
         tickers.keys().values().iter().enumerate().map(since).collect()
     }
 }
 
-fn since(suspect: &[SuspectDates], date: i64) -> Option<i64> {
-    suspect.iter().filter(|dates| dates.from <= date && date < dates.until).map(|dates| dates.since).min()
-}
-
 fn dates(rows: &RecordBatch) -> &TimestampMicrosecondArray {
     rows.column_by_name("date").expect("signals and articles have dates").as_primitive()
-}
-
-/// Some of the rows; none if they are all.
-fn filtered(rows: &RecordBatch, is_kept: Vec<bool>) -> Result<Option<RecordBatch>, Reason> {
-    if is_kept.iter().all(|is_kept| *is_kept) {
-        return Ok(None);
-    }
-    let kept: Result<RecordBatch, ArrowError> = filter_record_batch(rows, &BooleanArray::from(is_kept));
-    Ok(Some(kept?))
 }

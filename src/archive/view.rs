@@ -16,7 +16,7 @@ use super::fold::cells::{Cells, Revision};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Portion};
 use super::fold::observed::Observed;
-use super::scope::{Scope, SuspectRule, listed, listing, sectors};
+use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
@@ -24,7 +24,7 @@ use super::sealed::horizon::{Horizon, Share};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
-use super::suspect::Suspects;
+use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
@@ -318,19 +318,11 @@ impl View {
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let asked = OfTickers(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched(scope)?);
-        let suspects = Arc::new(match scope.suspects {
-            SuspectRule::Keep => Suspects::default(),
-            SuspectRule::Drop | SuspectRule::End => self.suspects()?,
-        });
-        let rule = scope.suspects;
-        let of_articles = move |suspects: &Suspects, rows: RecordBatch| match rule {
-            SuspectRule::Keep => Ok(rows),
-            SuspectRule::Drop => suspects.without_articles(rows),
-            SuspectRule::End => suspects.ended_articles(rows),
-        };
+        let suspects = Arc::new(SuspectFilter::of(self, scope.suspects)?);
         let mut signals = self.merged(Table::Signals)?;
-        let mut articles = self.news(Table::Articles)?;
-        let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
+        let mut articles = self.news(Table::Articles, &suspects)?;
+        let [mut summaries, mut records] =
+            [self.news(Table::Summaries, &suspects)?, self.news(Table::SentimentHistory, &suspects)?];
         let view = self.clone();
         let mut begin = None;
         let mut slab = move || -> Result<Option<ObservedSlab>> {
@@ -341,7 +333,7 @@ impl View {
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = of_articles(&suspects, asked.of(view.spans(Table::Articles, &piece)?)?)?;
+                    let spans = asked.of(view.spans(Table::Articles, &piece, &suspects)?)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -350,7 +342,7 @@ impl View {
             let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
-                    pieces.push(asked.of(view.spans(table, &piece)?)?);
+                    pieces.push(asked.of(view.spans(table, &piece, &suspects)?)?);
                 }
                 concat_batches(&Slab::news_schema(table), &pieces).map_err(ArchiveError::merge)
             };
@@ -360,13 +352,13 @@ impl View {
                 ArticlePieces::held(held)
             } else {
                 let (view, asked, suspects) = (view.clone(), asked.clone(), Arc::clone(&suspects));
-                let stored = ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()));
-                stored.map(move |piece| of_articles(&suspects, asked.of(piece)?))
+                let stored = ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone(), &suspects));
+                stored.map(move |piece| asked.of(piece))
             };
             let watched = Arc::clone(&watched);
             let mut signals = usable(&signals, &members)?;
             if vintage == Vintage::Latest {
-                signals = suspects.without_signals(signals)?;
+                signals = suspects.signals(signals)?;
             }
             let slab = Slab { signals, articles, summaries, records, watched };
             Ok(Some(ObservedSlab { slab, signals: observed }))
@@ -375,13 +367,13 @@ impl View {
     }
 
     /// The values of the articles between two cuts over time.
-    fn articles_between(&self, begin: &Option<Bound>, end: Bound) -> Result<Pieces> {
-        let mut articles = self.news(Table::Articles)?;
+    fn articles_between(&self, begin: &Option<Bound>, end: Bound, suspects: &Arc<SuspectFilter>) -> Result<Pieces> {
+        let mut articles = self.news(Table::Articles, suspects)?;
         if let Some(begin) = begin {
             articles.pass_over(begin)?;
         }
-        let view = self.clone();
-        let spans = move |piece: Portion| view.spans(Table::Articles, &piece);
+        let (view, suspects) = (self.clone(), Arc::clone(suspects));
+        let spans = move |piece: Portion| view.spans(Table::Articles, &piece, &suspects);
         let mut next = move || articles.next_until(&end, Cuts::Dates)?.map(&spans).transpose();
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
@@ -391,10 +383,10 @@ impl View {
     }
 
     /// A table of news, with only the columns that a slab needs.
-    fn news(&self, table: Table) -> Result<Merged> {
+    fn news(&self, table: Table, suspects: &SuspectFilter) -> Result<Merged> {
         let merged = self.merged(table)?;
         // Texts identify cells and are most of the bytes. If each row is a cell of its own, they are not needed.
-        if !self.is_of_one_run(table) || !merged.are_added() {
+        if !self.is_of_one_run(table) || !merged.are_added() || suspects.concerns(table) {
             return Ok(merged);
         }
         let schema = Slab::news_schema(table);
@@ -413,8 +405,8 @@ impl View {
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
-    fn spans(&self, table: Table, portion: &Portion) -> Result<RecordBatch> {
-        self.observed(table, portion)?.spans(EVER)
+    fn spans(&self, table: Table, portion: &Portion, suspects: &SuspectFilter) -> Result<RecordBatch> {
+        self.observed(table, portion)?.spans(EVER, suspects)
     }
 
     /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a

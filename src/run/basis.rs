@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use super::builder::Builder;
 use super::names::in_words;
-use crate::archive::Scope;
+use crate::archive::{Scope, SuspectRule};
 use crate::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{Codec, Column, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
+use crate::tables::SeriesKey;
 use crate::time::to_record;
 
 /// The version of the document. Raise it when the same document would stand for other rows, files or facts than before: when
@@ -121,6 +122,15 @@ impl Builder<'_> {
                 series.map(|(key, watch)| format!("{} until {}", in_words(&key), watch.until)).collect();
             watched.sort_unstable();
             observations.append(&mut watched);
+        }
+        if self.scope.suspects != SuspectRule::Keep {
+            let suspects = self.view.suspects()?;
+            let of_table = |key: &SeriesKey| if key.period.is_some() { "signals" } else { "articles" };
+            let suspects = suspects.in_words();
+            let mut suspects: Vec<String> =
+                suspects.map(|(key, dates)| format!("{} {} suspect {dates}", of_table(key), in_words(key))).collect();
+            suspects.sort_unstable();
+            observations.append(&mut suspects);
         }
         let mut basis = Basis::of(self.plan, self.scope, &observations, writer);
         if !self.plan.dataset.features.is_empty() {

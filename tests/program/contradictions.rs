@@ -134,6 +134,19 @@ fn declared_completeness_withdraws_what_is_no_longer_listed_however_old() {
     vendor.list("AAA", dates, with_links("https"));
     vendor.run(today + TimeDelta::days(1));
     assert_eq!(vendor.rows("AAA").0, 21);
+    assert_eq!(vendor.suspect(), 3, "the signal of 1970 and two articles that others replaced");
+    vendor.run(today + TimeDelta::days(2));
+    assert_eq!(vendor.suspect(), 3);
+    vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
+    vendor.place.run(["build", "it"]).succeeded();
+    assert_eq!(vendor.rows("AAA").0, 20);
+    let news = "[dataset]\nkind = \"news\"\nsuspect = \"drop\"\n";
+    let of_news =
+        format!("[source]\n{}api_key_file = \"key\"\n[sentiment]\ntickers = \"AAA\"\n{news}", vendor.service.source());
+    vendor.place.define("news", &of_news);
+    vendor.place.run(["build", "news"]).succeeded();
+    let links = columns(&read(&vendor.place.file("output/datasets/news/latest/news.parquet")), ["link"]);
+    assert_eq!(links, [["https://a".to_owned()], ["https://b".to_owned()]]);
 }
 
 #[test]
@@ -180,4 +193,20 @@ fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
     assert!(vendor.suspect() > suspect, "a truncated answer");
     list(6, &[], busy);
     assert_eq!(vendor.suspect(), suspect);
+}
+
+#[test]
+fn a_truncated_list_is_suspect_though_it_changed_nothing() {
+    let vendor = Vendor::new();
+    let today = day("2026-03-20");
+    let (dates, news) = (days_before(today, 20), linked(&days_before(today, 90), "http"));
+    vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
+    vendor.list("AAA", dates.clone(), news.clone());
+    vendor.run(today);
+    assert_eq!(vendor.rows("AAA"), (20, Some(7.0)));
+    vendor.list("AAA", dates, news[..3].to_vec());
+    vendor.run(today + TimeDelta::days(1));
+    assert_eq!(vendor.suspect(), 87);
+    // Three articles of the 17th to the 19th are left; what was before them is unknown.
+    assert_eq!(vendor.rows("AAA"), (20, None));
 }

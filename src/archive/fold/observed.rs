@@ -10,6 +10,7 @@ use super::cells::{CellState, Cells, Revision};
 use super::histories::Histories;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::rows::observed;
+use crate::archive::suspect::SuspectFilter;
 use crate::error::Result;
 use crate::plan::Vintage;
 use crate::tables::{Slab, Table, instant};
@@ -35,8 +36,15 @@ impl Observed {
         known.map_err(ArchiveError::merge)
     }
 
-    /// Every value of the cells up to an instant, and from when to when it was current.
-    pub(in crate::archive) fn spans(&self, as_of: i64) -> Result<RecordBatch> {
+    /// Every value of the cells up to an instant, and from when to when it was current. Those of suspect articles are left
+    /// out, or end when these were contradicted.
+    pub(in crate::archive) fn spans(&self, as_of: i64, suspects: &SuspectFilter) -> Result<RecordBatch> {
+        if let Self::Plain(table, rows) = self
+            && suspects.concerns(*table)
+        {
+            let cells = Cells::of(*table, [rows]).map_err(ArchiveError::merge)?;
+            return Self::Cells(Box::new(cells)).spans(as_of, suspects);
+        }
         let schema = Slab::news_schema(match self {
             Self::Plain(table, _) => *table,
             Self::Cells(cells) => cells.table,
@@ -54,7 +62,7 @@ impl Observed {
                     columns
                 }
                 Self::Cells(cells) => {
-                    let (rows, from, until) = cells.spans(as_of);
+                    let (rows, from, until) = suspects.of_spans(cells.table, &cells.rows, cells.spans(as_of));
                     let mut columns = take_arrays(&values(&cells.rows), &UInt32Array::from(rows), None)?;
                     columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
                     columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));

@@ -137,8 +137,9 @@ pub(crate) fn quality(
     for histories in subject.view().histories(Table::Articles)? {
         let histories = histories?;
         let observed = ObservedColumns::of(&histories);
+        let since = looking.suspects.since_of_articles(&histories.rows);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            looking.articles(subject, history, &observed);
+            looking.articles(subject, history, &observed, &since);
         }
         looking.rows.relieve(&mut deliver)?;
     }
@@ -174,7 +175,9 @@ impl QualityAudit {
             }
         }
         let dates = observed.known(history).filter(|row| observed.dates.is_valid(*row));
-        counted.suspect = self.suspect(&history.key, dates.map(|row| observed.dates.value(row)));
+        let dates = dates.map(|row| observed.dates.value(row));
+        let suspect = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
+        counted.suspect = self.suspect(&history.key, suspect);
         counted.trading_days = calendar.within(&days);
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;
@@ -190,13 +193,20 @@ impl QualityAudit {
         self.add(&history.key.ticker, counted);
     }
 
-    fn articles(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
+    fn articles(
+        &mut self,
+        subject: &Subject,
+        history: &History,
+        observed: &ObservedColumns<'_>,
+        since: &[Option<i64>],
+    ) {
         let mut counted = TickerQuality::default();
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
             observed.known(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
-        counted.suspect = self.suspect(&history.key, known.iter().map(|row| observed.dates.value(*row)));
+        let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row)).collect();
+        counted.suspect = self.suspect(&history.key, suspect);
         // Articles are sorted by date, title and link.
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);
@@ -220,9 +230,8 @@ impl QualityAudit {
         self.add(&history.key.ticker, counted);
     }
 
-    /// Counts those of some dates that are suspect, and adds a finding if there are any.
-    fn suspect(&mut self, key: &SeriesKey, dates: impl Iterator<Item = i64>) -> u64 {
-        let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(key, *date).is_some()).collect();
+    /// Counts the dates of suspect signals or articles, and adds a finding if there are any.
+    fn suspect(&mut self, key: &SeriesKey, suspect: Vec<i64>) -> u64 {
         if let (Some(first), Some(last)) = (suspect.iter().min(), suspect.iter().max()) {
             let (date, until, count) = (Some(*first), Some(*last), Some(suspect.len() as u64));
             let finding = Finding { date, until, count, ..Finding::of_series(FindingKind::Suspect, key) };
