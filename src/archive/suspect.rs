@@ -19,9 +19,9 @@ use super::edge::{Edge, digest};
 use super::error::ArchiveError;
 use super::scope::SuspectRule;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
-use super::sealed::by_ticker::ByTicker;
 use super::sealed::keys;
 use crate::error::Result;
+use crate::file::FileError;
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
@@ -150,10 +150,13 @@ impl View {
     pub(crate) fn suspects(&self) -> Result<Suspects> {
         let mut last: HashMap<(SeriesKey, Endpoint), LastAnswers> = HashMap::new();
         let mut suspects = Suspects::default();
-        for folder in self.archive().read_runs().filter(|folder| folder.seal().rows(ANSWERS) > 0) {
-            let mut file = ByTicker::open(folder, ANSWERS, &answers::schema())?;
-            let rows = file.take_rest()?;
-            let mut answers = answers::records(&rows).map_err(|error| file.damaged(error))?;
+        for folder in self.archive().read_runs() {
+            let count = folder.seal().rows(ANSWERS);
+            let mut answers = Vec::new();
+            for rows in folder.rows(ANSWERS, &answers::schema(), (0, count))? {
+                let failed = |reason| FileError::damaged(&folder.path().join(ANSWERS), reason);
+                answers.extend(answers::records(&rows?).map_err(failed)?);
+            }
             answers.retain(|answer| self.counts(answer.sealed_at));
             answers.sort_by_key(|answer| answer.observed_at);
             answers.into_iter().for_each(|answer| suspects.add(answer, &mut last));

@@ -185,6 +185,9 @@ fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
     assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [21, 24]);
     let shown = vendor.place.run(["sql", "it"]).failed_with(1).stderr;
     assert!(shown.contains("SQL cannot leave out suspect dates"), "{shown}");
+    // A pack has the answers of several runs.
+    vendor.place.run(["archive", "compact"]).succeeded();
+    assert_eq!(vendor.suspect(), suspect);
     // What is listed again is no longer suspect.
     vendor.define("", keep);
     let suspect = vendor.suspect();
