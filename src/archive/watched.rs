@@ -9,7 +9,7 @@ use super::{Scope, View};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan, Request, TickerSource};
-use crate::tables::{Change, Past, SeriesKey, SeriesWatch, Table, Watched};
+use crate::tables::{Change, Past, SeriesKey, SeriesWatch, Table, Watch, Watched};
 
 impl View {
     /// The tickers whose news a scope asks for.
@@ -118,6 +118,27 @@ impl View {
             Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed: still.is_some() }))
         };
         Ok(listings.chunk_by(|one, next| one.key == next.key).filter_map(watch).collect())
+    }
+
+    /// When the vendor told of the series that a scope asks for, all together.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn watch(&self, scope: &Scope) -> Result<Option<Watch>> {
+        let answered = self.last_answers(&scope.requests)?;
+        let is_asked =
+            |listing: &&Listing| listing.source == scope.source && scope.requests.contains(&*listing.request);
+        let watch = |(_, latest): (&SeriesKey, &[Listing])| {
+            let asked = latest.iter().filter(is_asked);
+            let first = asked.clone().map(|listing| listing.observed_at).min()?;
+            let listed = asked.clone().filter(|listing| listing.change == Change::Added);
+            let still = listed.filter_map(|listing| answered.get(&*listing.request)).max().copied();
+            let until = still.or_else(|| asked.map(|listing| listing.observed_at).max())?;
+            let (from, until) = (first.timestamp_micros(), until.timestamp_micros());
+            Some(SeriesWatch { from, until, is_listed: still.is_some() })
+        };
+        Ok(Watch::of(self.listings()?.series().filter_map(watch)))
     }
 
     /// When one of some requests was first answered.

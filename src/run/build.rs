@@ -240,7 +240,7 @@ impl Builder<'_> {
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,
-            watched: self.watched()?,
+            watched: self.view.watch(self.scope)?,
             built_at: clock.now(),
         };
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());

@@ -143,7 +143,7 @@ impl Builder<'_> {
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
         let requests = requested(self.plan, self.view, self.scope)?;
-        let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.watched()?);
+        let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.view.watch(self.scope)?);
         Ok(ReportContext {
             revisions,
             sectors,
@@ -161,11 +161,6 @@ impl Builder<'_> {
         counting.articles()?;
         let (revisions, rewritten) = counting.finish();
         Ok((Some(revisions), rewritten))
-    }
-
-    /// When the vendor told of the series of the dataset.
-    pub(super) fn watched(&self) -> Result<Option<Watch>> {
-        Ok(Watch::of(self.view.watched_series(self.scope)?.into_values()))
     }
 
     /// The whole report.

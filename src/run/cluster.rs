@@ -200,7 +200,7 @@ impl Builder<'_> {
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 as_of: self.view.as_of(),
-                watched: self.watched()?,
+                watched: self.view.watch(self.scope)?,
                 built_at: options.clock.now(),
             },
             view: self.view.clone(),

@@ -46,7 +46,7 @@ pub struct Watch {
 
 impl Watch {
     /// When some series were watched; none if there are none.
-    pub fn of(series: impl Iterator<Item = SeriesWatch>) -> Option<Self> {
+    pub(crate) fn of(series: impl Iterator<Item = SeriesWatch>) -> Option<Self> {
         let (mut span, mut ended): (Option<(i64, i64)>, u64) = (None, 0);
         for SeriesWatch { from, until, is_listed } in series {
             let (first, last) = span.unwrap_or((from, until));

@@ -249,17 +249,21 @@ fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String
     });
     let place = Place::new();
     let source = service.source();
-    place.define(
-        "it",
-        &format!(
+    let define = |complete: bool| {
+        let text = format!(
             "[source]\n{source}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
-             [sentiment]\nhistorical = true\ncomplete = true\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
+             [sentiment]\nhistorical = true\ncomplete = {complete}\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
              windows = [\"7d\"]\nstats = [\"count\", \"mean\", \"last\"]\n"
-        ),
-    );
+        );
+        place.define("it", &text);
+    };
+    // The lists may be cut off, but what they had is all that there was.
+    define(false);
     for _ in 0..articles.len().max(records.len()) {
         Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
     }
+    define(true);
+    place.run(["build", "it", "-q"]).succeeded();
     let lines = lines(&place, "it", &[]);
     let names: Vec<&str> = lines[0].split(',').collect();
     let cells: Vec<&str> = lines[1].split(',').collect();

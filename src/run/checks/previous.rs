@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use chrono::{DateTime, NaiveDate};
+use serde::Deserialize;
 
 use crate::definition::DefinitionFile;
 use crate::export::{self, RecordedProvenance};
 use crate::plan::Plan;
-use crate::report::facts::Facts;
 
 /// The latest version of a definition, here or in its store.
 #[derive(Clone, Debug)]
@@ -42,12 +42,19 @@ impl PreviousVersions<'_> {
     }
 }
 
+/// The part of a version's facts that is needed here.
+#[derive(Deserialize)]
+struct Dated {
+    /// Earliest and latest date, in naive microseconds.
+    dates: Option<(i64, i64)>,
+}
+
 impl PreviousVersion {
     fn of(datasets: &Path, recorded: &RecordedProvenance) -> Self {
         let file = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
         let facts = export::facts(&datasets.join(&recorded.name).join(&recorded.version)).ok();
-        let facts = facts.and_then(|text| Facts::from_json(&text).ok());
-        let newest = facts.and_then(|facts| DateTime::from_timestamp_micros(facts.dates?.1));
+        let facts = facts.and_then(|text| serde_json::from_slice(&text).ok());
+        let newest = facts.and_then(|Dated { dates }| DateTime::from_timestamp_micros(dates?.1));
         Self {
             recorded: recorded.clone(),
             plan: file.and_then(Plan::of).ok(),

@@ -47,7 +47,11 @@ fn definition(random: &mut Random) -> String {
     if sources.contains("articles") {
         let windows = some_of(random, &["1d", "2d", "30d", "150d", "400d"], 1);
         let statistics = some_of(random, &["count", "mean", "min", "max", "std", "last", "days_since"], 1);
-        text.push_str(&format!("windows = {windows}\nstats = {statistics}\n"));
+        let has_windows = ["count", "mean", "min", "max", "std"].iter().any(|name| statistics.contains(name));
+        text.push_str(&format!("stats = {statistics}\n"));
+        if has_windows {
+            text.push_str(&format!("windows = {windows}\n"));
+        }
     }
     if random.one_in(2) {
         text.push_str("[filter]\n");
