@@ -140,7 +140,7 @@ fn a_hook_is_a_url_or_a_command_and_the_url_is_never_shown() {
         .succeeded();
     for (wrong, message) in [
         ("on_success = []", "an empty command"),
-        ("on_success = \"notify-send\"", "not an address: relative URL without a base"),
+        ("on_success = \"notify-send\"", "neither an address nor a list"),
         ("on_failure = \"ftp://example.com\"", "unsupported scheme `ftp`"),
         ("on_later = 5", "`on_later` takes a list or text, not a number"),
         ("timeout = \"soon\"", "`soon` is not a duration"),
