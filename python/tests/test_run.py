@@ -112,7 +112,7 @@ def test_a_definition_is_a_dict_and_needs_no_file(place: Path) -> None:
     "definition",
     [
         {"description": 'quotes " and \\ and \n and ü and \x7f', "source": {"service": "demo"}, "signals": SIGNALS},
-        {"source": {"service": "demo"}, "signals": SIGNALS, "checks": {"universe": 0.5}, "output": {"csv_guard": True}},
+        {"source": {"service": "demo"}, "signals": SIGNALS, "checks": {"universe": 0.5}, "output": {"keep": 9}},
         {"source": {"service": "demo"}, "signals": SIGNALS, "filter": {"from": datetime.date(2026, 1, 1)}},
     ],
     ids=["texts", "numbers", "dates"],
