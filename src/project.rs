@@ -45,6 +45,15 @@ pub(crate) enum ProjectError {
         /// Its root.
         root: PathBuf,
     },
+
+    /// A definition from elsewhere, which may have the name of one of the project's.
+    #[error("`{}` is not one of the project's definitions", definition.display())]
+    Elsewhere {
+        /// Its file.
+        definition: PathBuf,
+        /// The project's folder of definitions.
+        definitions: PathBuf,
+    },
 }
 
 impl Diagnostic for ProjectError {
@@ -58,6 +67,9 @@ impl Diagnostic for ProjectError {
                 format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither")
             }
             Self::Foreign { root } => format!("if you trust it, name it: `--directory {}`", root.display()),
+            Self::Elsewhere { definitions, .. } => {
+                format!("put it into `{}`, or name the folder to publish in: `--data FOLDER`", definitions.display())
+            }
         };
         Some(hint)
     }
@@ -121,6 +133,23 @@ impl Project {
     /// The default folder of datasets and archive.
     pub fn data(&self) -> PathBuf {
         self.root.join(DATA)
+    }
+
+    /// The default folder that a definition publishes in.
+    ///
+    /// # Errors
+    ///
+    /// If the definition is not in the project's folder of definitions: its dataset would take the place of another one
+    /// with the same name.
+    pub fn data_of(&self, definition: &Path) -> Result<PathBuf, Error> {
+        let definitions = self.definitions();
+        let folder = definition.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match (definitions.canonicalize(), folder.canonicalize()) {
+            // There is no project here.
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(self.data()),
+            (Ok(own), Ok(folder)) if own == folder => Ok(self.data()),
+            _ => Err(ProjectError::Elsewhere { definition: definition.to_owned(), definitions }.into()),
+        }
     }
 }
 

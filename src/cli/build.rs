@@ -135,7 +135,11 @@ impl Build {
             return self.on_cluster(&engine, plan, ad_hoc, project);
         }
         let to = self.destination(&plan, &ad_hoc)?;
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let archive = self.folders.archive(project);
+        let data = match &to {
+            Target::Version => self.folders.data_of(&plan.path, project)?,
+            _ => self.folders.data(project),
+        };
         #[cfg(feature = "polars")]
         if matches!(to, Target::Table) {
             return preview(Dataset::built(plan, &archive, &ad_hoc)?);

@@ -1,7 +1,8 @@
 //! The folders of a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::outcome::Result;
 use crate::project::Project;
 
 /// The folders of the datasets and the archive.
@@ -28,6 +29,18 @@ impl Folders {
     /// The folder of the datasets and the archive.
     pub(super) fn data(&self, project: &Project) -> PathBuf {
         self.data.clone().unwrap_or_else(|| project.data())
+    }
+
+    /// The folder that a definition publishes in.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one of the project's, and no folder was named.
+    pub(super) fn data_of(&self, definition: &Path, project: &Project) -> Result<PathBuf> {
+        match &self.data {
+            Some(data) => Ok(data.clone()),
+            None => Ok(project.data_of(definition)?),
+        }
     }
 
     /// The folder of the archive.

@@ -93,7 +93,7 @@ impl Run {
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let when_lost = if self.new_archive { WhenLost::BeginAnew } else { WhenLost::Fail };
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let (data, archive) = (self.folders.data_of(&plan.path, project)?, self.folders.archive(project));
         let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
         let store = self.store.url()?;
         let summary = interruptible(async |stop| {

@@ -57,6 +57,31 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
 }
 
 #[test]
+fn a_definition_from_elsewhere_takes_no_dataset_over() {
+    let (place, elsewhere) = (published(), Place::new());
+    let file = elsewhere.file("demo.toml");
+    fs::write(&file, DEMO.replace("utilities", "energy")).unwrap();
+    let file = file.to_str().unwrap();
+    let latest = || fs::read_link(place.file("output/datasets/demo/latest")).unwrap();
+    let before = (latest(), place.files().len());
+    for command in [&["run", file][..], &["build", file], &["run", file, "--archive", "other"]] {
+        let refused = place.run(command).failed_with(2).stderr;
+        assert!(refused.contains(&format!("`{file}` is not one of the project's definitions")), "{refused}");
+        assert!(refused.contains("hint: put it into `pipelines`, or name the folder to publish in: `--data FOLDER`"));
+    }
+    assert_eq!((latest(), place.files().len()), before);
+    // What publishes nothing takes any file.
+    place.run(["plan", file]).succeeded();
+    place.run(["run", file, "--data", "other", "-q"]).succeeded();
+    place.run(["build", file, "--archive", "other/archive", "--output", "rows.csv"]).succeeded();
+    // Where it is told to, it publishes, and says what is different.
+    let told = place.run(["run", file, "--data", "output"]).succeeded().stdout;
+    assert!(told.contains("the definition changed since version"), "{told}");
+    assert!(told.contains("signals.sectors"), "{told}");
+    assert_ne!(latest(), before.0);
+}
+
+#[test]
 fn the_project_option_overrides_the_variable() {
     let (place, other) = (published(), Place::new());
     let root = place.path().to_str().unwrap();
