@@ -40,7 +40,7 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
     if path.is_symlink() { Err(FileError::Linked { path: path.to_owned() }.into()) } else { Ok(()) }
 }
 
-/// Creates a folder if needed, directly inside an existing one.
+/// Creates a folder if needed, directly inside an existing one, durably.
 ///
 /// # Errors
 ///
@@ -48,7 +48,8 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
 pub(crate) fn folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse(path),
-        result => result.map_err(FileError::write(path)),
+        Err(error) => Err(FileError::write(path)(error).into()),
+        Ok(()) => path.parent().map_or(Ok(()), file::sync_folder),
     }
 }
 

@@ -4,7 +4,7 @@
 //! happens, so a lock is never stale. The file stays; its contents are for people who run into a held lock.
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::file::FileError;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::time::{as_record, to_record};
 
@@ -56,7 +56,7 @@ impl Lock {
     ///
     /// If its file cannot be written or locked.
     pub(crate) fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
-        fs::create_dir_all(archive).map_err(FileError::write(archive))?;
+        file::create_folders(archive)?;
         let folder = archive.join(FOLDER);
         links::folder(&folder)?;
         let path = folder.join(definition);

@@ -97,7 +97,7 @@ impl Unfinished {
     /// If the folder cannot be written.
     pub fn begin(archive: &Path, beginning: NewRun<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
-        fs::create_dir_all(archive).map_err(FileError::write(archive))?;
+        file::create_folders(archive)?;
         links::folder(&folder)?;
         let sealed = Archive::open(archive)?.until(beginning.stop);
         let digest = digest::of(beginning.text.as_bytes());
@@ -259,7 +259,7 @@ impl Unfinished {
     /// If the file cannot be written.
     pub fn abandon(&self, evidence: &Path) -> Result<PathBuf> {
         links::refuse(evidence)?;
-        fs::create_dir_all(evidence).map_err(FileError::write(evidence))?;
+        file::create_folders(evidence)?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         settle::write_rejects(&path, &answers, &[])?;

@@ -1,6 +1,5 @@
 //! `bellwether init`: a definition to begin with.
 
-use std::fs;
 use std::path::Path;
 
 use super::outcome::{Failure, Result};
@@ -9,7 +8,7 @@ use super::typed::{usage, worded};
 use super::{note, say};
 use crate::definition::{BaseUrl, DefinitionError, DefinitionFile};
 use crate::error::Error;
-use crate::file::{self, FileError};
+use crate::file::{self};
 use crate::links;
 use crate::plan::Plan;
 use crate::project::Project;
@@ -69,8 +68,7 @@ impl Init {
 fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         links::refuse(folder)?;
-        fs::create_dir_all(folder)
-            .map_err(|source| Error::from(FileError::Write { path: folder.to_owned(), source }))?;
+        file::create_folders(folder)?;
     }
     Ok(file::replace(path, text.as_bytes())?)
 }

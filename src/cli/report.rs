@@ -1,7 +1,6 @@
 //! `bellwether report`: an HTML report of a dataset.
 
 use super::outcome::Result;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -10,7 +9,7 @@ use super::folders::Folders;
 use super::store::{FetchItem, LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
-use crate::file::{self, FileError};
+use crate::file::{self};
 use crate::links;
 use crate::project::Project;
 use crate::report;
@@ -81,7 +80,7 @@ impl Report {
             }
         };
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
+            file::create_folders(folder)?;
         }
         file::replace(&file, page.as_bytes())?;
         say(&format!("report    {}\n", file.display()))

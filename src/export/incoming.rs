@@ -116,8 +116,7 @@ impl IncomingVersion {
     /// If it cannot be written.
     pub(crate) fn publish(self, record: &[u8], files: &[FileRecord]) -> Result<()> {
         let Self { folder, version, staging } = self;
-        let paths: Vec<PathBuf> = files.iter().map(|file| staging.file(&file.name)).collect();
-        file::sync_all(&paths)?;
+        file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
         file::write_bytes(&staging.file(RECORD), record)?;
         let link = Link::prepare(&folder, &version)?;
         let target = folder.join(&version);

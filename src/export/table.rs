@@ -1,6 +1,5 @@
 //! The files of one folder: the same rows in every format.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -114,8 +113,6 @@ fn last(name: &str) -> &str {
 /// Makes finished files and their folders durable.
 pub(super) fn settled(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
     let files: Vec<FileRecord> = finished.into_iter().flat_map(|Finished(files)| files).collect();
-    let paths = || files.iter().map(|file| Path::new(&file.name));
-    let folders: BTreeSet<&Path> = paths().flat_map(|path| path.ancestors().skip(1)).collect();
-    file::sync_all(&paths().chain(folders).map(|path| root.join(path)).collect::<Vec<_>>())?;
+    file::sync_below(root, files.iter().map(|file| file.name.as_str()))?;
     Ok(files)
 }

@@ -1,10 +1,9 @@
 //! A copy of a body, kept if it turns out to be unreadable.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::file::FileError;
+use crate::file::{self};
 use crate::links;
 use crate::remove;
 use crate::time::{Clock, unique_name};
@@ -20,7 +19,7 @@ pub(super) struct Evidence {
 impl Evidence {
     pub(super) fn begin(folder: &Path, clock: Clock) -> Result<Self> {
         links::refuse(folder)?;
-        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
+        file::create_folders(folder)?;
         let path = folder.join(format!("{}.body", unique_name(clock.now())));
         Ok(Self { folder: folder.to_owned(), path, is_kept: false })
     }

@@ -2,6 +2,7 @@
 
 mod error;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -33,7 +34,7 @@ impl Staging {
     ///
     /// If a folder cannot be created, or one with that name exists.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self> {
-        fs::create_dir_all(parent).map_err(FileError::write(parent))?;
+        create_folders(parent)?;
         let path = parent.join(format!(".partial-{name}"));
         fs::create_dir(&path).map_err(FileError::write(&path))?;
         Ok(Self { path, is_published: false })
@@ -73,7 +74,30 @@ impl Drop for Staging {
 pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder)?;
     fs::rename(folder, target).map_err(FileError::write(target))?;
-    target.parent().map_or(Ok(()), sync_folder)
+    sync_folder(folder_of(target))
+}
+
+/// Creates a folder and the folders above it, if needed. The entry of each new one is made durable: without it, a power
+/// cut loses all that the folder holds.
+///
+/// # Errors
+///
+/// If one cannot be created, or its entry cannot be written.
+pub(crate) fn create_folders(path: &Path) -> Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.is_dir();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    missing.into_iter().rev().try_for_each(|folder| match fs::create_dir(folder) {
+        // Another process may have been faster.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !folder.is_dir() => {
+            Err(FileError::write(folder)(error))
+        }
+        _ => sync_folder(folder_of(folder)),
+    })
+}
+
+/// The folder that an entry is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates a file for rows.
@@ -186,6 +210,17 @@ pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<()> {
     paths.par_iter().try_for_each(|path| sync(&open(path)?, path))
 }
 
+/// Makes files below a folder durable, with the folders that they are in.
+///
+/// # Errors
+///
+/// If one cannot be opened or written.
+pub(crate) fn sync_below<'a>(root: &Path, files: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+    let paths = files.map(Path::new);
+    let folders: BTreeSet<&Path> = paths.clone().flat_map(|path| path.ancestors().skip(1)).collect();
+    sync_all(&paths.chain(folders).map(|path| root.join(path)).collect::<Vec<_>>())
+}
+
 /// Writes a record as pretty-printed JSON.
 ///
 /// # Errors
@@ -209,7 +244,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     sync(&file, path)
 }
 
-/// Writes or replaces a file atomically.
+/// Writes or replaces a file atomically and durably.
 ///
 /// # Errors
 ///
@@ -217,12 +252,18 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
-    let written = write_bytes(&hidden, bytes).and_then(|()| fs::rename(&hidden, path).map_err(FileError::write(path)));
-    if written.is_err() {
+    let write = || -> io::Result<()> {
+        let mut file = File::create_new(&hidden)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&hidden, path)
+    };
+    // An error names the file that was asked for, not the hidden one.
+    write().map_err(FileError::write(path)).inspect_err(|_| {
         // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&hidden);
-    }
-    written
+    })?;
+    sync_folder(folder_of(path))
 }
 
 /// A description of a file, for verifying it later.

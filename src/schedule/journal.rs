@@ -3,7 +3,6 @@
 //! A line is appended in one write after the run has ended. A line that was cut off by a crash is ignored, and the next
 //! one starts on a line of its own. When the file grows, the runs of the last 400 days are kept.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +38,7 @@ fn path(data: &Path, definition: &str) -> PathBuf {
 /// If the file cannot be written.
 pub(super) fn append(data: &Path, record: &RunRecord, clock: Clock) -> Result<()> {
     let folder = data.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(FileError::write(&folder))?;
+    file::create_folders(&folder)?;
     links::refuse(&folder)?;
     let path = path(data, &record.definition);
     let failed = FileError::write(&path);

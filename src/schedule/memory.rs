@@ -123,7 +123,7 @@ impl Place {
 
     /// Writes the state atomically.
     pub(super) fn write(&self, memory: &Memory) -> Result<()> {
-        std::fs::create_dir_all(&self.folder).map_err(FileError::write(&self.folder))?;
+        file::create_folders(&self.folder)?;
         links::refuse(&self.folder)?;
         let text = serde_json::to_vec_pretty(memory).expect("a memory is text and numbers");
         file::replace(&self.file(), &text)

@@ -20,6 +20,7 @@ mod documents;
 #[cfg(feature = "spark")]
 mod engines;
 mod faults;
+mod flushes;
 mod giants;
 mod hostile;
 mod instants;

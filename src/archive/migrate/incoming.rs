@@ -1,13 +1,12 @@
 //! An old folder that is fetched from a store, to be migrated.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::legacy::{KEPT, LegacySeal};
 use crate::archive::sealed::seal::SEAL;
 use crate::archive::upkeep::PackFolder;
 use crate::error::Result;
-use crate::file::{self, FileError};
+use crate::file::{self};
 use crate::links;
 
 /// An old folder that is being added to those that were migrated, under a hidden name and without its seal.
@@ -23,7 +22,7 @@ impl IncomingLegacy {
     ///
     /// If the archive cannot be written.
     pub(crate) fn begin(archive: &Path, seal: &LegacySeal) -> Result<Self> {
-        fs::create_dir_all(archive).map_err(FileError::write(archive))?;
+        file::create_folders(archive)?;
         Ok(Self { folder: PackFolder::begin(archive, seal.name())?, kept: archive.join(KEPT) })
     }
 

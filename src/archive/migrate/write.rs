@@ -2,7 +2,6 @@
 //! folders, and each run's folder appears once it is complete and durable.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ pub(super) struct Writing<'a> {
 impl Writing<'_> {
     /// Writes the runs that are not there yet, one after the other. Calls `done` for each that was written.
     pub(super) fn write(&self, mut done: impl FnMut(&Seal)) -> Result<()> {
-        fs::create_dir_all(self.target).map_err(FileError::write(self.target))?;
+        file::create_folders(self.target)?;
         let there = Archive::open(self.target)?;
         let there: HashMap<&str, &Seal> = there.runs().iter().map(|run| (run.name(), run.seal())).collect();
         let mut parent: Option<Parent> = None;

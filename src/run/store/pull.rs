@@ -1,7 +1,6 @@
 //! Fetches from the store what this machine does not have.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
 use crate::digest;
 use crate::error::Result;
 use crate::export::{self, FACTS, IncomingVersion, RECORD, RecordedProvenance, RecordedVersion};
-use crate::file::{self, FileError};
+use crate::file::{self};
 use crate::links;
 use crate::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::report;
@@ -64,7 +63,7 @@ impl RemoteStore {
         if listed.is_empty() && !folder.exists() {
             return Ok(TransferCounts::default());
         }
-        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
+        file::create_folders(folder)?;
         let here = Archive::open(folder)?;
         let there = self.seals(archive, &here, &listed).await?;
         let wanted = archive::wanted(&here, &there, until);
