@@ -23,6 +23,13 @@ struct LinkedFile {
 }
 
 impl Footprint {
+    /// Of a file, or of the files in a folder.
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut footprint = Self::default();
+        footprint.add(path);
+        footprint
+    }
+
     /// Adds a file, or the files in a folder. Links are not followed, and unreadable entries are left out.
     pub(crate) fn add(&mut self, path: &Path) {
         self.walk(path, DEEPEST);
@@ -51,9 +58,7 @@ impl Footprint {
 
 /// The size of a file, or of the files in a folder.
 pub(crate) fn size(path: &Path) -> u64 {
-    let mut footprint = Footprint::default();
-    footprint.add(path);
-    footprint.bytes()
+    Footprint::of(path).bytes()
 }
 
 #[cfg(test)]

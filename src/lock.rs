@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -69,8 +69,13 @@ impl Lock {
         }
         let holder = Holder { process: std::process::id(), host: host(), since: now };
         let text = serde_json::to_vec(&holder).expect("a holder is text and numbers");
-        write(&file, &text).map_err(failed)?;
-        Ok(Attempt::Taken(Self { _file: file }))
+        match write(&file, &text) {
+            // The record is for people, and a full disk must not keep a command from freeing space.
+            Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                Err(failed(error))
+            }
+            _ => Ok(Attempt::Taken(Self { _file: file })),
+        }
     }
 }
 

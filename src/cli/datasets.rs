@@ -10,6 +10,7 @@ use super::documents::datasets::{Removed, Versions, name_of};
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use crate::export::{self, ListedVersion, VersionKind};
+use crate::footprint::Footprint;
 use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
 
@@ -90,15 +91,22 @@ impl Remove {
             }
             found.push(version);
         }
-        for version in &found {
-            export::remove(&version.path)?;
+        let (mut names, mut freed, mut failed) = (Vec::new(), 0, None);
+        for version in found {
+            // Versions may share files with others.
+            let footprint = Footprint::of(&version.path);
+            if let Err(error) = export::remove(&version.path) {
+                failed = Some(error);
+                break;
+            }
+            freed += footprint.freed();
+            names.push(name_of(version, &datasets));
         }
-        let names = || found.iter().map(|version| name_of(version, &datasets)).collect::<Vec<String>>();
-        let size = found.iter().map(|version| version.bytes).sum();
         let text = || {
-            let line = |name: String| format!("removed `{name}`\n");
-            format!("{}freed {}\n", names().into_iter().map(line).collect::<String>(), bytes(size))
+            let removed: String = names.iter().map(|name| format!("removed `{name}`\n")).collect();
+            if names.is_empty() { removed } else { format!("{removed}freed {}\n", bytes(freed)) }
         };
-        json.say(|| Removed { removed: names(), bytes: size }, text)
+        json.say(|| Removed { removed: names.clone(), bytes: freed }, text)?;
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }

@@ -61,7 +61,9 @@ impl Prune {
             };
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
         })?;
-        self.json.say(|| Pruned::of(&prunable, mode), || describe(&prunable, mode))?;
+        let was_nothing_removed = result.is_err() && prunable.all.is_empty();
+        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(&prunable, mode) };
+        self.json.say(|| Pruned::of(&prunable, mode), text)?;
         Ok(result?)
     }
 }

@@ -13,6 +13,7 @@
 //! younger than what is removed, or locked. Two processes never prune an archive at once.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -154,56 +155,65 @@ impl Prunable {
         Ok(prunable)
     }
 
-    /// Removes it all. What cannot be removed does not stop the rest; the first failure is returned.
+    /// Removes it all, and lists only what is gone. What cannot be removed does not stop the rest; the first failure is
+    /// returned.
     ///
     /// # Errors
     ///
     /// If another process is pruning the archive, if something cannot be removed, or once it is cancelled.
     pub fn remove(&mut self, control: &Control) -> Result<()> {
+        let found = std::mem::take(&mut self.all);
+        self.freed = 0;
         let PruneOptions { data, archive, clock, .. } = self.options.clone();
         let archive = archive.exists().then_some(archive);
         let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;
         let archives = archive.map_or(Ok(Vec::new()), |archive| open_all(&archive))?;
         let archives: Vec<Archive> = archives.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
         let stage = Stage::begin(control, "prune");
-        let mut first = None;
-        let mut succeeds = |result: Result<()>| match result {
-            Ok(()) => true,
-            Err(error) => {
-                first.get_or_insert(error);
-                false
-            }
-        };
-        let are_packed_gone = succeeds(archives.iter().try_for_each(|archive| self.remove_packed(archive.clone())));
-        let mut removed = Vec::new();
-        for pruned in std::mem::take(&mut self.all) {
+        let (packed, single): (Vec<Pruned>, Vec<Pruned>) =
+            found.into_iter().partition(|pruned| pruned.kind == PrunedKind::PackedRun);
+        let mut first = self.remove_packed(packed, &archives);
+        for pruned in single {
             cancel::check(&control.stop)?;
-            let of_path = |archive: &&Archive| pruned.path.starts_with(archive.path());
-            let is_gone = match (pruned.kind, archives.iter().find(of_path)) {
-                (PrunedKind::PackedRun, _) => are_packed_gone,
-                (PrunedKind::Version, _) => succeeds(export::remove_surplus(&pruned.path)),
+            let archive = archives.iter().find(|archive| pruned.path.starts_with(archive.path()));
+            // Other names of its files may have been removed just now.
+            let footprint = Footprint::of(&pruned.path);
+            let removed = match (pruned.kind, archive) {
+                (PrunedKind::Version, _) => export::remove_surplus(&pruned.path),
                 (PrunedKind::InterruptedRun, Some(archive)) => {
-                    succeeds(archive::remove_abandoned(archive, &pruned.path, clock.now()))
+                    archive::remove_abandoned(archive, &pruned.path, clock.now())
                 }
-                _ => succeeds(remove_single(&pruned.path)),
+                _ => remove_single(&pruned.path),
             };
-            removed.extend(is_gone.then_some(pruned));
+            self.count(pruned, &footprint);
+            first = first.and(removed);
         }
-        self.all = removed;
         // It stays if anything is left in it.
         let _ = remove::folder(&data.join(EVIDENCE));
         stage.finish();
-        first.map_or(Ok(()), Err)
+        first
     }
 
-    /// Removes the packed runs that were found, and leftovers of killed packing.
-    fn remove_packed(&self, archive: Archive) -> Result<()> {
-        let mut pruning = Pruning::of(archive).settled();
-        let folder = pruning.archive().path().to_owned();
-        let path = |removal: &Removal| folder.join(&removal.folder);
-        let is_found = |removal: &Removal| self.all.iter().any(|pruned| pruned.path == path(removal));
-        pruning.removals.retain(is_found);
-        archive::prune(&pruning)
+    /// Removes packed runs, and leftovers of killed packing.
+    fn remove_packed(&mut self, packed: Vec<Pruned>, archives: &[Archive]) -> Result<()> {
+        let footprints: Vec<Footprint> = packed.iter().map(|pruned| Footprint::of(&pruned.path)).collect();
+        let removed = archives.iter().try_for_each(|archive| {
+            let mut pruning = Pruning::of(archive.clone()).settled();
+            let path = |removal: &Removal| archive.path().join(&removal.folder);
+            pruning.removals.retain(|removal| packed.iter().any(|pruned| pruned.path == path(removal)));
+            archive::prune(&pruning)
+        });
+        packed.into_iter().zip(&footprints).for_each(|(pruned, footprint)| self.count(pruned, footprint));
+        removed
+    }
+
+    /// Counts what is gone.
+    fn count(&mut self, pruned: Pruned, footprint: &Footprint) {
+        let found = pruned.path.symlink_metadata();
+        if found.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            self.freed += footprint.freed();
+            self.all.push(pruned);
+        }
     }
 
     fn add(&mut self, kind: PrunedKind, path: PathBuf) {
@@ -275,7 +285,7 @@ impl Prunable {
 /// # Errors
 ///
 /// When the archive cannot be read, another process is pruning it, a pack misses a row, or a folder cannot be removed;
-/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind::Interrupted) when it was cancelled.
 pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<Removal>> {
     let plans = || -> Result<Vec<Pruning>> {
         let archives = open_all(archive)?.into_iter();

@@ -1,7 +1,8 @@
 //! Commands for the first hour: their output and their suggestions.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::scripted::{Scripted, json};
@@ -149,7 +150,15 @@ fn datasets_are_listed_and_removed_unless_linked() {
     assert!(foreign.is_file());
     fs::remove_file(&foreign).unwrap();
 
-    place.run(["datasets", "remove", &format!("demo/{first}"), &format!("demo/builds/{build}")]).succeeded();
+    // Files that the latest version also has are not freed.
+    let alone = |path: &Path| {
+        let files = fs::read_dir(path).unwrap().flatten().map(|file| file.metadata().unwrap());
+        files.filter(|file| file.nlink() == 1).map(|file| file.len()).sum::<u64>()
+    };
+    let freed = alone(&place.file(&format!("output/datasets/demo/{first}"))) + alone(&builds[0]);
+    let names = [format!("demo/{first}"), format!("demo/builds/{build}")];
+    let removed = place.run(["datasets", "remove", &names[0], &names[1], "--json"]).succeeded().stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&removed).unwrap()["bytes"], freed, "{removed}");
     assert!(!place.file(&format!("output/datasets/demo/{first}")).exists() && !builds[0].exists());
     place.run(["verify"]).succeeded();
     assert_eq!(latest(&place), second);

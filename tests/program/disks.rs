@@ -30,7 +30,7 @@ const ON_A_SMALL_DISK: &str = "
         files) mount -o remount,nr_inodes=$(($(used -i) + ROOM)) output$FOLDER ;;
         writing) mount -o remount,ro output$FOLDER ;;
     esac || exit 99
-    \"$PROGRAM\" run it -q
+    \"$PROGRAM\" ${COMMAND:-run it -q}
     code=$?
     cp -a output left || exit 99
     exit $code";
@@ -254,6 +254,38 @@ fn a_read_only_disk_fails_the_run_and_damages_nothing() {
         assert_eq!(kind(&day.check_failure(outcome, "Read-only file system (os error 30)")), expected);
         day.begin_again();
     }
+}
+
+#[test]
+fn a_full_disk_can_be_pruned_and_only_what_is_gone_is_printed() {
+    let day = SecondDay::new();
+    Outcome::of(&mut day.run()).succeeded();
+    let definition = day.place.file("pipelines/it.toml");
+    let text = fs::read_to_string(&definition).unwrap();
+    fs::write(&definition, text.replace("[output]", "[output]\nkeep = 1")).unwrap();
+    day.copy("output", "before-pruning");
+    let versions = || {
+        let entries = fs::read_dir(day.place.file("output/datasets/it")).unwrap().flatten();
+        entries.filter(|entry| entry.path().is_dir() && !entry.path().is_symlink()).count()
+    };
+    assert_eq!(versions(), 2);
+    let prune = |limit: &str| {
+        let mut command = in_a_namespace(&day.place, &ON_A_SMALL_DISK.replace("before$1", "before-pruning$1"));
+        command.envs([("FOLDER", ""), ("LIMIT", limit), ("ROOM", "0"), ("COMMAND", "prune")]);
+        let outcome = Outcome::of(&mut command);
+        assert_ne!(outcome.code, Some(99), "{}", outcome.stderr);
+        fs::remove_dir_all(day.place.file("output")).expect("it can be removed");
+        fs::rename(day.place.file("left"), day.place.file("output")).expect("it was left");
+        outcome
+    };
+    for (limit, reason) in [("writing", "Read-only file system"), ("files", "No space left on device")] {
+        let outcome = prune(limit).failed_with(1);
+        assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
+        assert_eq!((outcome.stdout.as_str(), versions()), ("nothing was removed\n", 2));
+    }
+    let pruned = prune("pages").succeeded().stdout;
+    assert!(pruned.starts_with("removed ") && pruned.contains("\nfreed "), "{pruned}");
+    assert_eq!(versions(), 1);
 }
 
 #[test]

@@ -56,7 +56,7 @@ struct Version {
 pub(in crate::cli) struct Removed {
     /// Their names.
     pub(in crate::cli) removed: Vec<String>,
-    /// The size of their data files.
+    /// What their removal freed; versions may share files with others.
     pub(in crate::cli) bytes: u64,
 }
 
