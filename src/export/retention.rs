@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Deserialize;
@@ -24,6 +24,9 @@ use crate::file::{self, FileError};
 use crate::names::is_unique;
 use crate::remove;
 use crate::time::as_record;
+
+/// How long `bellwether prune` spares a version after it was replaced: a reader of `latest` may still be reading it.
+const GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// The length of the name of a version.
 const UNIQUE_BYTES: usize = "20261120T213000Z-7f3a".len();
@@ -39,7 +42,7 @@ const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 /// If the folder cannot be read.
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
     if let Some(keep) = keep {
-        for version in older(folder, published, keep)? {
+        for (version, _) in older(folder, published, keep)? {
             warn(&version, retire(&version, &removed(&version)));
         }
     }
@@ -49,14 +52,17 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Resul
     Ok(())
 }
 
-/// The versions of a dataset beyond the newest `keep`, unless they are pinned or not older than the latest; none
-/// without a latest version.
+/// The versions of a dataset beyond the newest `keep`, unless they are pinned, not older than the latest, or were replaced
+/// within [`GRACE`]; none without a latest version.
 ///
 /// # Errors
 ///
 /// If the folder cannot be read.
 pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
-    latest(dataset).map_or(Ok(Vec::new()), |latest| older(dataset, &latest, keep))
+    let Some(latest) = latest(dataset) else { return Ok(Vec::new()) };
+    let older = older(dataset, &latest, keep)?.into_iter();
+    let replaced_before = |next: &Path| file::is_older(&next.join(RECORD), GRACE);
+    Ok(older.filter(|(_, next)| replaced_before(next)).map(|(version, _)| version).collect())
 }
 
 /// Leftovers of killed publications of a dataset; none without a latest version.
@@ -72,15 +78,18 @@ fn latest(dataset: &Path) -> Option<String> {
     Some(link::version(dataset)?.file_name()?.to_str()?.to_owned())
 }
 
-/// The versions beyond the newest `keep` that are older than the published one and not pinned.
-fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<PathBuf>> {
+/// The versions beyond the newest `keep` that are older than the published one and not pinned, each with the one after it.
+fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, PathBuf)>> {
     // Versions before links: for any version seen here, its link already existed.
     let mut versions: Vec<DatedVersion> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
-    let surplus = versions[..published_last].iter().take(versions.len().saturating_sub(keep));
-    Ok(surplus.filter(|version| !pinned.contains(&version.name)).map(|version| folder.join(&version.name)).collect())
+    let with_next = versions.iter().zip(versions.iter().skip(1)).take(published_last);
+    let surplus = with_next.take(versions.len().saturating_sub(keep));
+    let path = |version: &DatedVersion| folder.join(&version.name);
+    let unpinned = surplus.filter(|(version, _)| !pinned.contains(&version.name));
+    Ok(unpinned.map(|(version, next)| (path(version), path(next))).collect())
 }
 
 fn left_overs(folder: &Path, published: &str) -> Result<Vec<PathBuf>> {

@@ -1,6 +1,7 @@
 //! Upkeep of the archive and the datasets: verification and packing.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::observer::Control;
@@ -14,17 +15,40 @@ use crate::human::counted;
 ///
 /// # Errors
 ///
-/// When a folder or a record cannot be read; [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was
+/// When a folder or a record cannot be read; [`ErrorKind::Interrupted`](crate::error::ErrorKind::Interrupted) when it was
 /// cancelled.
 pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
-    let archives: Vec<Archive> =
-        open_all(archive)?.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
-    let versions = versions(&data.join("datasets"))?;
+    let mut attempt = 1;
+    loop {
+        let archives: Vec<Archive> =
+            open_all(archive)?.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
+        let versions = versions(&data.join("datasets"))?;
+        let verified = verify_listed(&archives, &versions, control);
+        let is_well = verified.as_ref().is_ok_and(|verified| verified.faults.is_empty());
+        // What was pruned meanwhile is not missing.
+        let was_pruned =
+            || archives.iter().any(Archive::was_pruned) || versions.iter().any(|version| is_gone(&version.path));
+        if is_well || attempt == LISTINGS || !was_pruned() {
+            return verified;
+        }
+        attempt += 1;
+    }
+}
+
+/// How often a folder is listed that others keep changing.
+const LISTINGS: usize = 5;
+
+fn is_gone(folder: &Path) -> bool {
+    folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// Verifies the files of archives and versions.
+fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) -> Result<Verified> {
     let of_archives = archives.iter().map(Archive::file_count).sum::<usize>();
     let count = of_archives + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
     let (mut files, mut faults) = (0, Vec::new());
-    for archive in &archives {
+    for archive in archives {
         let verified = archive::verify(archive, |file| stage.done(0, file.bytes))?;
         files += verified.files;
         faults.extend(verified.faults);
@@ -57,7 +81,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 /// # Errors
 ///
 /// When a run cannot be read or is damaged, or the pack cannot be written;
-/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind::Interrupted) when it was cancelled.
 pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Vec<Seal>> {
     let stage = Stage::begin(control, "pack");
     let mut packs = Vec::new();

@@ -4,14 +4,14 @@
 //! A full disk is a small tmpfs in its own namespace, so no test needs root.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::program::{Outcome, Place, drained};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
@@ -263,6 +263,12 @@ fn a_full_disk_can_be_pruned_and_only_what_is_gone_is_printed() {
     let definition = day.place.file("pipelines/it.toml");
     let text = fs::read_to_string(&definition).unwrap();
     fs::write(&definition, text.replace("[output]", "[output]\nkeep = 1")).unwrap();
+    // What was just replaced would stay.
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
+    for version in fs::read_dir(day.place.file("output/datasets/it")).unwrap().flatten() {
+        let record = File::open(version.path().join("dataset.json"));
+        record.and_then(|record| record.set_modified(an_hour_ago)).unwrap();
+    }
     day.copy("output", "before-pruning");
     let versions = || {
         let entries = fs::read_dir(day.place.file("output/datasets/it")).unwrap().flatten();

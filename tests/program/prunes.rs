@@ -75,6 +75,10 @@ fn pruning_removes_only_what_its_rules_allow() {
     symlink(name(0), data.join("datasets/demo/paper")).unwrap();
     fs::write(versions[1].join("notes.txt"), "mine").unwrap();
     place.define("demo", &format!("{DEMO}output.keep = 1\n"));
+    // A reader of `latest` may still be reading what was just replaced.
+    let listed = pruned(&place, &["--dry-run"]);
+    assert_eq!(removed(&listed), BTreeSet::new());
+    versions.iter().for_each(|version| age(&version.join("dataset.json"), 1));
     // A dataset without a definition, and one whose definition is broken.
     for other in ["gone", "broken"] {
         let version = data.join(format!("datasets/{other}/20260101T000000Z-0000"));
@@ -200,6 +204,18 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
                 place.run(["prune"]).succeeded();
             }
         });
+        // What was listed and is gone was pruned: readers see neither damage nor loss.
+        let store = format!("file://{}", place.file("store").display());
+        let readers: [&[&str]; 2] = [&["verify"], &["store", "push", "--store", &store]];
+        for reader in readers {
+            let (place, is_done) = (&place, &is_done);
+            let reader: Vec<String> = reader.iter().map(|&word| word.to_owned()).collect();
+            scope.spawn(move || {
+                while !is_done.load(Ordering::SeqCst) {
+                    place.run(&reader).succeeded();
+                }
+            });
+        }
         let runs = scope.spawn(|| (0..4).map(|_| place.run(["run", "demo", "-q"])).collect::<Vec<_>>());
         let runs = runs.join().unwrap();
         is_done.store(true, Ordering::SeqCst);

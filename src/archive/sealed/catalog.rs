@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -255,6 +256,14 @@ impl Archive {
         let mut folders = self.folders.iter().filter(is_member);
         let only = folders.next().filter(|_| folders.next().is_none())?;
         Some(only.path()).filter(|_| !only.seal().is_pack())
+    }
+
+    /// Whether a folder that it lists is gone: it was pruned since.
+    pub(crate) fn was_pruned(&self) -> bool {
+        let is_gone = |folder: &Arc<Folder>| {
+            folder.path().symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        self.folders().iter().any(is_gone)
     }
 
     /// Every sealed folder: runs and packs.

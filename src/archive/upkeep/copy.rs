@@ -6,11 +6,13 @@ use std::path::Path;
 
 use super::merge::open_merged;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::SEAL;
-use crate::cancel;
+use crate::cancel::{self, CancellationToken};
 use crate::error::Result;
 use crate::file::FileError;
 use crate::links;
+use crate::remove;
 
 /// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
 /// that are not. Sealed files never change, so they are linked where possible.
@@ -32,13 +34,22 @@ pub(crate) fn copy(
         if runs.clone().next().is_none() || !runs.clone().all(|run| wanted.contains(run)) {
             continue;
         }
-        copied.extend(runs);
         let target = target.join(folder.seal().folder_name());
-        fs::create_dir(&target).map_err(FileError::write(&target))?;
-        for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
-            cancel::check(archive.stop())?;
-            links::link_or_copy(&folder.path().join(name), &target.join(name))?;
+        match copy_folder(folder, &target, archive.stop()) {
+            Ok(()) => copied.extend(runs),
+            // It was pruned meanwhile: a pack has its runs.
+            Err(_) if !folder.path().exists() => remove::folder(&target).map_err(FileError::write(&target))?,
+            Err(error) => return Err(error),
         }
     }
     if copied == wanted { open_merged(target, archive.stop()).map(Some) } else { Ok(None) }
+}
+
+fn copy_folder(folder: &Folder, target: &Path, stop: &CancellationToken) -> Result<()> {
+    fs::create_dir(target).map_err(FileError::write(target))?;
+    for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
+        cancel::check(stop)?;
+        links::link_or_copy(&folder.path().join(name), &target.join(name))?;
+    }
+    Ok(())
 }

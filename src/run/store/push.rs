@@ -77,7 +77,11 @@ impl RemoteStore {
         stage: &Stage<'_>,
     ) -> Result<TransferCounts> {
         let sent = folders.iter().map(|(path, seal)| async move {
-            let sent = self.store.send(&archive.sealed(seal), path, |bytes| stage.done(0, bytes)).await?;
+            let sent = match self.store.send(&archive.sealed(seal), path, |bytes| stage.done(0, bytes)).await {
+                // It was pruned meanwhile: the pack that has its runs is sent after the runs.
+                Err(_) if !path.exists() => return Ok(TransferCounts::default()),
+                sent => sent?,
+            };
             let folders = usize::from(sent == Sent::Now);
             Ok::<_, Error>(TransferCounts { folders, bytes: seal.bytes(), ..TransferCounts::default() })
         });
@@ -93,7 +97,11 @@ impl RemoteStore {
         for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
             let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
             if self.store.record(&at, RECORD).await?.is_none() {
-                moved += self.push_version(&path, &whole, at).await?;
+                match self.push_version(&path, &whole, at).await {
+                    // A newer version replaced it meanwhile.
+                    Err(_) if !path.exists() => {}
+                    sent => moved += sent?,
+                }
             }
         }
         if let Some(latest) = export::latest(&self.datasets, Some(name))? {
