@@ -178,7 +178,9 @@ fn variable(name: &str) -> Option<OsString> {
 fn read_file(path: &Path) -> Result<String, Fault> {
     let failed = |error: io::Error| {
         let hint = match error.kind() {
-            io::ErrorKind::NotFound => "check `api_key_file`; a relative path is relative to the working directory",
+            io::ErrorKind::NotFound => {
+                "check `api_key_file` or `BELLWETHER_API_KEY_FILE`; a relative path is below the project's root"
+            }
             io::ErrorKind::PermissionDenied => "let the user that runs bellwether read it",
             _ => "check `api_key_file`",
         };

@@ -5,7 +5,7 @@ use super::migrate::MigrateArguments;
 use super::outcome::Result;
 use super::{cancellable, progress, say};
 use crate::archive::{Removal, Seal};
-use crate::human::{bytes, grouped};
+use crate::human::{bytes, counted, grouped};
 use crate::links;
 use crate::project::Project;
 use crate::run::{Control, PruneMode, compact, migrate, prune};
@@ -47,8 +47,8 @@ impl Archive {
             Action::Compact { keep } => {
                 let packs = cancellable(move |control| compact(&archive, keep, control))?;
                 let line = |pack: &Seal| {
-                    let (runs, size) = (grouped(pack.members.len() as u64), bytes(pack.bytes()));
-                    format!("packed {runs} runs of {} into `pack={}`, {size}\n", pack.service.name, pack.run)
+                    let (runs, size) = (counted(pack.members.len() as u64, "run", "runs"), bytes(pack.bytes()));
+                    format!("packed {runs} of {} into `pack={}`, {size}\n", pack.service.name, pack.run)
                 };
                 let text: String = packs.iter().map(line).collect();
                 say(if text.is_empty() { "nothing to pack\n" } else { &text })

@@ -13,6 +13,7 @@ use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 #[cfg(feature = "polars")]
 use super::note;
+use super::rows::Force;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
@@ -20,6 +21,8 @@ use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
 use crate::definition::DefinitionFile;
 use crate::export::{ListedVersion, RecordedProvenance, VersionKind, published};
+use crate::file::TargetFile;
+use crate::human::counted;
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
@@ -27,18 +30,18 @@ use crate::plan::{AdHoc, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vi
 use crate::project::Project;
 #[cfg(feature = "spark")]
 use crate::run::ClusterOptions;
-use crate::run::{self, BuildOptions, Control};
+use crate::run::{self, BuildOptions, Control, Summary};
 use crate::sql::Engine;
 use crate::time::Clock;
 
-/// Build the dataset of a definition from the archive alone, without asking the service.
+/// Rebuild a dataset from the archive, offline.
 ///
 /// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's
 /// folder, does not move `latest`, does not count towards `keep`, and stays until you remove it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Build {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     /// Use only the runs sealed by this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Or
     /// rebuild a version, `20260331T180000Z-7f3a`, from its own runs and its own definition. Default: everything in the
@@ -78,10 +81,13 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
     formats: Vec<Format>,
 
-    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output. With `--engine`:
+    /// Write the rows to a file instead of publishing a version, or with `-` to standard output. With `--engine`:
     /// the object store that gets the version.
     #[arg(long, value_name = "FILE|URL")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: Force,
 
     /// Have a Spark cluster compute the dataset: the address of its Spark Connect server, `spark://host:15002`.
     ///
@@ -111,13 +117,21 @@ type Pinned = (DateTime<Utc>, PinnedVersion);
 enum Target {
     /// To a published version.
     Version,
-    /// To one new file.
-    File(PathBuf, Format),
+    /// To one file.
+    File(TargetFile, Format),
     /// To standard output.
     Stream(Format),
     /// As a table of its first rows, to a terminal.
     #[cfg(feature = "polars")]
     Table,
+}
+
+/// What was built.
+enum Built {
+    Version(Summary),
+    /// A file with some rows.
+    File(PathBuf, u64),
+    Stream,
 }
 
 impl Build {
@@ -148,21 +162,28 @@ impl Build {
         let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
-        let summary = interruptible(async |stop| {
+        let built = interruptible(async |stop| {
             let control = Control { observer, stop };
             let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             match to {
-                Target::Version => run::build(plan, data, options).await.map(Some),
-                Target::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),
-                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
+                Target::Version => run::build(plan, data, options).await.map(Built::Version),
+                Target::File(file, format) => {
+                    let path = file.path.clone();
+                    run::save(plan, format, file, options).await.map(|rows| Built::File(path, rows))
+                }
+                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| Built::Stream),
                 #[cfg(feature = "polars")]
                 Target::Table => unreachable!("it was printed"),
             }
         });
-        let summary = summary.map_err(Failure::of_run)?;
-        self.timings.tell(summary.as_ref(), recording)?;
-        match summary {
-            Some(summary) if !self.quiet => say(&summary.to_string()),
+        let built = built.map_err(Failure::of_run)?;
+        let summary = if let Built::Version(summary) = &built { Some(summary) } else { None };
+        self.timings.tell(summary, recording)?;
+        match built {
+            Built::Version(summary) if !self.quiet => say(&summary.to_string()),
+            Built::File(path, rows) if !self.quiet => {
+                say(&format!("wrote {} to {}\n", counted(rows, "row", "rows"), path.display()))
+            }
             _ => Ok(()),
         }
     }
@@ -227,7 +248,7 @@ impl Build {
         if is_stream && stdout().is_terminal() {
             return Ok(Target::Table);
         }
-        Ok(if is_stream { Target::Stream(format) } else { Target::File(output.clone(), format) })
+        Ok(if is_stream { Target::Stream(format) } else { Target::File(self.force.file(output.clone()), format) })
     }
 
     /// The options that override the definition.
@@ -271,7 +292,7 @@ impl Build {
 
     /// The plan; to rebuild a version, that of its definition as it was, with its instant and its runs.
     fn plan(&self, project: &Project) -> Result<(Plan, Option<Pinned>)> {
-        let plan = plan_of(Some(&self.definition), project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let Some(AsOf::Version(name)) = &self.as_of else { return Ok((plan, None)) };
         let versions = published(&self.folders.data(project).join("datasets"))?;
         let own = |version: &&ListedVersion| version.recorded.name == plan.name && version.kind != VersionKind::AdHoc;

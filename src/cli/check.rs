@@ -6,7 +6,7 @@ use super::outcome::{Failure, Result, USAGE};
 use super::schedule::next_times;
 use super::typed::plan_of;
 use super::{complain, say};
-use crate::definition::DefinitionError;
+use crate::definition::{self, DefinitionError};
 use crate::escape::escaped;
 use crate::plan::{Plan, Schedule};
 use crate::project::Project;
@@ -23,8 +23,8 @@ fn warnings(plan: &Plan, project: &Project) -> Vec<String> {
 /// Check definitions for errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
-    /// Definitions: names in `pipelines/`, or paths.
-    #[arg(required = true, value_name = "FILE")]
+    /// Definitions: names in `pipelines/`, or paths. Default: all of the project.
+    #[arg(value_name = "DEFINITION")]
     definitions: Vec<String>,
 
     #[command(flatten)]
@@ -32,7 +32,14 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn execute(self, project: &Project) -> Result<()> {
+    pub(super) fn execute(mut self, project: &Project) -> Result<()> {
+        if self.definitions.is_empty() {
+            let all = definition::catalog(&project.definitions()).into_iter();
+            self.definitions = all.map(|(name, _)| name).collect();
+        }
+        if self.definitions.is_empty() {
+            return plan_of(None, project).map(drop);
+        }
         if self.json.is_wanted() {
             return self.told_as_json(project);
         }

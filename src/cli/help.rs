@@ -73,10 +73,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("diff demo/VERSION demo", "what changed since a version"),
         ],
     ),
-    (
-        "runs",
-        &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one of them, by how its name begins")],
-    ),
+    ("runs", &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one run, by prefix")]),
     ("runs show", &[("runs show 20261120T2130", "the run with this prefix")]),
     ("verify", &[("verify", "recompute every checksum")]),
     (

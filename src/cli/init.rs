@@ -13,7 +13,7 @@ use crate::links;
 use crate::plan::Plan;
 use crate::project::Project;
 
-/// Write a definition to begin with.
+/// Create a starter definition.
 ///
 /// Asks for the two addresses of the service on a terminal. Nothing is overwritten.
 #[derive(Debug, clap::Args)]

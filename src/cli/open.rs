@@ -8,14 +8,15 @@ use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::say;
 use crate::error::Error;
-use crate::export::{ExportError, latest};
+use crate::export::version_of;
 use crate::file::FileError;
 use crate::project::Project;
+use crate::report;
 
-/// Open the report of a dataset's latest version in the browser.
+/// Open the report of a dataset in the browser.
 #[derive(Debug, clap::Args)]
 pub(super) struct Open {
-    /// The name of the dataset. Default: the one built last.
+    /// A dataset: NAME for its latest version, or NAME/VERSION. Default: the newest.
     name: Option<String>,
 
     /// Print the path of the report instead of opening it.
@@ -29,10 +30,8 @@ pub(super) struct Open {
 impl Open {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let datasets = self.folder.datasets(project);
-        let Some(recorded) = latest(&datasets, self.name.as_deref())? else {
-            return Err(Error::from(ExportError::NoDataset { name: self.name, datasets }).into());
-        };
-        let page = datasets.join(&recorded.name).join(&recorded.version).join("report.html");
+        let (folder, _) = version_of(&datasets, self.name.as_deref())?;
+        let page = folder.join(report::FILE);
         let page = page.canonicalize().map_err(|source| Error::from(FileError::Read { path: page, source }))?;
         if !self.print {
             browse(&page)?;

@@ -17,8 +17,8 @@ use crate::run::latest_facts;
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Plan {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     #[command(flatten)]
     json: AsJson,
@@ -26,7 +26,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(Some(&self.definition), project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let unknown = Unknown::of(&plan, project);
         self.json.say(|| definitions::Plan::of(&plan, &unknown), || summary(&plan, &unknown))
     }

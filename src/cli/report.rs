@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::folders::Folders;
+use super::rows::Force;
 use super::store::{FetchItem, LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
-use crate::file::{self};
+use crate::file::{self, TargetFile};
 use crate::links;
 use crate::project::Project;
 use crate::report;
@@ -24,19 +25,23 @@ pub(super) struct Report {
     #[command(flatten)]
     subject: ReportSubject,
 
-    /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder.
+    /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder, which
+    /// is replaced.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: Force,
 }
 
 /// The dataset to report on.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ReportSubject {
-    /// The name of the dataset. Default: the one built last.
+    /// A dataset: NAME for its latest version, or NAME/VERSION. Default: the newest.
     name: Option<String>,
 
     /// Report what was known at this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
-    /// Default: the instant of the latest version.
+    /// Default: the instant of the version.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
@@ -55,7 +60,8 @@ impl ReportSubject {
         if let Some(name) = &self.name {
             self.store.fetch_version(name, &data, project)?;
             let local = LocalFolders { archive: &archive, data: &data };
-            self.store.fetch(definition_of(name, project).as_ref(), local, &[FetchItem::Runs(self.as_of)])?;
+            let dataset = name.split('/').next().unwrap_or(name);
+            self.store.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Runs(self.as_of)])?;
         }
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
@@ -66,13 +72,16 @@ impl ReportSubject {
 
 impl Report {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let is_stdout = self.output.as_deref() == Some(Path::new("-"));
+        let target = self.output.filter(|_| !is_stdout).map(|file| self.force.file(file));
+        target.as_ref().map_or(Ok(()), TargetFile::check)?;
         let report = self.subject.build(project)?;
         let page = report.page();
-        if self.output.as_deref() == Some(Path::new("-")) {
+        if is_stdout {
             return say(&page);
         }
-        let file = match self.output {
-            Some(file) => file,
+        let file = match target {
+            Some(target) => target.path,
             None => {
                 let reports = self.subject.folders.data(project).join("reports");
                 links::refuse(&reports)?;

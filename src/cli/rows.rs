@@ -10,6 +10,7 @@ use super::talk::data;
 use super::typed::usage;
 use crate::error::Result;
 use crate::export::{Destination, RowFormat, RowOutput};
+use crate::file::{TargetFile, WhenExists};
 use crate::plan::FormulaGuard;
 
 /// Where to write rows, besides the tables that are printed.
@@ -19,9 +20,27 @@ pub(super) struct RowsTo {
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<FormatName>,
 
-    /// Write the rows to a new file, or with `-` to standard output, which then has nothing else.
+    /// Write the rows to a file, or with `-` to standard output, which then has nothing else.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: Force,
+}
+
+/// What to do with a file that exists.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Force {
+    /// Replace the file of `--output` if it exists.
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl Force {
+    /// A file to write.
+    pub(super) fn file(self, path: PathBuf) -> TargetFile {
+        TargetFile { path, when_exists: if self.force { WhenExists::Replace } else { WhenExists::Refuse } }
+    }
 }
 
 /// The format of rows.
@@ -85,8 +104,11 @@ impl RowsTo {
         if self.is_stdout() && matches!(format, FormatName::Parquet) && data().is_terminal() {
             return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));
         }
-        let destination =
-            if self.is_stdout() { Destination::Stream(Box::new(data())) } else { Destination::File(output.clone()) };
+        let destination = if self.is_stdout() {
+            Destination::Stream(Box::new(data()))
+        } else {
+            Destination::File(self.force.file(output.clone()))
+        };
         RowOutput::begin(format.row_format(), destination, schema, FormulaGuard::None).map(Some)
     }
 }

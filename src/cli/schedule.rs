@@ -77,7 +77,7 @@ pub(super) struct Schedule {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Print what to install so that a platform runs the definitions.
+    /// Print a systemd unit, crontab, Airflow DAG or similar that runs the definitions.
     Print {
         /// The platform.
         #[arg(long = "for", value_name = "PLATFORM", value_parser = one_of::<Platform>(Platform::ALL.map(Platform::as_str)))]

@@ -16,14 +16,14 @@ use crate::project::Project;
 use crate::run::{self, SqlOptions};
 use crate::sql::Dialect;
 
-/// Print one SQL statement that computes the dataset of a definition from the Parquet files of the archive.
+/// Print the dataset as one SQL query over the archive.
 ///
 /// The rows are those of `build`, in the same order. The statement names the instant, so that it computes the same rows when
 /// the archive has grown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sql {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     /// The engine to run it with: `duckdb` or `spark` (Spark SQL 4).
     #[arg(long, value_name = "DIALECT", default_value = "duckdb", value_parser = worded::<Dialect>)]
@@ -52,7 +52,7 @@ pub(super) struct Sql {
 
 impl Sql {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(Some(&self.definition), project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let data = self.folder.data(project);
         let (archive, location) = match self.archive {
             Some(url) if url.contains("://") => (data.join("archive"), Some(url)),

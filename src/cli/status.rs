@@ -15,7 +15,7 @@ use crate::project::Project;
 use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
 use crate::time::Clock;
 
-/// Say how each definition is doing: fresh, stale, failing or unknown.
+/// Show whether each dataset is fresh, stale, failing or unknown.
 ///
 /// Data is stale if its newest date is older than `max_age` in `[checks]` (2 trading days if it is not set; trading days
 /// are Monday to Friday), or if a scheduled run has not happened by its deadline. A definition is failing if its last run

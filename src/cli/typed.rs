@@ -56,7 +56,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
             (error.to_string(), error.hint().unwrap_or_default())
         }
         Some(Err(error)) => return Err(error.into()),
-        None => ("no definition given".to_owned(), "give the name of a definition: `bellwether run NAME`".to_owned()),
+        None => ("no definition given".to_owned(), "give the name of a definition".to_owned()),
     };
     let folder = project.definitions();
     let catalog = definition::catalog(&folder);

@@ -72,7 +72,7 @@ choice! {
 
 choice! {
     /// How to count articles with the same date, title, link and score.
-    Duplicates, "treatment of duplicates":
+    Duplicates, "value":
     /// Once.
     Once = "once",
     /// Each article.

@@ -106,7 +106,7 @@ pub(crate) struct SourceSection {
     /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
     /// machine.
     pub requests_per_second: Option<Placed<u16>>,
-    /// How long an answer may stall. After that it must average at least 1 KiB per second. Default: `30s`.
+    /// Give up on an answer that sends nothing for this long, or less than 1 KiB per second afterwards. Default: `30s`.
     pub stall: Option<Placed<TimeSpan>>,
     /// How long a run keeps retrying before it gives up and leaves the rest to be resumed. Default: `15m`.
     pub patience: Option<Placed<TimeSpan>>,
@@ -159,7 +159,7 @@ pub(crate) struct SentimentSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct DatasetSection {
     /// `joined` for a row per signal with features of the news, `signals` for signals without news, or `news` for a row
-    /// per article. What a kind does not need is not fetched. Default: `joined`.
+    /// per article. Data that a kind does not use is not fetched. Default: `joined`.
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
@@ -168,7 +168,7 @@ pub(crate) struct DatasetSection {
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
     pub suspect: Option<Placed<OnSuspect>>,
-    /// Other names for columns, by their own: `ticker = "asset"`. All other keys use the columns' own names. Default:
+    /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,
 }
@@ -252,7 +252,7 @@ pub(crate) struct ChecksSection {
 pub(crate) struct FilterSection {
     /// Only these tickers.
     pub tickers: Option<Placed<List<Ticker>>>,
-    /// Only tickers that these sectors list, or listed last.
+    /// Only tickers in these sectors; a ticker that left its sector still counts in it.
     pub sectors: Option<Placed<List<Sector>>>,
     /// Only these horizons.
     pub periods: Option<Placed<List<Period>>>,
@@ -343,7 +343,7 @@ pub(crate) struct HooksSection {
     pub on_failure: Option<Placed<Hook>>,
     /// After a temporary failure (exit code 75).
     pub on_later: Option<Placed<Hook>>,
-    /// An address to GET after each success, for a service that raises an alarm when it is not called.
+    /// URL to ping after each success, for a service that raises an alarm when it is not called.
     pub ping: Option<Placed<HookUrl>>,
     /// How long a hook may take. Default: `30s`.
     pub timeout: Option<Placed<TimeSpan>>,

@@ -69,9 +69,11 @@ impl FromStr for StoreUrl {
         let url = Url::parse(text).map_err(|error| format!("not an address: {error}\n{HINT}"))?;
         // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
-            return Err("an address with a query\nremove everything from `?` or `#` on; credentials come from the \
+            return Err(
+                "the address must not have a query\nremove everything from `?` or `#` on; credentials come from the \
                         environment, a profile or the instance"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if url.password().is_some() {
             return Err("an address with a password\nremove it; credentials come from the environment, a profile or \

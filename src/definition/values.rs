@@ -189,7 +189,7 @@ impl FromStr for BaseUrl {
         })?;
         // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
-            return Err("an address with a query\nremove everything from `?` on; \
+            return Err("the address must not have a query\nremove everything from `?` on; \
                         the key comes from the environment, a file or a command"
                 .to_owned());
         }
@@ -283,7 +283,7 @@ impl FromStr for NaiveRule {
             "wall" => Ok(Self::Wall),
             _ => text.parse().map(Self::Zone).map_err(|refusal: Refusal| {
                 let hint = refusal.split_once('\n').map_or("", |(_, hint)| hint);
-                format!("unknown rule for dates `{text}`\nuse `utc`, `wall` or a time zone; {hint}")
+                format!("invalid `naive`: `{text}`\nuse `utc`, `wall` or a time zone; {hint}")
             }),
         }
     }

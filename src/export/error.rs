@@ -1,9 +1,13 @@
 //! What writing, finding or reading a dataset can fail with.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, ErrorKind};
+use crate::problem::nearest;
+
+/// How many known names are listed.
+const LISTED: usize = 8;
 
 /// A dataset could not be written, found or read.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +50,19 @@ impl Diagnostic for ExportError {
             Self::Stream { .. } => return None,
             Self::NoDataset { .. } => "publish it first: `bellwether run NAME`; or choose another folder with `--data`",
             Self::NoVersion { known, .. } if known.is_empty() => "publish one first: `bellwether run NAME`",
-            Self::NoVersion { known, .. } => {
-                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-                return Some(format!("known names: {}; the folder of a version works too", some.join(", ")));
+            Self::NoVersion { given, known, .. } => {
+                // A name may be that of a definition's file.
+                let stem = Path::new(given).file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
+                let meant =
+                    [given, stem].into_iter().find_map(|given| nearest(given, known.iter().map(String::as_str)));
+                let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+                let more = known.len().saturating_sub(LISTED);
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                let some: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
+                return Some(format!(
+                    "{meant}known names: {}{more}; the folder of a version works too",
+                    some.join(", ")
+                ));
             }
             Self::Wide { .. } => "build it with `layout = \"long\"`; the values are the same",
         };

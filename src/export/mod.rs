@@ -28,6 +28,7 @@ mod durable_file;
 mod error;
 #[cfg(feature = "spark")]
 mod external;
+mod find;
 mod folder_names;
 mod incoming;
 mod json;
@@ -60,7 +61,7 @@ use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
 pub(crate) use error::ExportError;
-pub use published::{ListedVersion, RecordedProvenance, VersionKind, latest, published};
+pub use published::{ListedVersion, RecordedProvenance, VersionKind, latest, published, version_of};
 pub use reader::PublishedReader;
 pub use retention::remove;
 pub use selection::Selection;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
+use super::error::ExportError;
+use super::find::find;
 use super::link::{self, LATEST};
 use super::record::{FACTS, LAYOUT, RECORD, read};
 use super::retention;
@@ -233,16 +235,39 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<RecordedProv
     };
     let mut latest: Option<RecordedProvenance> = None;
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
-        let CommonRecord { layout, .. } = read(&folder)?;
-        if layout != u64::from(LAYOUT) {
-            return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT, bellwether: None }.into());
-        }
-        let recorded: RecordedProvenance = read(&folder)?;
+        let recorded = recorded(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
             latest = Some(recorded);
         }
     }
     Ok(latest)
+}
+
+/// A published version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder; without a
+/// name, the newest of all. With its folder.
+///
+/// # Errors
+///
+/// If there is none, or if a record cannot be read or has another layout.
+pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, RecordedProvenance)> {
+    let folder = match given {
+        Some(given) => find(datasets, given)?,
+        None => match latest(datasets, None)? {
+            Some(newest) => datasets.join(newest.name).join(newest.version),
+            None => return Err(ExportError::NoDataset { name: None, datasets: datasets.to_owned() }.into()),
+        },
+    };
+    let recorded = recorded(&folder)?;
+    Ok((folder, recorded))
+}
+
+/// The record of a version.
+fn recorded(folder: &Path) -> Result<RecordedProvenance> {
+    let CommonRecord { layout, .. } = read(folder)?;
+    if layout != u64::from(LAYOUT) {
+        return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT, bellwether: None }.into());
+    }
+    read(folder)
 }
 
 /// Every published version and ad hoc build of every dataset in a folder, by name.

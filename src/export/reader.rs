@@ -21,15 +21,15 @@ use serde::Deserialize;
 
 use super::error::ExportError;
 use super::extension;
+use super::find::find;
 use super::folder_names::{self, unescaped};
-use super::link::LATEST;
 use super::record::{FACTS, LAYOUT, Options, RECORD};
 use super::selection::Selection;
 use super::target_folder::BUILDS;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{Reason, Result};
-use crate::file::{self, FileError, FileRecord};
+use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::names;
 use crate::plan::{Column, ColumnNames, Format, describe};
@@ -114,17 +114,7 @@ impl PublishedReader {
 
     /// Finds a version of either shape; the columns of a wide one are its dates and values.
     fn whole(datasets: &Path, given: &str) -> Result<Self> {
-        let named = datasets.join(given);
-        let candidates = [named.join("latest"), named, PathBuf::from(given).join("latest"), PathBuf::from(given)];
-        let found = candidates.into_iter().find(|folder| folder.join(RECORD).is_file());
-        let folder = found.ok_or_else(|| ExportError::NoVersion {
-            given: given.to_owned(),
-            datasets: datasets.to_owned(),
-            known: known(datasets, given),
-        })?;
-        // `latest` may move: reading stays with the version that it points to now.
-        let folder = folder.canonicalize().unwrap_or(folder);
-        Self::open(folder)
+        Self::open(find(datasets, given)?)
     }
 
     fn open(folder: PathBuf) -> Result<Self> {
@@ -392,23 +382,4 @@ impl AnyReader {
         let whole = PublishedReader::whole(datasets, given)?;
         if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }
     }
-}
-
-/// Names to suggest: the versions of the dataset, or the datasets.
-fn known(datasets: &Path, given: &str) -> Vec<String> {
-    let name = given.split('/').next().unwrap_or_default();
-    let names = |folder: &Path| {
-        let visible = file::entries(folder).unwrap_or_default().into_iter().filter(|path| !file::is_hidden(path));
-        visible.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect::<Vec<String>>()
-    };
-    let folder = datasets.join(name);
-    let mut versions = names(&folder);
-    if name.is_empty() || versions.is_empty() {
-        return names(datasets);
-    }
-    versions.retain(|version| version != LATEST && version != BUILDS);
-    versions.extend(names(&folder.join(BUILDS)).into_iter().map(|build| format!("{BUILDS}/{build}")));
-    // A link may point to a version that is gone.
-    versions.retain(|version| folder.join(version).join(RECORD).is_file());
-    versions.into_iter().map(|version| format!("{name}/{version}")).collect()
 }

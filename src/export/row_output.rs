@@ -1,9 +1,9 @@
 //! Rows written to one file or to a stream.
 //!
-//! A file is written under a hidden name and appears whole, under a name that is not taken yet: existing files are
-//! never replaced.
+//! A file is written under a hidden name and appears whole, under a name that is not taken yet unless it is to be
+//! replaced.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 use super::stream::{self, RowWriter};
 use crate::columns::Rows;
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileError};
+use crate::file::{self, FileError, TargetFile};
 use crate::plan::{Format, FormulaGuard};
 use crate::remove;
 use crate::time::unique_name;
@@ -43,8 +43,8 @@ impl From<Format> for RowFormat {
 
 /// Where the rows go.
 pub(crate) enum Destination {
-    /// A file that does not exist yet.
-    File(PathBuf),
+    /// A file.
+    File(TargetFile),
     /// A stream, such as standard output.
     Stream(Box<dyn Write + Send>),
 }
@@ -53,7 +53,7 @@ pub(crate) enum Destination {
 pub(crate) struct RowOutput {
     writer: RowWriter<Box<dyn Write + Send>>,
     /// The file; none for a stream.
-    path: Option<PathBuf>,
+    file: Option<TargetFile>,
     hidden: HiddenFile,
 }
 
@@ -69,23 +69,25 @@ impl RowOutput {
         schema: SchemaRef,
         guard: FormulaGuard,
     ) -> Result<Self> {
-        let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match destination {
+        let (out, file, hidden): (Box<dyn Write + Send>, _, _) = match destination {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
-            Destination::File(path) => {
-                absent(&path)?;
-                let hidden = hidden(&path);
-                (Box::new(file::create(&hidden)?), Some(path), HiddenFile(Some(hidden)))
+            Destination::File(target) => {
+                target.check()?;
+                let hidden = hidden(&target.path);
+                // An error names the file that was asked for, not the hidden one.
+                let out = File::create_new(&hidden).map_err(FileError::write(&target.path))?;
+                (Box::new(out), Some(target), HiddenFile(Some(hidden)))
             }
         };
         let writer = match format {
             RowFormat::Parquet => RowWriter::parquet(schema, guard, out),
             RowFormat::Csv => RowWriter::csv(&schema, guard, out),
             RowFormat::Json => Ok(RowWriter::json(out)),
-            RowFormat::Arrow if path.is_some() => RowWriter::arrow_file(&schema, out),
+            RowFormat::Arrow if file.is_some() => RowWriter::arrow_file(&schema, out),
             RowFormat::Arrow => RowWriter::arrow(&schema, out),
         };
-        let writer = writer.map_err(|error| failed(path.as_deref(), error))?;
-        Ok(Self { writer, path, hidden })
+        let writer = writer.map_err(|error| failed(file.as_ref(), error))?;
+        Ok(Self { writer, file, hidden })
     }
 
     /// Adds rows.
@@ -103,7 +105,7 @@ impl RowOutput {
     ///
     /// As [`write`](Self::write).
     pub(crate) fn write_rows(&mut self, rows: &Rows) -> Result<()> {
-        self.writer.write(rows).map_err(|error| failed(self.path.as_deref(), error))
+        self.writer.write(rows).map_err(|error| failed(self.file.as_ref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
@@ -112,21 +114,20 @@ impl RowOutput {
     ///
     /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
     pub(crate) fn finish(self) -> Result<()> {
-        let Self { writer, path, mut hidden } = self;
-        writer.finish().map_err(|error| failed(path.as_deref(), error))?;
-        if let (Some(path), Some(from)) = (&path, &hidden.0) {
-            file::sync(&file::open(from)?, from)?;
-            absent(path)?;
-            fs::rename(from, path).map_err(FileError::write(path))?;
-            hidden.0 = None;
-        }
-        Ok(())
+        let Self { writer, file, mut hidden } = self;
+        writer.finish().map_err(|error| failed(file.as_ref(), error))?;
+        let (Some(target), Some(from)) = (file, &hidden.0) else { return Ok(()) };
+        file::sync(&file::open(from)?, &target.path)?;
+        target.check()?;
+        fs::rename(from, &target.path).map_err(FileError::write(&target.path))?;
+        hidden.0 = None;
+        file::sync_folder(file::folder_of(&target.path))
     }
 }
 
-fn failed(path: Option<&Path>, error: Reason) -> Error {
-    match path {
-        Some(path) => FileError::encode(path, error),
+fn failed(file: Option<&TargetFile>, error: Reason) -> Error {
+    match file {
+        Some(file) => FileError::encode(&file.path, error),
         None => stream::failed(error),
     }
 }
@@ -146,11 +147,4 @@ impl Drop for HiddenFile {
 fn hidden(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}-{}", unique_name(crate::time::Clock::System.now())))
-}
-
-fn absent(path: &Path) -> Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Err(FileError::Exists { path: path.to_owned() }.into()),
-        Err(_) => Ok(()),
-    }
 }

@@ -102,7 +102,7 @@ impl Diagnostic for FileError {
                 return Some(format!("it was written by bellwether {version}: use that version or a newer one"));
             }
             Self::Layout { .. } => "use the version of bellwether that wrote it, or a newer one",
-            Self::Exists { .. } => "move it, or choose another file with `--output`",
+            Self::Exists { .. } => "choose another file, or replace it with `--force`",
             Self::Occupied { .. } => "move it, or choose another folder with `--data`",
             Self::Linked { .. } => {
                 "remove the link; to keep data or the archive on another disk, use `--data` or `--archive`"

@@ -96,7 +96,7 @@ pub(crate) fn create_folders(path: &Path) -> Result<()> {
 }
 
 /// The folder that an entry is in.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -264,6 +264,38 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = remove::file(&hidden);
     })?;
     sync_folder(folder_of(path))
+}
+
+/// A file that a user named to be written.
+#[derive(Clone, Debug)]
+pub struct TargetFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// What happens if it exists.
+    pub when_exists: WhenExists,
+}
+
+/// What happens to a file that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenExists {
+    /// It stays, and writing fails.
+    Refuse,
+    /// It is replaced, once the new one is complete.
+    Replace,
+}
+
+impl TargetFile {
+    /// Refuses a name that is taken, unless it may be replaced.
+    ///
+    /// # Errors
+    ///
+    /// If it is taken.
+    pub(crate) fn check(&self) -> Result<()> {
+        match (self.when_exists, fs::symlink_metadata(&self.path)) {
+            (WhenExists::Refuse, Ok(_)) => Err(FileError::Exists { path: self.path.clone() }.into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A description of a file, for verifying it later.

@@ -88,7 +88,7 @@ fn only_service(archive: &Path) -> Result<PathBuf> {
 /// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
 pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
     if plan.dataset.rows == RowKind::Article {
-        let what = format!("`{}` is a dataset of news, which joins nothing", plan.name);
+        let what = format!("`{}` has no join to audit", plan.name);
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
     let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;

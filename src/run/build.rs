@@ -28,7 +28,7 @@ use crate::export::{
     Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Stream, Takeover,
     built_before,
 };
-use crate::file;
+use crate::file::{self, TargetFile};
 use crate::human::{counted, grouped};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
@@ -118,19 +118,19 @@ pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static
         .await
 }
 
-/// Builds the dataset of a plan from the archive alone, and writes it to one new file.
+/// Builds the dataset of a plan from the archive alone, and writes it to one file. Returns the number of rows.
 ///
 /// # Errors
 ///
-/// As [`build`], and when the file exists.
+/// As [`build`], and when the file exists and is not to be replaced.
 ///
 /// # Cancel safety
 ///
 /// As [`build`].
-pub async fn save(plan: Plan, format: Format, path: PathBuf, options: BuildOptions) -> Result<()> {
+pub async fn save(plan: Plan, format: Format, file: TargetFile, options: BuildOptions) -> Result<u64> {
     fetch(&plan, &options).await?;
     let before = PreviousVersions::default();
-    blocking(move || from_archive(plan, options, before, |work, options, _| work.save(format, path, options.clock)))
+    blocking(move || from_archive(plan, options, before, |work, options, _| work.save(format, file, options.clock)))
         .await
 }
 
@@ -254,7 +254,7 @@ impl Builder<'_> {
                 && let Ok(facts) = Facts::from_json(&facts)
             {
                 stage.advance(facts.rows);
-                notes.push("already built, and nothing has changed since".to_owned());
+                notes.push("already built and unchanged since".to_owned());
                 notes.extend(self.notes(&facts)?);
                 self.control.note(&notes);
                 return Ok(PublishedDataset { facts, dataset, as_of, new_rejects: None, notes });
@@ -368,7 +368,7 @@ impl Builder<'_> {
             Takeover::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
-                    let note = format!("nothing has changed since version {from}: reused its files");
+                    let note = format!("unchanged since version {from}; files reused");
                     return Ok(BuiltVersion { staged, facts, beside: beside?, rewritten: None, notes: vec![note] });
                 }
                 Vec::new()
@@ -425,21 +425,22 @@ impl Builder<'_> {
         stream.finish()
     }
 
-    /// Writes the dataset to one new file.
-    fn save(&self, format: Format, path: PathBuf, clock: Clock) -> Result<()> {
+    /// Writes the dataset to one file. Returns the number of rows.
+    fn save(&self, format: Format, target: TargetFile, clock: Clock) -> Result<u64> {
         let schema = Arc::clone(self.plan.dataset.written.schema());
-        let mut file = RowOutput::begin(format.into(), Destination::File(path), schema, self.plan.files.guard)?;
-        self.each(clock, |rows| file.write_rows(&rows))?;
-        file.finish()
+        let mut file = RowOutput::begin(format.into(), Destination::File(target), schema, self.plan.files.guard)?;
+        let count = self.each(clock, |rows| file.write_rows(&rows))?;
+        file.finish()?;
+        Ok(count)
     }
 
-    /// Delivers the rows of the dataset, which must not be empty.
-    fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<()> {
+    /// Delivers the rows of the dataset, which must not be empty. Returns their number.
+    fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<u64> {
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
-            count += rows.num_rows();
+            count += rows.num_rows() as u64;
             deliver(self.plan.dataset.written.part(&rows))
         })?;
-        if count == 0 { Err(DatasetError::Empty { name: self.plan.name.clone() }.into()) } else { Ok(()) }
+        if count == 0 { Err(DatasetError::Empty { name: self.plan.name.clone() }.into()) } else { Ok(count) }
     }
 }

@@ -365,7 +365,7 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
         Err(error) => return Diagnosis::of_error(CHECK, &error),
     };
     if newest(&archive).is_some_and(|newest| newest > now) {
-        let found = "its newest run is later than the clock";
+        let found = "the clock is behind the archive's newest run";
         return Diagnosis::failed(CHECK, found, "set the clock; a run refuses to start until it is later");
     }
     if let Some(file) = archive.first_misfit() {

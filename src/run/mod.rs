@@ -69,7 +69,7 @@ use crate::archive::{NewRun, Settled, Unfinished, of_service};
 use crate::error::Result;
 use crate::export::RecordedProvenance;
 use crate::fetch::{Addresses, Client};
-pub use crate::file::FileRecord;
+pub use crate::file::{FileRecord, TargetFile, WhenExists};
 use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;

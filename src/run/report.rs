@@ -15,7 +15,7 @@ use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
-use crate::export::{self, ExportError, RecordedProvenance, latest};
+use crate::export::{self, RecordedProvenance, latest, version_of};
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -24,13 +24,13 @@ use crate::time::Clock;
 /// The options of a report.
 #[derive(Clone, Debug)]
 pub struct ReportOptions {
-    /// The name of the dataset; none for the one built last.
+    /// A version: `NAME` for the latest of a dataset, or `NAME/VERSION`; none for the newest of all.
     pub name: Option<String>,
     /// The data folder.
     pub data: PathBuf,
     /// The archive.
     pub archive: PathBuf,
-    /// The instant to report as of; none for that of the latest version.
+    /// The instant to report as of; none for that of the version.
     pub as_of: Option<DateTime<Utc>>,
     /// Where the time comes from.
     pub clock: Clock,
@@ -38,7 +38,7 @@ pub struct ReportOptions {
     pub control: Control,
 }
 
-/// The report of the latest version of a dataset, from its stored facts and from the archive; as of another
+/// The report of a version of a dataset, from its stored facts and from the archive; as of another
 /// instant, recomputed from the archive with the definition that the version was built from.
 ///
 /// # Errors
@@ -52,9 +52,7 @@ pub struct ReportOptions {
 pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
         let datasets = options.data.join("datasets");
-        let Some(recorded) = latest(&datasets, options.name.as_deref())? else {
-            return Err(ExportError::NoDataset { name: options.name, datasets }.into());
-        };
+        let (folder, recorded) = version_of(&datasets, options.name.as_deref())?;
         let plan =
             Plan::of(DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
@@ -71,7 +69,6 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         };
         let stage = Stage::begin(&options.control, "report");
         // A version has its facts, unless another version of the program wrote them.
-        let folder = datasets.join(&recorded.name).join(&recorded.version);
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
         let (facts, beside) = match kept {
             Some(facts) => (facts, work.beside(work.revisions()?.0)?),

@@ -159,7 +159,7 @@ fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
         let made = only_build(&place, "it");
         let again = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
         assert_eq!(only_build(&place, "it"), made, "{output}");
-        assert!(again.contains("note      already built, and nothing has changed since\n"), "{again}");
+        assert!(again.contains("note      already built and unchanged since\n"), "{again}");
         for name in ["rows", "tickers", "dates", "size", "dataset", "python"] {
             assert_eq!(line(&again, name), line(&first, name), "{output}");
         }

@@ -271,3 +271,69 @@ fn completions_and_manual_pages_have_the_commands_of_the_help() {
     assert!(place.run(["man", "audit", "leak"]).succeeded().stdout.contains("bellwether\\-audit\\-leak"));
     place.run(["man", "nothing"]).failed_with(2);
 }
+
+#[test]
+fn a_file_that_exists_is_replaced_by_force_only() {
+    let place = published();
+    let (rows, page) = (place.file("rows.csv"), place.file("page.html"));
+    let commands: [(&[&str], &Path); 3] = [
+        (&["build", "demo", "--output", "rows.csv"], &rows),
+        (&["audit", "revisions", "--output", "rows.csv"], &rows),
+        (&["report", "demo", "--output", "page.html"], &page),
+    ];
+    for (command, file) in commands {
+        fs::write(file, "mine").unwrap();
+        let refused = place.run(command).failed_with(1).stderr;
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let expected = format!("`{name}` exists\nhint: choose another file, or replace it with `--force`");
+        assert!(refused.contains(&expected), "{refused}");
+        assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+        place.run(command.iter().chain(&["--force"])).succeeded();
+        assert!(fs::metadata(file).unwrap().len() > 50);
+        fs::remove_file(file).unwrap();
+        place.run(command.iter().chain(&["--force"])).succeeded();
+        fs::remove_file(file).unwrap();
+    }
+    let built = place.run(["build", "demo", "--output", "rows.csv"]).succeeded().stdout;
+    let lines = fs::read_to_string(&rows).unwrap().lines().count() - 1;
+    assert_eq!(built, format!("wrote {},{:03} rows to rows.csv\n", lines / 1000, lines % 1000));
+    place.run(["build", "demo", "--force"]).failed_with(2);
+    // An error names the file that was asked for.
+    let missing = place.run(["build", "demo", "--output", "nowhere/rows.csv"]).failed_with(1).stderr;
+    assert!(missing.starts_with("error: cannot write `nowhere/rows.csv`\n"), "{missing}");
+}
+
+#[test]
+fn a_dataset_or_one_of_its_versions_is_summarized_reported_and_opened() {
+    let place = published();
+    let first = latest(&place);
+    place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    place.run(["run", "demo", "-q"]).succeeded();
+    let version = format!("demo/{first}");
+    let rows = |name: &str| {
+        let summary = place.run(["summary", name, "--json"]).succeeded().stdout;
+        serde_json::from_str::<serde_json::Value>(&summary).unwrap()["rows"].as_u64()
+    };
+    assert_ne!(rows("demo"), rows(&version));
+    let opened = place.run(["open", &version, "--print"]).succeeded().stdout;
+    assert!(opened.ends_with(&format!("{version}/report.html\n")), "{opened}");
+    let page = place.run(["report", &version, "--output", "-"]).succeeded().stdout;
+    assert!(page.contains(&first), "the page is of the version");
+    for command in ["summary", "report", "open"] {
+        let unknown = place.run([command, "pipelines/demo.toml"]).failed_with(1).stderr;
+        assert!(unknown.contains("did you mean `demo`?"), "{unknown}");
+    }
+}
+
+#[test]
+fn commands_without_a_definition_check_all_or_list_them() {
+    let place = published();
+    place.define("other", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    let checked = place.run(["check"]).succeeded().stdout;
+    assert_eq!(checked, "pipelines/demo.toml: ok\npipelines/other.toml: ok\n");
+    for command in [&["run"][..], &["plan"], &["sql"], &["build"], &["audit", "leak"]] {
+        let listed = place.run(command).failed_with(2).stderr;
+        assert!(listed.starts_with("error: no definition given\n") && listed.contains("\n  other"), "{listed}");
+    }
+    Place::new().run(["check"]).failed_with(2);
+}

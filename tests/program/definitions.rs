@@ -225,7 +225,7 @@ fn invalid_combinations_are_refused() {
         ("[source]\nsentiment_base_url = \"https://a.example/\"\n", "`base_url` is missing"),
         ("[source]\napi_key_command = \"pass show it\"\n", "a command takes its arguments one by one"),
         ("[source]\nbase_url = \"http://a.example/\"\n", "plain http would send the API key unencrypted"),
-        ("[source]\nbase_url = \"https://a.example/?api_key=S3CRET\"\n", "an address with a query"),
+        ("[source]\nbase_url = \"https://a.example/?api_key=S3CRET\"\n", "the address must not have a query"),
         ("[source]\nbase_url = \"https://me:S3CRET@a.example/\"\n", "an address with a user name or password"),
         ("[source]\napi_key_file = \"k\"\napi_key_command = [\"k\"]\n", "two sources for the API key"),
         ("[sentiment]\narticles = false\n[join]\nlag = \"1d\"\n", "`lag` has no effect without articles"),

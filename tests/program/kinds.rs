@@ -130,7 +130,7 @@ fn news_is_a_row_per_article_as_it_was_known() {
         assert!(shown.stderr.contains(expected), "{}", shown.stderr);
     };
     refused(&["build", "news", "--period", "5d"], "a dataset of news has no periods and no regimes\n");
-    refused(&["audit", "leak", "news"], "`news` is a dataset of news, which joins nothing\n");
+    refused(&["audit", "leak", "news"], "`news` has no join to audit\n");
     refused(&["sql", "news"], "SQL cannot compute a dataset with `kind = \"news\"`\n");
 }
 

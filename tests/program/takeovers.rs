@@ -48,10 +48,10 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
 fn an_unchanged_run_reuses_files_that_equal_a_fresh_build() {
     let (place, _service) = asking("2026-11-20");
     let first = run(&place).stdout;
-    assert!(!first.contains("reused its files"), "{first}");
+    assert!(!first.contains("files reused"), "{first}");
     let version = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let second = run(&place).stdout;
-    let note = format!("note      nothing has changed since version {}: reused its files\n", version.display());
+    let note = format!("note      unchanged since version {}; files reused\n", version.display());
     assert!(second.contains(&note), "{second}");
     let lines = |text: &str| -> Vec<String> {
         let kept = ["rows ", "tickers ", "dates ", "bytes "];
@@ -61,7 +61,7 @@ fn an_unchanged_run_reuses_files_that_equal_a_fresh_build() {
     let (from, taken) = latest(&place);
     assert_eq!(from, version.to_str().unwrap());
     let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).unwrap();
-    assert!(page.contains("reused its files"), "the report tells of it");
+    assert!(page.contains("files reused"), "the report tells of it");
     place.run(["verify"]).succeeded();
 
     // The same runs and the same instant, without an earlier version.

@@ -16,8 +16,8 @@ use crate::time::{Clock, unique_name};
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
 pub(super) struct Leak {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     #[command(flatten)]
     json: AsJson,
@@ -31,7 +31,7 @@ pub(super) struct Leak {
 
 impl Leak {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(Some(&self.definition), project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
         let (name, archive) = (plan.name.clone(), self.folders.archive(project));
         let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };

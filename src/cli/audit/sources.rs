@@ -38,7 +38,7 @@ impl Sources {
 
 fn describe(found: &sources::Sources, limit: RowLimit) -> String {
     if found.pairs.is_empty() {
-        return "no signal or article comes from two operations\n".to_owned();
+        return "nothing to compare: no data was fetched from two operations\n".to_owned();
     }
     let mut text = Aligned::new(1, ["operations", "cells", "disagreements", "rate"]);
     text.row(cells("all", found.total()));

@@ -1,7 +1,7 @@
 //! Signals: buy or sell, and with what confidence.
 
 use super::{Html, Topic, cut, figure, section};
-use crate::human::{grouped, portion};
+use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
@@ -91,7 +91,7 @@ impl Report {
                         canvas.mark(
                             "buy",
                             area,
-                            format_args!("confidence {}\n{} buys", of_buys.edges(bin), grouped(*count)),
+                            format_args!("confidence {}\n{}", of_buys.edges(bin), counted(*count, "buy", "buys")),
                         );
                     }
                     for (bin, count) in of_sells.counts.iter().enumerate() {
@@ -99,12 +99,16 @@ impl Report {
                         canvas.mark(
                             "sell",
                             area,
-                            format_args!("confidence {}\n{} sells", of_sells.edges(bin), grouped(*count)),
+                            format_args!("confidence {}\n{}", of_sells.edges(bin), counted(*count, "sell", "sells")),
                         );
                     }
                     let side = emptier_side([&of_buys, &of_sells]);
-                    canvas.text("name-buy", side.at(14.0), format_args!("{} buys", grouped(buys.count())));
-                    canvas.text("name-sell", side.at(178.0), format_args!("{} sells", grouped(sells.count())));
+                    canvas.text("name-buy", side.at(14.0), format_args!("{}", counted(buys.count(), "buy", "buys")));
+                    canvas.text(
+                        "name-sell",
+                        side.at(178.0),
+                        format_args!("{}", counted(sells.count(), "sell", "sells")),
+                    );
                     quarters(canvas, of_buys.range(), 200.0);
                 });
             });

@@ -56,7 +56,7 @@ fn every_contradiction_is_found_with_both_values() {
     run(&place, &service, "sector", "[signals]\nsectors = [\"energy\"]\n");
     assert_eq!(
         ask(&[]),
-        "scope   the whole archive, all definitions\nno signal or article comes from two operations\n"
+        "scope   the whole archive, all definitions\nnothing to compare: no data was fetched from two operations\n"
     );
     run(
         &place,

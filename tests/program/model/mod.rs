@@ -167,7 +167,7 @@ fn a_pull_that_repeats_the_last_one_writes_no_rows() {
         world.change(0);
         let (outcome, seal) = world.pull();
         let is_taken_over = match &outcome {
-            Ok(summary) => summary.notes.iter().any(|note| note.starts_with("nothing has changed since version ")),
+            Ok(summary) => summary.notes.iter().any(|note| note.starts_with("unchanged since version ")),
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         assert!(is_taken_over, "{outcome:?}");
