@@ -4,17 +4,17 @@
 //! one o'clock: which names a field may have is checked first. Each field is also parsed on its own, so that an error
 //! names the field.
 //!
-//! Times are those of the clock in a time zone. If the hour and the minute are single numbers, a time that the clock
-//! skips in spring is due at the first instant after the gap, and a time that it repeats in autumn is due once, the first
-//! time. Expressions with `*`, ranges, steps or lists are due whenever the clock shows such a time: never in a gap, and
-//! twice in a repeated hour.
+//! Times are those of the clock in a time zone. Each time that an expression names is due at the first instant at which
+//! the clock shows it or a later one: a time that the clock skips, at the end of the gap, together with the others of the
+//! gap; a time that the clock repeats, once, the first time. An expression that names every hour counts the hours that
+//! pass instead: it is due whenever the clock shows its minutes, never in a gap, and again in a repeated hour.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound, TimeDelta, TimeZone, Utc};
+use chrono_tz::{GapInfo, Tz};
 use croner::parser::{CronParser, Seconds, Year};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
@@ -85,15 +85,45 @@ impl Cron {
     /// The first time after an instant; `None` if the calendar of the program ends before.
     pub fn next_after(&self, instant: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
         let from = instant.trunc_subsecs(0).with_timezone(&zone);
-        let next = self.pattern.find_next_occurrence(&from, false).ok()?;
-        Some(next.with_timezone(&Utc))
+        if self.is_hourly() {
+            let next = self.pattern.find_next_occurrence(&from, false).ok()?;
+            return Some(next.with_timezone(&Utc));
+        }
+        let mut local = from.naive_local();
+        loop {
+            local = self.pattern.find_next_occurrence(&local, false).ok()?;
+            let due = first_shown(local, zone)?;
+            if due > from {
+                return Some(due);
+            }
+        }
     }
 
     /// The last time that is not after an instant; `None` if there is none.
     pub fn last_until(&self, instant: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
         let from = instant.trunc_subsecs(0).with_timezone(&zone);
-        let last = self.pattern.find_previous_occurrence(&from, true).ok()?;
-        Some(last.with_timezone(&Utc))
+        if self.is_hourly() {
+            let last = self.pattern.find_previous_occurrence(&from, true).ok()?;
+            return Some(last.with_timezone(&Utc));
+        }
+        // In the repetition of an hour, the rest of the hour was shown before.
+        let repeated = match zone.from_local_datetime(&from.naive_local()) {
+            MappedLocalTime::Ambiguous(first, second) if second == from => second - first,
+            _ => TimeDelta::zero(),
+        };
+        let mut local = self.pattern.find_previous_occurrence(&(from.naive_local() + repeated), true).ok()?;
+        loop {
+            let due = first_shown(local, zone)?;
+            if due <= from {
+                return Some(due);
+            }
+            local = self.pattern.find_previous_occurrence(&local, false).ok()?;
+        }
+    }
+
+    /// Whether every hour is named.
+    fn is_hourly(&self) -> bool {
+        self.pattern.pattern.hours.values().len() == 24
     }
 
     /// The five fields, spelled out: names as numbers, `@daily` as `0 0 * * *`; `None` if it has seconds.
@@ -101,6 +131,15 @@ impl Cron {
         let pattern = self.pattern.as_str();
         (pattern.split(' ').count() == 5).then(|| pattern.to_owned())
     }
+}
+
+/// The first instant at which a clock shows a time or a later one.
+fn first_shown(local: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
+    let instant = match zone.from_local_datetime(&local) {
+        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => instant,
+        MappedLocalTime::None => GapInfo::new(&local, &zone)?.end?,
+    };
+    Some(instant.with_timezone(&Utc))
 }
 
 fn parser() -> CronParser {

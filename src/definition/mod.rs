@@ -317,7 +317,8 @@ pub(crate) struct ScheduleSection {
     #[serde(default)]
     pub cron: Option<Placed<Cron>>,
     /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
-    /// it repeats in autumn is due once. Default: UTC.
+    /// it repeats in autumn is due once, the first time. If every hour is named, as by `*`, real hours count: nothing is
+    /// due for skipped ones, and repeated ones count again. Default: UTC.
     #[serde(default)]
     pub timezone: Option<Placed<Zone>>,
     /// How late a run may start. If the scheduler was down at a due time, or still busy with the previous run, the

@@ -1,8 +1,9 @@
 """Recomputes the times of cron expressions by brute force: every minute of a span, on the clock of its zone.
 
 The file holds a list of objects with `cron`, `zone`, `from`, `to` (minutes, UTC) and `times`. The rule when clocks
-change: an expression whose minute and hour are single numbers is due once a day, at the first instant after the gap if
-its time is skipped, and the first time if it is repeated; any other expression is due whenever the clock shows its time.
+change: a time is due at the first minute of its clock that shows it, or, if it is skipped, at the first minute after the
+gap; a minute is due once for whatever it is due. An expression that names every hour is due whenever the clock shows its
+time.
 """
 
 import json
@@ -45,7 +46,7 @@ class Expression:
         self.months = values(month, 1, 12, MONTHS, 1)
         self.weekdays = {number % 7 for number in values(weekday, 0, 7, DAYS)}
         self.either = day != "*" and weekday != "*"
-        self.is_fixed = minute.isdigit() and hour.isdigit()
+        self.is_hourly = len(self.hours) == 24
 
     def has_day(self, day):
         of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -65,19 +66,21 @@ def clocks(zone, begin, end):
 
 
 def expected(expression, instants, shown, begin, end):
-    due = []
-    for day in filter(expression.has_day, sorted({clock.date() for clock in instants})[1:-1]):
+    due = set()
+    # Also days that the clock skips altogether.
+    first, last = min(instants).date(), max(instants).date()
+    days = [first + timedelta(days=number) for number in range(1, (last - first).days)]
+    for day in filter(expression.has_day, days):
         for hour in expression.hours:
             for minute in expression.minutes:
                 clock = datetime(day.year, day.month, day.day, hour, minute)
                 found = instants.get(clock, [])
-                if not expression.is_fixed:
-                    due += found
+                if expression.is_hourly:
+                    due.update(found)
                 elif found:
-                    due.append(found[0])
+                    due.add(found[0])
                 else:
-                    # The first instant after the gap, which is on the same day.
-                    due.append(next(at for at, there in shown if there > clock))
+                    due.add(next(at for at, there in shown if there > clock))
     return sorted(at for at in due if begin < at < end)
 
 
@@ -86,9 +89,10 @@ def main(path):
     known = {}
     for case in cases:
         begin, end = (datetime.fromtimestamp(case[name], timezone.utc) for name in ("from", "to"))
-        if case["zone"] not in known:
-            known[case["zone"]] = clocks(ZoneInfo(case["zone"]), begin, end)
-        due = expected(Expression(case["cron"]), *known[case["zone"]], begin, end)
+        span = case["zone"], begin, end
+        if span not in known:
+            known = {span: clocks(ZoneInfo(case["zone"]), begin, end)}
+        due = expected(Expression(case["cron"]), *known[span], begin, end)
         due = [int(at.timestamp()) for at in due]
         if due != case["times"]:
             both = sorted(set(due) ^ set(case["times"]))[:10]

@@ -5,7 +5,8 @@ use std::fs;
 use bellwether::definition::DefinitionFile;
 use bellwether::plan::{Plan, Schedule};
 use bellwether::schedule::{Times, upcoming};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Offset, TimeDelta, Utc};
+use chrono_tz::Tz;
 use serde_json::json;
 
 use crate::support::program::Place;
@@ -94,6 +95,29 @@ fn cron_times_on_days_of_clock_changes_match_a_table() {
         ("0 0 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T00:00:00Z", "2026-03-29T23:00:00Z"]),
         ("30 1 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
         ("30 1 * * *", "Europe/London", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+        // As many times of a day as an expression names.
+        (
+            "30 2,14 * * *",
+            "America/New_York",
+            "2027-03-13T20:00:00Z",
+            &["2027-03-14T07:00:00Z", "2027-03-14T18:30:00Z", "2027-03-15T06:30:00Z"],
+        ),
+        (
+            "30 1,13 * * *",
+            "America/New_York",
+            "2027-11-06T20:00:00Z",
+            &["2027-11-07T05:30:00Z", "2027-11-07T18:30:00Z", "2027-11-08T06:30:00Z"],
+        ),
+        ("*/20 2 * * *", "America/New_York", "2027-03-13T20:00:00Z", &["2027-03-14T07:00:00Z", "2027-03-15T06:00:00Z"]),
+        // Every hour is every hour, however it is spelled.
+        (
+            "30 0-23 * * *",
+            "America/New_York",
+            "2027-11-07T05:00:00Z",
+            &["2027-11-07T05:30:00Z", "2027-11-07T06:30:00Z", "2027-11-07T07:30:00Z"],
+        ),
+        // A day that the clock skips.
+        ("0 9 30,31 12 *", "Pacific/Apia", "2011-12-29T12:00:00Z", &["2011-12-30T10:00:00Z", "2011-12-30T19:00:00Z"]),
         // Half an hour: clocks go from 2:00 to 2:30 on October 4, and from 2:00 back to 1:30 on April 5.
         (
             "15 2 * * *",
@@ -114,6 +138,84 @@ fn cron_times_on_days_of_clock_changes_match_a_table() {
         let expected: Vec<DateTime<Utc>> = expected.iter().map(|time| at(time)).collect();
         assert_eq!(times, expected, "{cron} in {zone}");
     }
+}
+
+/// Zones whose clocks change by an hour, by half of one, by two, at midnight, twice more around Ramadan, by a day, never.
+const CHANGING: [&str; 10] = [
+    "America/New_York",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "America/Sao_Paulo",
+    "America/Havana",
+    "Pacific/Apia",
+    "Antarctica/Troll",
+    "Asia/Kathmandu",
+];
+
+/// The hours at which the clock of a zone changes in a year; if it does not, an hour in the middle of it.
+fn changes(zone: &str, year: i32) -> Vec<DateTime<Utc>> {
+    let zone: Tz = zone.parse().unwrap();
+    let begin = at(&format!("{year}-01-01T00:00:00Z"));
+    let offset = |time: DateTime<Utc>| time.with_timezone(&zone).offset().fix();
+    let hours = (0..366 * 24).map(|hour| begin + TimeDelta::hours(hour));
+    let changes: Vec<_> = hours.filter(|hour| offset(*hour) != offset(*hour + TimeDelta::hours(1))).collect();
+    if changes.is_empty() { vec![begin + TimeDelta::days(180)] } else { changes }
+}
+
+/// A random expression, most of whose times are in the hours in which clocks change.
+fn expression(random: &mut Random) -> String {
+    let minute = match random.below(6) {
+        0 => "*".to_owned(),
+        1 => format!("*/{}", random.between(2, 45)),
+        2 => format!("{},{}", random.below(30), random.between(30, 59)),
+        3 => format!("{}-{}/{}", random.below(20), random.between(20, 59), random.between(1, 9)),
+        _ => random.below(60).to_string(),
+    };
+    let hour = match random.below(9) {
+        0 => "*".to_owned(),
+        1 => format!("*/{}", random.between(1, 5)),
+        2 => format!("{},{}", random.below(4), random.between(4, 23)),
+        3 => format!("{}-{}", random.below(4), random.between(4, 23)),
+        4 => format!("{}-23/{}", random.below(4), random.between(1, 4)),
+        5 => "0-23".to_owned(),
+        6 => random.pick(&["22,23", "23", "0,23"]).to_owned(),
+        _ => random.below(5).to_string(),
+    };
+    let day = random.pick(&["*", "*", "*", "1-15", "*/2", "28-31", "1,15,30"]);
+    let weekday = random.pick(&["*", "*", "*", "SUN", "SAT,SUN", "MON-FRI", "FRI-SUN"]);
+    format!("{minute} {hour} {day} * {weekday}")
+}
+
+#[test]
+fn cron_times_of_random_expressions_match_a_minute_by_minute_scan_around_clock_changes() {
+    let place = Place::new();
+    let mut random = Random::of(5);
+    let mut cases = Vec::new();
+    for zone in CHANGING {
+        for change in [2010, 2011, 2018, 2027].into_iter().flat_map(|year| changes(zone, year)) {
+            let (from, to) = (change - TimeDelta::hours(30), change + TimeDelta::hours(30));
+            for _ in 0..12 {
+                let cron = expression(&mut random);
+                let schedule = schedule(&format!("cron = \"{cron}\"\ntimezone = \"{zone}\"\ncatch_up = \"9d\""));
+                let times: Vec<DateTime<Utc>> = upcoming(&schedule, from).take_while(|time| *time < to).collect();
+                // Looking back gives the same times as looking ahead, also within the hours around the change.
+                for _ in 0..2 {
+                    let now = change + TimeDelta::seconds(random.below(5 * 3600) as i64 - 2 * 3600);
+                    let newest = times.iter().rfind(|time| **time <= now).copied();
+                    assert_eq!(Times::at(&schedule, from, now).due, newest, "{cron} in {zone} at {now}");
+                }
+                let times: Vec<i64> = times.iter().map(DateTime::timestamp).collect();
+                cases.push(json!({
+                    "cron": cron, "zone": zone, "from": from.timestamp(), "to": to.timestamp(), "times": times,
+                }));
+            }
+        }
+    }
+    let file = place.file("times.json");
+    fs::write(&file, serde_json::to_vec(&cases).unwrap()).unwrap();
+    python::check("check_schedule.py", [file]);
 }
 
 #[test]
