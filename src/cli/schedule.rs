@@ -1,5 +1,7 @@
 //! `bellwether schedule`: runs definitions at their times.
 
+use std::collections::BTreeSet;
+use std::env;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -14,15 +17,16 @@ use super::folders::Folders;
 use super::log::{self, Level, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
-use super::typed::one_of;
+use super::typed::{one_of, usage};
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::cancel::CancellationToken;
 use crate::error::Error;
 use crate::escape::escaped;
 use crate::human::{counted, grouped, took};
+use crate::key_source::{FILE_VARIABLE, VARIABLE};
 use crate::project::Project;
 use crate::run::Observer;
-use crate::schedule::print::{Platform, Setup, print};
+use crate::schedule::print::{Platform, Settings, Setup, print};
 use crate::schedule::{
     Folders as Places, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher, listen,
     metrics, to_minute, upcoming,
@@ -39,7 +43,6 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 /// `deadline`. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
 /// affect the others. On SIGTERM the runs in progress are interrupted, and the next start resumes them.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Schedule {
     #[command(subcommand)]
     action: Option<Action>,
@@ -90,7 +93,14 @@ impl Schedule {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = Places { definitions: project.definitions(), data, archive };
         if let Some(Action::Print { platform }) = self.action {
-            return say(&print(platform, &Setup::of(project.root(), &folders)?)?);
+            if self.once {
+                return Err(usage(
+                    "`--once` has no effect on `print`",
+                    "leave it out: the platform decides what it calls",
+                ));
+            }
+            let setup = Setup::of(project.root(), &folders, self.settings()?, Clock::System.now())?;
+            return say(&print(platform, &setup)?);
         }
         log::begin(self.log, self.log_level, None);
         let result = self.run(folders);
@@ -101,6 +111,23 @@ impl Schedule {
                 Err(Failure::Reported { code: error.exit_code() })
             }
         }
+    }
+
+    /// What is not as by default.
+    fn settings(&self) -> Result<Settings> {
+        fn name<T: ValueEnum + PartialEq>(value: T, default: T) -> Option<String> {
+            (value != default).then(|| value.to_possible_value()).flatten().map(|value| value.get_name().to_owned())
+        }
+        Ok(Settings {
+            jobs: Some(self.jobs).filter(|jobs| *jobs != NonZeroUsize::MIN),
+            listen: self.listen,
+            metrics: self.metrics.clone(),
+            store: self.store.url()?,
+            log: name(self.log, LogForm::Text),
+            log_level: name(self.log_level, LogLevel::Off),
+            key_file: env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from),
+            variables: other_variables(),
+        })
     }
 
     fn run(&self, folders: Places) -> Result<()> {
@@ -171,6 +198,18 @@ impl Schedule {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }
     }
+}
+
+/// The names of the variables that are set and read, and that no option stands for. Their values may be secret.
+fn other_variables() -> Vec<String> {
+    const NAMES: [&str; 5] = [VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
+    const OF_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+    let is_read = |name: &String| {
+        NAMES.contains(&name.to_ascii_uppercase().as_str()) || OF_STORES.iter().any(|start| name.starts_with(start))
+    };
+    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
+    let names: BTreeSet<String> = set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect();
+    names.into_iter().collect()
 }
 
 /// The outcome of the due runs: the first failure, or else the first run that will be retried.

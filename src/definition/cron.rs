@@ -19,6 +19,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
+use super::cron_fields::CronFields;
 use super::values::{Refusal, parsed_from_text};
 
 /// A cron expression: minute, hour, day of month, month and day of week, with or without seconds before them.
@@ -121,15 +122,19 @@ impl Cron {
         }
     }
 
+    /// Whether a clock time from one to before another is named.
+    pub(crate) fn names_between(&self, from: NaiveDateTime, until: NaiveDateTime) -> bool {
+        self.pattern.find_next_occurrence(&from, true).is_ok_and(|next| next < until)
+    }
+
     /// Whether every hour is named.
-    fn is_hourly(&self) -> bool {
+    pub(crate) fn is_hourly(&self) -> bool {
         self.pattern.pattern.hours.values().len() == 24
     }
 
-    /// The five fields, spelled out: names as numbers, `@daily` as `0 0 * * *`; `None` if it has seconds.
-    pub fn five_fields(&self) -> Option<String> {
-        let pattern = self.pattern.as_str();
-        (pattern.split(' ').count() == 5).then(|| pattern.to_owned())
+    /// What it names, field by field.
+    pub(crate) fn fields(&self) -> CronFields {
+        CronFields::of(&self.pattern)
     }
 }
 

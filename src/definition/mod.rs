@@ -9,6 +9,7 @@ mod age;
 mod changes;
 mod choices;
 mod cron;
+mod cron_fields;
 mod error;
 mod find;
 mod hook;
@@ -37,6 +38,7 @@ pub use choices::{
     OnSuspect, Service, Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
+pub(crate) use cron_fields::{CronFields, DayField};
 pub use error::DefinitionError;
 pub use find::DefinitionFile;
 pub(crate) use find::{catalog, find};

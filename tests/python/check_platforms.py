@@ -2,6 +2,7 @@
 
 import ast
 import plistlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,8 @@ assert set(agent["EnvironmentVariables"]) == {"BELLWETHER_API_KEY_FILE"}
 
 jobs = list(yaml.safe_load_all((folder / "kubernetes").read_text()))
 jobs = [job for job in jobs if job]
-assert [job["metadata"]["name"] for job in jobs] == ["bellwether-weekly-report", "bellwether-nightly"], jobs
+names = [job["metadata"]["name"] for job in jobs]
+assert re.fullmatch("bellwether-weekly-report-[0-9a-f]{6}", names[0]) and names[1:] == ["bellwether-nightly"], names
 assert {job["spec"]["timeZone"] for job in jobs} == {"America/New_York"}
 assert jobs[1]["spec"]["schedule"] == "30 18 * * 1-5", jobs[1]["spec"]["schedule"]
 subprocess.run([Path(sys.executable).with_name("kubernetes-validate"), "--strict", folder / "kubernetes"], check=True)

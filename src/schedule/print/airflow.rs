@@ -1,14 +1,17 @@
 //! Airflow DAGs, one per definition, in one Python file.
 
+use super::dialect::{Days, Dialect};
+use super::settings::Action;
 use super::{EXIT_CODES, Setup, quoted};
 use crate::error::Result;
+use crate::plan::Schedule;
 
 pub(super) fn dags(setup: &Setup) -> Result<String> {
     let mut text = format!(
         "\
 # Put this file into the folder of DAGs of Airflow 3. The workers need the program and the project at these paths, and the
 # API key in the file that BELLWETHER_API_KEY_FILE names.
-{EXIT_CODES}\
+{EXIT_CODES}{left_out}{clocks}\
 # A task that ends with 75 or 130 is tried again; any other failure ends it.
 import os
 import subprocess
@@ -56,16 +59,23 @@ def scheduled(name, cron, timezone, command, retry_delay, deadline):
     return definition()
 
 ",
+        left_out = setup.left_out(Action::Run("")),
+        clocks = setup.clock_changes(
+            "Airflow runs a skipped time as much later as the clock skips, a repeated one the second time,\n# and the next \
+             of every hour of some days off by the change",
+            // It adds the time between two runs to the first, which is off by the change if there is one between them.
+            |schedule| schedule.cron.is_hourly() && !names_every_day(schedule),
+        ),
         root = quoted(&setup.root.to_string_lossy()),
-        key = quoted(&setup.root.join("api-key").to_string_lossy()),
+        key = quoted(&setup.key_file().to_string_lossy()),
     );
     for (plan, schedule) in &setup.plans {
-        let words: Vec<String> = setup.words(&["run", &plan.name, "--wait"]).iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = setup.words(Action::Run(&plan.name)).iter().map(|word| quoted(word)).collect();
         text.push_str(&format!(
             "\nscheduled(\n    {name},\n    cron={cron},\n    timezone={zone},\n    command=[{command}],\n    \
              retry_delay=timedelta(seconds={retry}),\n    deadline=timedelta(seconds={deadline}),\n)\n",
             name = quoted(&plan.name),
-            cron = quoted(&Setup::five_fields(plan, schedule, "Airflow")?),
+            cron = quoted(&Dialect::Airflow.five_fields(plan, schedule)?),
             zone = quoted(&schedule.timezone.to_string()),
             command = words.join(", "),
             retry = schedule.retry_after.as_secs(),
@@ -73,4 +83,9 @@ def scheduled(name, cron, timezone, command, retry_delay, deadline):
         ));
     }
     Ok(text)
+}
+
+fn names_every_day(schedule: &Schedule) -> bool {
+    let fields = schedule.cron.fields();
+    fields.months.len() == 12 && Days::of(&fields) == Days::Every
 }

@@ -1,19 +1,25 @@
 //! Kubernetes CronJobs, one per definition.
 
+use super::dialect::Dialect;
+use super::settings::Action;
 use super::{EXIT_CODES, Setup, quoted};
 use crate::error::Result;
 use crate::plan::{Plan, Schedule};
 
 pub(super) fn jobs(setup: &Setup) -> Result<String> {
+    let setup = &setup.logging_json();
     let mut text = format!(
         "\
 # Apply with `kubectl apply -f FILE`, after these:
 #   kubectl create secret generic bellwether-api-key --from-file=api-key=PATH
 #   a PersistentVolumeClaim `bellwether` with the project, mounted at {root}
 #   an image `bellwether:{version}` with the program at {program}
-{EXIT_CODES}\
+{EXIT_CODES}{left_out}{clocks}\
 # A pod that ends with 75 or 130 is started again, until the deadline of the definition; any other failure ends the job.
 ",
+        left_out = setup.left_out(Action::Run("")),
+        clocks = setup
+            .clock_changes("Kubernetes does not run a skipped time, and runs a repeated one both times", |_| false,),
         root = setup.root.display(),
         version = env!("CARGO_PKG_VERSION"),
         program = setup.program.display(),
@@ -25,14 +31,11 @@ pub(super) fn jobs(setup: &Setup) -> Result<String> {
 }
 
 fn job(setup: &Setup, plan: &Plan, schedule: &Schedule) -> Result<String> {
-    let words = setup.words(&["run", &plan.name, "--wait", "--log", "json"]);
+    let words = setup.words(Action::Run(&plan.name));
     let command: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let mut volumes = vec![setup.root.to_string_lossy().into_owned()];
-    for (number, folder) in [&setup.data, &setup.archive].into_iter().enumerate() {
-        if !folder.starts_with(&setup.root) && (number == 0 || !folder.starts_with(&setup.data)) {
-            volumes.push(folder.to_string_lossy().into_owned());
-        }
-    }
+    let outside = setup.writable().into_iter().filter(|folder| !folder.starts_with(&setup.root));
+    let volumes: Vec<String> =
+        [setup.root.clone()].into_iter().chain(outside).map(|path| path.to_string_lossy().into_owned()).collect();
     let mounts: String = volumes
         .iter()
         .enumerate()
@@ -96,7 +99,7 @@ spec:
                 optional: true
 ",
         name = quoted(&format!("bellwether-{}", label(&plan.name))),
-        cron = quoted(&Setup::five_fields(plan, schedule, "Kubernetes")?),
+        cron = quoted(&Dialect::Kubernetes.five_fields(plan, schedule)?),
         zone = quoted(&schedule.timezone.to_string()),
         // Below ten seconds the controller may miss a time.
         catch_up = schedule.catch_up.as_secs().max(60),
@@ -106,8 +109,18 @@ spec:
     ))
 }
 
-/// A name as the names of objects are spelled, short enough for those of its jobs.
+/// The longest part of a name that is kept. With what is before and after it, it is short enough for the names of jobs.
+const LONGEST: usize = 33;
+
+/// A name as the names of objects are spelled. If that takes a change, a part of the name's hash keeps it apart from others
+/// that become the same.
 fn label(name: &str) -> String {
-    let spelled = name.to_ascii_lowercase().replace('_', "-");
-    spelled.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
+    let mut spelled = name.to_ascii_lowercase().replace('_', "-");
+    spelled.truncate(LONGEST);
+    let spelled = spelled.trim_matches('-');
+    if spelled == name {
+        return spelled.to_owned();
+    }
+    let hash = blake3::hash(name.as_bytes()).to_hex();
+    format!("{spelled}-{}", &hash[..6]).trim_start_matches('-').to_owned()
 }

@@ -1,11 +1,13 @@
 //! A launchd agent that runs the scheduler.
 
 use super::Setup;
+use super::settings::Action;
 
 pub(super) fn agent(setup: &Setup) -> String {
     let words: String =
-        setup.words(&["schedule"]).iter().map(|word| format!("        <string>{}</string>\n", escaped(word))).collect();
-    let listed: String = setup.listed().replace("#   ", "  ");
+        setup.words(Action::Keep).iter().map(|word| format!("        <string>{}</string>\n", escaped(word))).collect();
+    let listed = commented(&setup.listed());
+    let left_out = commented(&setup.left_out(Action::Keep));
     let log = setup.data.join("schedule.log");
     format!(
         "\
@@ -17,7 +19,7 @@ pub(super) fn agent(setup: &Setup) -> String {
   Definitions, each in its own time zone; what is missed while the machine sleeps is run when it wakes:
 {listed}  Exit codes of a run, in the log: 0 published; 75 a temporary failure, tried again; 4 a check of the data failed;
   2 an invalid definition; 130 interrupted, the next start resumes; 1 any other failure.
--->
+{left_out}-->
 <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">
 <plist version=\"1.0\">
 <dict>
@@ -46,11 +48,23 @@ pub(super) fn agent(setup: &Setup) -> String {
 </dict>
 </plist>
 ",
-        listed = listed.replace("--", "- -"),
         root = escaped(&setup.root.to_string_lossy()),
-        key = escaped(&setup.root.join("api-key").to_string_lossy()),
+        key = escaped(&setup.key_file().to_string_lossy()),
         log = escaped(&log.to_string_lossy()),
     )
+}
+
+/// Lines of a comment, which has no two hyphens in a row.
+fn commented(lines: &str) -> String {
+    let mut text = String::new();
+    for line in lines.lines() {
+        text.push_str(&line.replacen('#', " ", 1));
+        text.push('\n');
+    }
+    while text.contains("--") {
+        text = text.replace("--", "- -");
+    }
+    text
 }
 
 /// A text between tags.

@@ -1,16 +1,20 @@
 //! A systemd service that runs the scheduler.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use super::settings::Action;
 use super::{EXIT_CODES, Setup};
 
 pub(super) fn unit(setup: &Setup) -> String {
-    let command: Vec<String> = setup.words(&["schedule"]).iter().map(|word| quoted(word)).collect();
-    let archive = if setup.archive.starts_with(&setup.data) {
-        String::new()
-    } else {
-        format!(" {}", path(existing(&setup.archive)))
-    };
+    let command: Vec<String> = setup.words(Action::Keep).iter().map(|word| quoted(&word.replace('$', "$$"))).collect();
+    let folders = setup.writable();
+    let existing: BTreeSet<&Path> = folders.iter().map(|folder| existing(folder)).collect();
+    let writable: Vec<String> = existing.iter().map(|folder| quoted(&folder.to_string_lossy())).collect();
+    // In a private /tmp the service would find nothing of what is there.
+    let is_temporary = |folder: &&PathBuf| folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
+    let is_private = !folders.iter().chain([&setup.root]).any(|folder| is_temporary(&folder));
+    let private = if is_private { "PrivateTmp=yes\n" } else { "" };
     format!(
         "\
 # Install as /etc/systemd/system/bellwether.service, put the API key into /etc/bellwether/api-key (mode 600), then:
@@ -18,11 +22,11 @@ pub(super) fn unit(setup: &Setup) -> String {
 # `systemctl reload bellwether` reads changed definitions at once; they are picked up within seconds anyway.
 # Without an API key, as for the demo service, remove the two lines with `api-key`.
 # Definitions, each in its own time zone:
-{listed}{EXIT_CODES}
+{listed}{EXIT_CODES}{left_out}
 [Unit]
 Description=Bellwether: scheduled datasets of {root}
 Wants=network-online.target
-After=network-online.target
+After=time-sync.target network-online.target
 
 [Service]
 Type=exec
@@ -41,17 +45,18 @@ RestartPreventExitStatus=2
 # The files belong to the user of the service: name one who may write {data}.
 # User=bellwether
 NoNewPrivileges=yes
-PrivateTmp=yes
-ProtectSystem=strict
-ReadWritePaths={data}{archive}
+{private}ProtectSystem=strict
+ReadWritePaths={writable}
 
 [Install]
 WantedBy=multi-user.target
 ",
         listed = setup.listed(),
+        left_out = setup.left_out(Action::Keep),
         root = path(&setup.root),
-        data = path(existing(&setup.data)),
+        data = path(&setup.data),
         command = command.join(" "),
+        writable = writable.join(" "),
     )
 }
 
@@ -60,9 +65,9 @@ fn existing(folder: &Path) -> &Path {
     folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder)
 }
 
-/// A word of a command line.
+/// A word in a list of words.
 fn quoted(word: &str) -> String {
-    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     if word.contains(|letter: char| letter.is_whitespace() || matches!(letter, '\'' | '"' | ';')) {
         return format!("\"{word}\"");
     }

@@ -156,7 +156,7 @@ const CHANGING: [&str; 10] = [
 
 /// The hours at which the clock of a zone changes in a year; if it does not, an hour in the middle of it.
 fn changes(zone: &str, year: i32) -> Vec<DateTime<Utc>> {
-    let zone: Tz = zone.parse().unwrap();
+    let zone: Tz = zone.parse().expect("a zone");
     let begin = at(&format!("{year}-01-01T00:00:00Z"));
     let offset = |time: DateTime<Utc>| time.with_timezone(&zone).offset().fix();
     let hours = (0..366 * 24).map(|hour| begin + TimeDelta::hours(hour));

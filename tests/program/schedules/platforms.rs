@@ -1,23 +1,25 @@
 //! The configuration printed for each platform, checked with the platform's own tools where available.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::support::program::Place;
+use bellwether::schedule::print::Platform;
+
+use crate::support::program::{Outcome, Place};
 use crate::support::python;
 
 const PLATFORMS: [&str; 6] = ["systemd", "crontab", "launchd", "kubernetes", "airflow", "github-actions"];
 
+/// A definition of the demo service with a schedule.
+fn scheduled(cron: &str) -> String {
+    format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"{cron}\"\n")
+}
+
 fn place() -> Place {
     let place = Place::new();
     for (name, cron) in [("nightly", "30 18 * * MON-FRI"), ("Weekly_report", "@weekly")] {
-        place.define(
-            name,
-            &format!(
-                "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"{cron}\"\n\
-                 timezone = \"America/New_York\"\n"
-            ),
-        );
+        place.define(name, &format!("{}timezone = \"America/New_York\"\n", scheduled(cron)));
     }
     place.define("unscheduled", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
     place
@@ -45,9 +47,106 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
     python::check("check_platforms.py", [place.path()]);
     // New York's winter and summer time in UTC, including midnight on Sunday.
     let actions = printed(&place, "github-actions");
-    for cron in ["\"30 22 * * 1,2,3,4,5\"", "\"30 23 * * 1,2,3,4,5\"", "\"0 4 * * 0\"", "\"0 5 * * 0\""] {
+    for cron in ["\"30 22 * * 1-5\"", "\"30 23 * * 1-5\"", "\"0 4 * * 0\"", "\"0 5 * * 0\""] {
         assert!(actions.contains(&format!("- cron: {cron}\n")), "{actions}");
     }
+}
+
+/// The variables of `docs/operations.md` that `schedule` reads, each with a value and what of it must be found.
+fn settings(place: &Place) -> Vec<(String, String, &'static str)> {
+    let docs = include_str!("../../../docs/operations.md");
+    let (_, table) = docs.split_once("<!-- variables -->").expect("the table of variables");
+    let (table, _) = table.split_once("<!-- end of variables -->").expect("its end");
+    let rows = table.lines().filter(|line| line.starts_with("| `BELLWETHER_"));
+    let ours = rows.filter(|row| row.contains("every command") || row.contains("`schedule`"));
+    let below = |name: &str| place.path().canonicalize().expect("a folder").join(name).display().to_string();
+    let setting = |row: &str| {
+        let variable = row.split('`').nth(1).expect("a variable");
+        let (value, shown) = match variable {
+            "BELLWETHER_ROOT" => (below(""), ""),
+            "BELLWETHER_DATA" => (below("kept-data"), "kept-data"),
+            "BELLWETHER_ARCHIVE" => (below("kept-archive"), "kept-archive"),
+            "BELLWETHER_STORE" => (format!("file://{}", below("kept-store")), "kept-store"),
+            "BELLWETHER_METRICS" => (below("kept-metrics.prom"), "kept-metrics"),
+            "BELLWETHER_LOG" => ("json".to_owned(), "json"),
+            "BELLWETHER_LOG_LEVEL" => ("debug".to_owned(), "debug"),
+            "BELLWETHER_LISTEN" => ("127.0.0.1:9464".to_owned(), "127.0.0.1:9464"),
+            "BELLWETHER_JOBS" => ("4".to_owned(), "4"),
+            _ => panic!("{variable}: carry it over or name it as left out, and add it here"),
+        };
+        (variable.to_owned(), value, shown)
+    };
+    ours.map(setting).collect()
+}
+
+#[test]
+fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed() {
+    let place = place();
+    let settings = settings(&place);
+    assert!(settings.len() >= 9, "{settings:?}");
+    let secrets = [
+        ("BELLWETHER_API_KEY", "hidden-value"),
+        ("HTTPS_PROXY", "http://user:hidden-value@proxy:8080"),
+        ("AWS_SECRET_ACCESS_KEY", "hidden-value"),
+    ];
+    for platform in Platform::ALL.map(Platform::as_str) {
+        let mut command = place.command(["schedule", "print", "--for", platform]);
+        command.envs(settings.iter().map(|(name, value, _)| (name, value))).envs(secrets);
+        let text = Outcome::of(&mut command).succeeded().stdout;
+        for (variable, _, shown) in &settings {
+            let option = format!("--{}", variable["BELLWETHER_".len()..].to_lowercase().replace('_', "-"));
+            let carried = [
+                format!("{option} {shown}"),
+                format!("\"{option}\", \"{shown}"),
+                format!("<string>{option}</string>\n        <string>{shown}"),
+            ];
+            let is_path = shown.starts_with("kept-");
+            let is_there =
+                if is_path { text.contains(shown) } else { carried.iter().any(|words| text.contains(words)) };
+            assert!(shown.is_empty() || is_there, "{platform} drops {variable}:\n{text}");
+        }
+        assert!(!text.contains("hidden-value"), "{platform}: {text}");
+        for (name, _) in &secrets[1..] {
+            assert!(text.contains(&format!("`{name}`")), "{platform} does not name {name}: {text}");
+        }
+        fs::write(place.file(platform), text).unwrap();
+    }
+    python::check("check_platforms.py", [place.path()]);
+    // Options say the same as variables.
+    let options = ["schedule", "--jobs", "4", "--listen", "127.0.0.1:9464", "print", "--for", "systemd"];
+    let text = place.run(options).succeeded().stdout;
+    assert!(text.contains("--jobs 4 --listen 127.0.0.1:9464"), "{text}");
+    place.run(["schedule", "--once", "print", "--for", "systemd"]).failed_with(2);
+}
+
+#[test]
+fn kubernetes_names_of_similar_and_of_long_definitions_differ() {
+    let place = Place::new();
+    let long = "a".repeat(60);
+    let names = ["us-eq", "us_eq", "US-EQ", "us-eq-", "_", "__", &format!("{long}-b"), &format!("{long}-c"), &long];
+    for name in names {
+        place.define(name, &scheduled("@daily"));
+    }
+    let text = printed(&place, "kubernetes");
+    let objects: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    assert_eq!(objects.len(), names.len(), "{objects:?}");
+    for object in objects {
+        let name = object.trim_matches('"');
+        // A job has eleven characters more than its CronJob, and at most 63.
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        assert!(name.len() <= 52 && name.chars().all(is_plain) && !name.ends_with('-'), "{name}");
+    }
+}
+
+#[test]
+fn a_launchd_agent_is_valid_whatever_its_definitions_are_called() {
+    let place = place();
+    for name in ["a---b", "c----", "d--"] {
+        place.define(name, &scheduled("@daily"));
+    }
+    let text = printed(&place, "launchd");
+    fs::write(place.file("launchd"), text).unwrap();
+    python::check("check_agent.py", [place.file("launchd")]);
 }
 
 #[test]
@@ -82,6 +181,85 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
         Command::new("crontab").arg(option).arg(&line).output().expect("crontab: `tests/run` installs it")
     };
     assert!(["-n", "-T"].iter().any(|option| test(option).status.success()), "{:?}", test("-n"));
+}
+
+#[test]
+fn systemd_takes_paths_with_spaces_and_signs_without_a_warning() {
+    let place = Place::new();
+    let folder = place.file("My Projekt 50% \"x\" $HOME; y");
+    for name in ["pipelines", "output", "metrics of all"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("pipelines/nightly.toml"), scheduled("@daily")).unwrap();
+    let mut command = place.command(["schedule", "print", "--for", "systemd", "-C"]);
+    command.arg(&folder).env("BELLWETHER_METRICS", folder.join("metrics of all/it.prom"));
+    let text = Outcome::of(&mut command).succeeded().stdout;
+    let unit = place.file("bellwether.service");
+    fs::write(&unit, &text).unwrap();
+    let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output().unwrap();
+    let message = String::from_utf8_lossy(&verify.stderr).into_owned();
+    assert!(verify.status.success() && !message.contains("bellwether.service"), "{message}\n{text}");
+    let writable = text.lines().find_map(|line| line.strip_prefix("ReadWritePaths=")).unwrap();
+    assert_eq!(writable.matches("My Projekt 50%% \\\"x\\\" $HOME; y/").count(), 2, "{writable}");
+    assert!(text.contains("After=time-sync.target network-online.target\n"), "{text}");
+}
+
+#[test]
+fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_installed() {
+    let place = Place::new();
+    place.define("leap", &scheduled("0 6 29 2 *"));
+    let text = printed(&place, "github-actions");
+    assert!(text.contains("    - cron: \"0 6 29 2 *\"\n"), "{text}");
+    // Also twice a week, which keeps the cache.
+    assert_eq!(text.matches("    - cron: ").count(), 2, "{text}");
+    assert!(!text.contains("--path .") && text.contains("vars.BELLWETHER_SOURCE"), "{text}");
+    // A project below the top of its repository, and folders elsewhere.
+    fs::create_dir(place.file(".git")).unwrap();
+    fs::create_dir_all(place.file("sub/pipelines")).unwrap();
+    fs::write(place.file("sub/pipelines/nightly.toml"), scheduled("@daily")).unwrap();
+    let arguments = ["schedule", "print", "--for", "github-actions", "-C", "sub", "--data", "sub/kept"];
+    let text = place.run(arguments.into_iter().chain(["--archive", "elsewhere"])).succeeded().stdout;
+    assert!(text.contains("    working-directory: \"sub\"\n") && text.contains("path: \"sub/kept\"\n"), "{text}");
+    assert!(text.contains("bellwether schedule --once --data kept --log json || code=$?"), "{text}");
+    assert!(text.contains("# Left out: `--archive ") && text.contains("/elsewhere`, which is outside"), "{text}");
+    // Bellwether's own source.
+    fs::write(place.file("Cargo.toml"), "[package]\nname = \"bellwether\"\n").unwrap();
+    let text = printed(&place, "github-actions");
+    assert!(text.contains("cargo install --locked --path .\n") && !text.contains("BELLWETHER_SOURCE"), "{text}");
+}
+
+#[test]
+fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
+    let place = Place::new();
+    place.define("monthly", &scheduled("0 6 1 * *"));
+    let unreachable = "[source]\nbase_url = \"http://127.0.0.1:9/v1\"\nsentiment_base_url = \"http://127.0.0.1:9/v1\"\n\
+                       patience = \"1s\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"0 6 1 * *\"\n";
+    place.define("unreachable", unreachable);
+    let workflow = place.file("workflow.yml");
+    fs::write(&workflow, printed(&place, "github-actions")).unwrap();
+    let script = python::output("workflow_step.py", [&workflow]);
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    // As GitHub runs it.
+    let start = || {
+        let mut command = Command::new("bash");
+        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &script]).current_dir(place.path());
+        Outcome::of(command.env_clear().env("PATH", &path).env("BELLWETHER_API_KEY", "key"))
+    };
+    let dataset = place.file("output/datasets/monthly/latest");
+    for _ in 0..2 {
+        start().failed_with(75);
+        assert!(dataset.exists() && place.file("output/schedule/monthly.json").exists());
+        assert!(!place.file("output/schedule/unreachable.json").exists(), "what failed is started again");
+        fs::remove_dir_all(place.file("output")).unwrap();
+    }
+    start().failed_with(75);
+    let outcome = start().failed_with(75);
+    assert!(!outcome.stderr.contains("monthly"), "once, until it is due: {}", outcome.stderr);
+    fs::remove_file(place.file("pipelines/unreachable.toml")).unwrap();
+    fs::write(&workflow, printed(&place, "github-actions")).unwrap();
+    let script = python::output("workflow_step.py", [&workflow]);
+    assert!(!script.contains("unreachable"));
 }
 
 #[test]
