@@ -84,7 +84,7 @@ impl Settings {
         }
         if !self.variables.is_empty() {
             let names = self.variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            notes.push(format!("Left out: {names}. Set there what the program needs of these."));
+            notes.push(format!("Left out: {names}. Set them there if the program needs them."));
         }
         notes
     }

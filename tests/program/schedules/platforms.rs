@@ -92,6 +92,7 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
     for platform in Platform::ALL.map(Platform::as_str) {
         let mut command = place.command(["schedule", "print", "--for", platform]);
         command.envs(settings.iter().map(|(name, value, _)| (name, value))).envs(secrets);
+        command.env("BELLWETHER_API_KEY_FILE", "kept-key");
         let text = Outcome::of(&mut command).succeeded().stdout;
         for (variable, _, shown) in &settings {
             let option = format!("--{}", variable["BELLWETHER_".len()..].to_lowercase().replace('_', "-"));
@@ -106,6 +107,9 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
             assert!(shown.is_empty() || is_there, "{platform} drops {variable}:\n{text}");
         }
         assert!(!text.contains("hidden-value"), "{platform}: {text}");
+        // The others have places of their own for secrets.
+        let reads_files = ["crontab", "launchd", "airflow"].contains(&platform);
+        assert_eq!(text.contains("kept-key"), reads_files, "{platform}: {text}");
         for (name, _) in &secrets[1..] {
             assert!(text.contains(&format!("`{name}`")), "{platform} does not name {name}: {text}");
         }
