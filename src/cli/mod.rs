@@ -57,6 +57,7 @@ use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::child;
 use crate::definition::DefinitionError;
 use crate::error::Error;
 use crate::escape::escaped;
@@ -276,6 +277,8 @@ async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
         if is_first {
             stop.cancel();
         } else {
+            // The process ends here and drops nothing.
+            child::kill_all();
             std::process::exit(i32::from(INTERRUPTED));
         }
     }

@@ -63,7 +63,7 @@ pub(super) async fn conclude(hooks: &crate::plan::Hooks, record: &RunRecord, opt
     {
         warn(&options.control, &format!("the run is missing in the journal: {error}"));
     }
-    for fault in hooks::call(hooks, record).await {
+    for fault in hooks::call(hooks, record, &options.control.stop).await {
         warn(&options.control, &fault);
     }
 }
