@@ -73,7 +73,8 @@
 //! | leaf | what it owns |
 //! |---|---|
 //! | [`error`], [`problem`] | the one error, its kinds and hints; problems of a definition with their locations |
-//! | [`project`], [`secret`], [`key_source`], [`time`] | the project's root, the API key and its sources, the clock |
+//! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
+//! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
 //! | `tables` | the schemas of the columns that travel between stages |
 //! | `columns` | columns as runs of equal values, and the Parquet files written from them |
 //! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
@@ -159,4 +160,5 @@ mod tables;
 pub mod time;
 mod tls;
 mod trace;
+pub mod trust;
 mod usage;

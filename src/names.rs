@@ -14,6 +14,9 @@ macro_rules! unique {
 }
 pub(crate) use unique;
 
+/// The folder of definitions in a project.
+pub(crate) const DEFINITIONS: &str = "pipelines";
+
 /// The files of a sealed run, pack or merge.
 pub(crate) const RUN_FILES: [&str; 9] = [
     "run.json",

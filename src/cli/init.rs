@@ -1,5 +1,6 @@
 //! `bellwether init`: a definition to begin with.
 
+use std::error::Error as _;
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use crate::file::{self, FileError};
 use crate::links;
 use crate::plan::Plan;
 use crate::project::Project;
+use crate::trust::{self, Author};
 
 /// Write a definition to begin with.
 ///
@@ -60,6 +62,11 @@ impl Init {
         // The written definition passes `check`.
         Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
         write(&path, &text)?;
+        if let Err(error) = trust::require(Author::File, &path) {
+            let reason = error.source().map_or_else(|| error.to_string(), |reason| reason.to_string());
+            note(&format!("warning: {reason}, so the definition may not run commands, nor use keys and stores"));
+            note(&format!("hint: {}", error.hint().unwrap_or_default()));
+        }
         let (shown, name) = (path.display(), &self.name);
         let next = if source.is_some() { "doctor" } else { "run" };
         say(&format!("wrote {shown}\nnext: `bellwether {next} {name}`\n"))
@@ -69,10 +76,16 @@ impl Init {
 fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         links::refuse(folder)?;
+        let is_new = !folder.exists();
         fs::create_dir_all(folder)
             .map_err(|source| Error::from(FileError::Write { path: folder.to_owned(), source }))?;
+        // Whatever the process's mask, nobody else may write what the user will run.
+        if is_new {
+            trust::restrict(folder)?;
+        }
     }
-    Ok(file::replace(path, text.as_bytes())?)
+    file::replace(path, text.as_bytes())?;
+    Ok(trust::restrict(path)?)
 }
 
 /// The two addresses, as answered on the terminal; none for the demo service.

@@ -13,11 +13,19 @@ use crate::support::scripted::{Scripted, json};
 
 /// A scheduler that may have so many descriptors, and its port.
 fn scheduler(place: &Place, descriptors: u32, more: &[&str]) -> (Process, u16) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .expect("as the test expects")
+        .local_addr()
+        .expect("as the test expects")
+        .port();
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]).arg(env!("CARGO_BIN_EXE_bellwether"));
     command.args(["schedule", "--log", "json", "--listen", &format!("127.0.0.1:{port}")]).args(more);
-    command.current_dir(place.path()).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).envs([KEY]);
+    command
+        .current_dir(place.path())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").expect("as the test expects"))
+        .envs([KEY]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let process = Process(command.spawn().expect("the program starts"));
     wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -27,8 +35,8 @@ fn scheduler(place: &Place, descriptors: u32, more: &[&str]) -> (Process, u16) {
 /// What a server sends until it closes the connection, after some bytes.
 fn exchange(port: u16, sent: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(sent.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("as the test expects");
+    stream.write_all(sent.as_bytes()).expect("as the test expects");
     let mut text = String::new();
     let _ = stream.read_to_string(&mut text);
     text
