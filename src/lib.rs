@@ -80,7 +80,7 @@
 //! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
 //! | `remove` | the only module that removes files |
 //! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
-//! | `address`, `tls`, `echo` | addresses, TLS clients, echoes of a key in text |
+//! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
 //! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
 //! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, flame graphs, processor time and memory |
 //!
@@ -145,6 +145,7 @@ mod names;
 pub mod plan;
 pub mod problem;
 pub mod project;
+mod proxies;
 mod remove;
 pub mod report;
 pub mod run;

@@ -15,12 +15,13 @@ use reqwest::{Method, redirect};
 use url::Url;
 
 use super::record::{Outcome, RunRecord};
-use crate::address::host_of;
+use crate::address::{host_of, is_loopback};
 use crate::cancel::CancellationToken;
 use crate::child::Running;
 use crate::human::took;
 use crate::key_source::VARIABLE;
 use crate::plan::{Hook, Hooks};
+use crate::proxies;
 use crate::secret::without_keys;
 use crate::tls;
 
@@ -129,6 +130,10 @@ fn stopped_short() -> String {
 /// Sends a request; any status but a success is a fault.
 async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit) -> Result<(), String> {
     let Limit { timeout, stop } = limit;
+    if !is_loopback(url) {
+        // The client would ignore a proxy that it cannot use.
+        proxies::of_environment().map_err(|error| format!("cannot be reached: {error}"))?;
+    }
     let client = tls::client()
         .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
