@@ -76,9 +76,11 @@ pub(crate) fn is_unique(name: &str) -> bool {
     fits(name, unique!())
 }
 
-/// Whether a name may be a dataset's: it has no character with a meaning in patterns or paths.
+/// Whether a name may be a dataset's or a definition's: it is short, and has no character with a meaning in patterns or
+/// paths.
 pub(crate) fn is_dataset(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// Whether a path may be that of a data file in a version: `NAME.csv`, `date=2026-11-20/NAME.parquet`,

@@ -8,6 +8,7 @@ use super::ParsedDefinition;
 use super::error::DefinitionError;
 use crate::error::Error;
 use crate::file::FileError;
+use crate::names::is_dataset;
 use crate::problem::nearest;
 use crate::trust::Author;
 
@@ -93,8 +94,7 @@ fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
 
 /// A definition's name becomes the name of folders and files.
 fn is_safe(name: &str) -> bool {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(allowed)
+    is_dataset(name) && !name.starts_with('-')
 }
 
 /// The definitions in a folder, by name.
