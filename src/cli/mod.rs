@@ -167,7 +167,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
-    match project.map_err(Failure::from).and_then(|project| command.execute(&project)) {
+    match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,
         Err(error) => {
             match error {
@@ -247,10 +247,12 @@ fn interruptible_with<T, E: From<Error>>(
         return Err(Error::start(source).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
-    runtime.block_on(async {
-        let stop = CancellationToken::new();
-        tokio::spawn(watch_signals(stop.clone(), hangup));
-        work(stop).await
+    process::with_threads(|| {
+        runtime.block_on(async {
+            let stop = CancellationToken::new();
+            tokio::spawn(watch_signals(stop.clone(), hangup));
+            work(stop).await
+        })
     })
 }
 

@@ -56,6 +56,7 @@ mod stores;
 mod support;
 mod takeovers;
 mod terminal;
+mod threads;
 mod trust;
 mod universe;
 mod unknown;
