@@ -1,15 +1,45 @@
-//! A child process that does not outlive the value: it is killed with everything that it started.
+//! A child process that does not outlive the value, nor the program: it is killed with everything that it started.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How often to check on a command that should end.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The process groups of this program. The ID of a group is not reused before its first process is waited for, which
+/// removes it here under the same lock.
+static GROUPS: Mutex<Groups> = Mutex::new(Groups { running: Vec::new(), is_closed: false });
+
+struct Groups {
+    running: Vec<Pid>,
+    /// Whether the program ends, so that nothing may be started.
+    is_closed: bool,
+}
 
 /// A command in a process group of its own, killed on drop unless it has ended.
 pub(crate) struct Running {
     child: Child,
+    group: Pid,
     has_ended: bool,
+}
+
+/// Kills every running command, before the program ends without dropping them. Nothing can be started any more.
+pub(crate) fn kill_all() {
+    let mut groups = groups();
+    groups.is_closed = true;
+    for group in &groups.running {
+        let _ = kill_process_group(*group, Signal::KILL);
+    }
+}
+
+fn groups() -> MutexGuard<'static, Groups> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Running {
@@ -19,7 +49,14 @@ impl Running {
     ///
     /// If it cannot be started.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { child: command.process_group(0).spawn()?, has_ended: false })
+        let mut groups = groups();
+        if groups.is_closed {
+            return Err(io::Error::other("the program is ending"));
+        }
+        let child = command.process_group(0).spawn()?;
+        let group = Pid::from_child(&child);
+        groups.running.push(group);
+        Ok(Self { child, group, has_ended: false })
     }
 
     /// The process, for its pipes.
@@ -33,21 +70,35 @@ impl Running {
     ///
     /// If the system refuses.
     pub(crate) fn status(&mut self) -> io::Result<Option<ExitStatus>> {
+        let mut groups = groups();
         let status = self.child.try_wait()?;
-        self.has_ended = status.is_some();
+        if status.is_some() {
+            self.has_ended = true;
+            groups.running.retain(|group| *group != self.group);
+        }
         Ok(status)
+    }
+
+    /// Asks it to end with SIGTERM, and kills what is left of it after a while.
+    pub(crate) fn end(self, within: Duration) {
+        let _ = kill_process_group(self.group, Signal::TERM);
+        let begun = Instant::now();
+        // It is not waited for, so that its group can still be killed.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while begun.elapsed() < within && matches!(waitid(WaitId::Pid(self.group), options), Ok(None)) {
+            thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The group has the child's process ID, which is not reused before the child is waited for.
         if !self.has_ended {
-            if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+            let mut groups = groups();
+            let _ = kill_process_group(self.group, Signal::KILL);
             let _ = self.child.kill();
             let _ = self.child.wait();
+            groups.running.retain(|group| *group != self.group);
         }
     }
 }

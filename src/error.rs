@@ -4,6 +4,7 @@
 //! says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
 //! them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 
@@ -104,16 +105,21 @@ impl Error {
         source.downcast().map_or_else(Self::frame, |error| *error)
     }
 
-    /// A worker that panicked: a bug, unless the system was out of threads. The standard library and the thread pools
-    /// panic in that case, and only the text of the panic tells the two apart.
+    /// A worker that panicked: a bug, unless the system was out of threads.
     pub(crate) fn worker(panic: tokio::task::JoinError) -> Self {
-        const NO_THREAD: [&str; 3] =
-            ["failed to spawn thread", "OS can't spawn worker thread", "thread pool has not been initialized"];
-        let text = panic.to_string();
-        match NO_THREAD.iter().any(|sign| text.contains(sign)) {
-            true => Self::start(io::Error::other("the system is out of threads or memory")),
-            false => Self::bug(panic),
+        if is_want_of_threads(&panic.to_string()) { Self::out_of_threads() } else { Self::bug(panic) }
+    }
+
+    /// What a thread panicked with: a bug, unless the system was out of threads.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        match text_of(panic) {
+            text if is_want_of_threads(text) => Self::out_of_threads(),
+            text => Self::bug(text),
         }
+    }
+
+    fn out_of_threads() -> Self {
+        Self::start(io::Error::other("the system is out of threads or memory"))
     }
 
     /// The kind of the failure.
@@ -210,6 +216,25 @@ impl Diagnostic for Frame {
     fn kind(&self) -> ErrorKind {
         ErrorKind::Internal
     }
+}
+
+/// The text of a panic.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it says nothing")
+}
+
+/// Whether a panic means that the system has no thread to spare. The standard library and the thread pools panic in that
+/// case, and only their texts tell it from a bug.
+pub(crate) fn is_want_of_threads(panic: &str) -> bool {
+    const SIGNS: [&str; 5] = [
+        "failed to spawn thread",
+        "OS can't spawn worker thread",
+        "thread pool has not been initialized",
+        "could not spawn threads",
+        "ThreadPoolBuildError",
+    ];
+    SIGNS.iter().any(|sign| panic.contains(sign))
 }
 
 /// The same error of the system, which cannot be cloned.

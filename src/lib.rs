@@ -73,13 +73,14 @@
 //! | leaf | what it owns |
 //! |---|---|
 //! | [`error`], [`problem`] | the one error, its kinds and hints; problems of a definition with their locations |
-//! | [`project`], [`secret`], [`key_source`], [`time`] | the project's root, the API key and its sources, the clock |
+//! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
+//! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
 //! | `tables` | the schemas of the columns that travel between stages |
 //! | `columns` | columns as runs of equal values, and the Parquet files written from them |
 //! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
 //! | `remove` | the only module that removes files |
 //! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
-//! | `address`, `tls`, `echo` | addresses, TLS clients, echoes of a key in text |
+//! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
 //! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
 //! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, flame graphs, processor time and memory |
 //!
@@ -144,6 +145,7 @@ mod names;
 pub mod plan;
 pub mod problem;
 pub mod project;
+mod proxies;
 mod remove;
 pub mod report;
 pub mod run;
@@ -159,4 +161,5 @@ mod tables;
 pub mod time;
 mod tls;
 mod trace;
+pub mod trust;
 mod usage;

@@ -14,6 +14,9 @@ macro_rules! unique {
 }
 pub(crate) use unique;
 
+/// The folder of definitions in a project.
+pub(crate) const DEFINITIONS: &str = "pipelines";
+
 /// The files of a sealed run, pack or merge.
 pub(crate) const RUN_FILES: [&str; 9] = [
     "run.json",
@@ -73,9 +76,11 @@ pub(crate) fn is_unique(name: &str) -> bool {
     fits(name, unique!())
 }
 
-/// Whether a name may be a dataset's: it has no character with a meaning in patterns or paths.
+/// Whether a name may be a dataset's or a definition's: it is short, and has no character with a meaning in patterns or
+/// paths.
 pub(crate) fn is_dataset(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// Whether a path may be that of a data file in a version: `NAME.csv`, `date=2026-11-20/NAME.parquet`,

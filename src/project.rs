@@ -1,8 +1,8 @@
 //! The project: the folder that definitions, datasets and the archive are in.
 //!
-//! Its root is the nearest folder upwards with a `pipelines/`, unless `BELLWETHER_ROOT` names another. A definition can
-//! run a command for its key, so a folder above the current one is only taken from users who could change what is done
-//! here anyway. A root below which nothing is found is no error: commands may name their folders themselves.
+//! Its root is the nearest folder upwards with a `pipelines/`, unless `BELLWETHER_ROOT` names another. A folder above the
+//! current one is only taken from users who could change what is done here anyway; what its definitions may do then is
+//! for [`trust`] to say. A root below which nothing is found is no error: commands may name their folders themselves.
 
 use std::env;
 use std::io;
@@ -10,9 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, Error, ErrorKind};
-
-/// The folder of definitions.
-const DEFINITIONS: &str = "pipelines";
+use crate::names::DEFINITIONS;
+use crate::trust;
 
 /// The default folder of datasets and archive.
 const DATA: &str = "output";
@@ -110,7 +109,8 @@ impl Project {
             if let Ok(found) = folder.join(DEFINITIONS).metadata()
                 && found.is_dir()
             {
-                return match folder == here || is_trusted(found.uid(), &here) {
+                let is_trusted = folder == here || is_trusted(found.uid(), &here) || trust::is_listed(folder)?;
+                return match is_trusted {
                     true => Ok(Self { root }),
                     false => Err(ProjectError::Foreign { root: folder.to_owned() }.into()),
                 };
@@ -153,10 +153,10 @@ impl Project {
     }
 }
 
-/// Whether a user's definitions can be run from a folder: our own, those of root, and those of the owner of the folder.
+/// Whether a user's project is used from a folder below it: our own, one of root, or of the owner of the folder.
 fn is_trusted(owner: u32, here: &Path) -> bool {
     let is_owner_here = || here.metadata().is_ok_and(|here| here.uid() == owner);
-    owner == rustix::process::geteuid().as_raw() || owner == 0 || is_owner_here()
+    trust::is_own(owner) || is_owner_here()
 }
 
 #[cfg(test)]

@@ -55,8 +55,7 @@ impl ApiKey {
 /// Every key of this process, so that none is ever shown.
 static KNOWN: RwLock<Vec<Arc<Echo>>> = RwLock::new(Vec::new());
 
-/// Masks secrets of other services wherever text is shown.
-#[cfg(any(feature = "aws", feature = "azure", feature = "spark"))]
+/// Masks other secrets wherever text is shown.
 pub(crate) fn mask(secrets: impl IntoIterator<Item = String>) {
     secrets.into_iter().for_each(|secret| drop(ApiKey::new(&secret)));
 }

@@ -76,8 +76,8 @@ impl fmt::Display for Aligned {
                 let (gap, width) = (if column > 0 { gap } else { "" }, widths[column]);
                 match column < self.texts {
                     _ if row.len() < columns => line.push_str(cell),
-                    true => line.push_str(&format!("{gap}{cell:width$}")),
-                    false => line.push_str(&format!("{gap}{cell:>width$}")),
+                    true => line.push_str(&format!("{gap}{cell}{}", padding(cell, width))),
+                    false => line.push_str(&format!("{gap}{}{cell}", padding(cell, width))),
                 }
             }
             writeln!(formatter, "{}", line.trim_end())?;
@@ -86,9 +86,25 @@ impl fmt::Display for Aligned {
     }
 }
 
+/// The blanks that a text needs to be so many characters wide. The width of a format is limited to 65,535, and text from
+/// outside may be longer.
+pub(super) fn padding(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(text.chars().count()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Aligned, RowLimit};
+
+    #[test]
+    fn a_cell_may_be_longer_than_the_width_of_a_format() {
+        let long = "x".repeat(70_000);
+        let mut table = Aligned::new(1, ["a", "b"]);
+        table.row([long.clone(), "1".to_owned()]);
+        table.row(["y".to_owned(), long]);
+        let lines: Vec<usize> = table.to_string().lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lines, [140_002; 3]);
+    }
 
     #[test]
     fn columns_are_aligned_and_long_lists_are_truncated() {

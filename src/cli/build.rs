@@ -308,7 +308,7 @@ impl Build {
             return Err(usage(&what, &hint));
         };
         let RecordedProvenance { definition, as_of, runs, .. } = version.recorded.clone();
-        let plan = Plan::of(DefinitionFile::new(plan.path, definition)?)?;
+        let plan = Plan { author: plan.author, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? };
         Ok((plan, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
     }
 }

@@ -30,11 +30,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("More", &["serve", "completions", "man"]),
 ];
 
-const ENVIRONMENT: [(&str, &str); 8] = [
+const ENVIRONMENT: [(&str, &str); 9] = [
     ("BELLWETHER_API_KEY", "the API key of the service"),
     ("BELLWETHER_API_KEY_FILE", "a file with the API key, relative to the project's root"),
     ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
     ("BELLWETHER_DATA, BELLWETHER_ARCHIVE", "folders, as `--data` and `--archive`"),
+    ("BELLWETHER_TRUST", "projects whose definitions are trusted, whoever can write them"),
     ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),
     ("SSL_CERT_FILE", "certificates to trust instead of the system's"),

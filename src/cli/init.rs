@@ -1,5 +1,6 @@
 //! `bellwether init`: a definition to begin with.
 
+use std::error::Error as _;
 use std::path::Path;
 
 use super::outcome::{Failure, Result};
@@ -12,6 +13,7 @@ use crate::file::{self};
 use crate::links;
 use crate::plan::Plan;
 use crate::project::Project;
+use crate::trust::{self, Author};
 
 /// Create a starter definition.
 ///
@@ -59,6 +61,11 @@ impl Init {
         // The written definition passes `check`.
         Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
         write(&path, &text)?;
+        if let Err(error) = trust::require(Author::File, &path) {
+            let reason = error.source().map_or_else(|| error.to_string(), |reason| reason.to_string());
+            note(&format!("warning: {reason}, so the definition may not run commands, nor use keys and stores"));
+            note(&format!("hint: {}", error.hint().unwrap_or_default()));
+        }
         let (shown, name) = (path.display(), &self.name);
         let next = if source.is_some() { "doctor" } else { "run" };
         say(&format!("wrote {shown}\nnext: `bellwether {next} {name}`\n"))
@@ -68,9 +75,15 @@ impl Init {
 fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         links::refuse(folder)?;
+        let is_new = !folder.exists();
         file::create_folders(folder)?;
+        // Whatever the process's mask, nobody else may write what the user will run.
+        if is_new {
+            trust::restrict(folder)?;
+        }
     }
-    Ok(file::replace(path, text.as_bytes())?)
+    file::replace(path, text.as_bytes())?;
+    Ok(trust::restrict(path)?)
 }
 
 /// The two addresses, as answered on the terminal; none for the demo service.

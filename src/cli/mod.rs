@@ -57,11 +57,14 @@ use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::address;
+use crate::child;
 use crate::definition::DefinitionError;
 use crate::error::Error;
 use crate::escape::escaped;
 use crate::project::Project;
 use crate::run::Control;
+use crate::secret;
 use crate::usage;
 
 use outcome::{Failure, INTERRUPTED, Result};
@@ -160,10 +163,11 @@ pub fn main() -> ExitCode {
 /// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
     process::prepare();
+    mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
-    match project.map_err(Failure::from).and_then(|project| command.execute(&project)) {
+    match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,
         Err(error) => {
             match error {
@@ -173,6 +177,19 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
             }
             error.exit_code()
         }
+    }
+}
+
+/// Masks the secrets of addresses in the arguments and in the variables for options and proxies: an error may repeat what
+/// was typed.
+fn mask_addresses(arguments: &[OsString]) {
+    let is_ours = |name: &OsString| {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        name.starts_with("BELLWETHER_") || name.ends_with("_PROXY")
+    };
+    let variables = std::env::vars_os().filter(|(name, _)| is_ours(name)).map(|(_, value)| value);
+    for text in arguments.iter().cloned().chain(variables) {
+        secret::mask(address::secrets(&text.to_string_lossy()).into_iter().map(str::to_owned));
     }
 }
 
@@ -230,10 +247,12 @@ fn interruptible_with<T, E: From<Error>>(
         return Err(Error::start(source).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
-    runtime.block_on(async {
-        let stop = CancellationToken::new();
-        tokio::spawn(watch_signals(stop.clone(), hangup));
-        work(stop).await
+    process::with_threads(|| {
+        runtime.block_on(async {
+            let stop = CancellationToken::new();
+            tokio::spawn(watch_signals(stop.clone(), hangup));
+            work(stop).await
+        })
     })
 }
 
@@ -276,6 +295,8 @@ async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
         if is_first {
             stop.cancel();
         } else {
+            // The process ends here and drops nothing.
+            child::kill_all();
             std::process::exit(i32::from(INTERRUPTED));
         }
     }

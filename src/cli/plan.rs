@@ -1,5 +1,6 @@
 //! `bellwether plan`: the requests of a definition, and the columns of its dataset.
 
+use super::aligned::padding;
 use super::outcome::Result;
 use std::fmt::Write;
 
@@ -69,13 +70,14 @@ fn summary(plan: &plan::Plan, unknown: &Unknown) -> String {
     tell_requests(&mut text, plan);
     let columns = plan.dataset.written.schema().fields();
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
-    let width = columns.iter().map(|column| column.name().len()).max().unwrap_or_default();
+    let width = columns.iter().map(|column| column.name().chars().count()).max().unwrap_or_default();
     for column in columns {
         let unknown = match unknown.share(&plan.dataset, column.name()) {
             Some(share) if share > 0.0 => format!(", unknown for {} of the latest version", percent(share)),
             _ => String::new(),
         };
-        line(&mut text, format_args!("  {:width$}  {}{unknown}", column.name(), describe(column)));
+        let (name, padding) = (column.name(), padding(column.name(), width));
+        line(&mut text, format_args!("  {name}{padding}  {}{unknown}", describe(column)));
     }
     line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();

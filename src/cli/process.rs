@@ -1,12 +1,34 @@
-//! Prepares the process that a command runs in: its signals, and the allocator of the C library.
+//! Prepares the process that a command runs in: its signals, its panics, and the allocator of the C library.
 
+use std::panic::{self, AssertUnwindSafe};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::thread;
+
+use crate::error::{Error, is_want_of_threads, text_of};
 
 /// Prepares the process for a command.
 pub(super) fn prepare() {
     ignore_file_size_signal();
+    silence_want_of_threads();
     keep_memory();
+}
+
+/// Leaves a panic for want of a thread to [`with_threads`], which makes an error of it.
+fn silence_want_of_threads() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if !panic.payload_as_str().is_some_and(is_want_of_threads) {
+            usual(panic);
+        }
+    }));
+}
+
+/// Does work whose libraries start threads. They panic if the system has none to spare, which is an error here.
+pub(super) fn with_threads<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match is_want_of_threads(text_of(&*panic)) {
+        true => Err(Error::of_panic(&*panic).into()),
+        false => panic::resume_unwind(panic),
+    })
 }
 
 /// Makes a write beyond the file size limit fail with an error that names the file. By default its signal kills the

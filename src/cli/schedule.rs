@@ -17,7 +17,7 @@ use super::folders::Folders;
 use super::log::{self, Level, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
-use super::typed::{one_of, usage};
+use super::typed::{one_of, usage, worded};
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::cancel::CancellationToken;
 use crate::error::Error;
@@ -28,8 +28,8 @@ use crate::project::Project;
 use crate::run::Observer;
 use crate::schedule::print::{Platform, Settings, Setup, print};
 use crate::schedule::{
-    Folders as Places, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher, listen,
-    metrics, to_minute, upcoming,
+    Folders as Places, HostName, ListenOptions, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
+    SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
 };
 use crate::time::{Clock, to_record};
 
@@ -58,6 +58,11 @@ pub(super) struct Schedule {
     /// Answer `/`, `/status`, `/metrics` and `/healthz` on an address, such as `127.0.0.1:9464`.
     #[arg(long, value_name = "ADDRESS", env = "BELLWETHER_LISTEN")]
     listen: Option<SocketAddr>,
+
+    /// Another name that requests may have in their `Host`, besides `localhost` and the address that they come to; can be
+    /// given several times.
+    #[arg(long, value_name = "HOST", value_parser = worded::<HostName>, requires = "listen")]
+    listen_host: Vec<HostName>,
 
     /// Write metrics for Prometheus to a file, after each run and every minute.
     #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
@@ -145,7 +150,7 @@ impl Schedule {
                 store,
                 jobs: self.jobs,
                 clock: Clock::System,
-                watcher,
+                watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
                 stop: stop.clone(),
             };
             let mut scheduler = Scheduler::new(options);
@@ -156,7 +161,15 @@ impl Schedule {
             }
             let listening = match self.listen {
                 Some(address) => {
-                    let listening = listen(address, folders.clone(), Clock::System, stop.clone()).await?;
+                    let options = ListenOptions {
+                        address,
+                        hosts: self.listen_host.clone(),
+                        folders: folders.clone(),
+                        clock: Clock::System,
+                        watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
+                        stop: stop.clone(),
+                    };
+                    let listening = listen(options).await?;
                     self.say_where(listening.address());
                     Some(listening)
                 }
@@ -298,6 +311,9 @@ fn line(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::AlreadyRun { definition, due, run } => {
             format!("{definition}: run {run} already covers {}", to_minute(*due))
         }
+        ScheduleEvent::Unanswered { reason } => {
+            format!("warning: connections to the status page were closed unanswered: {}", escaped(reason))
+        }
         ScheduleEvent::Stopping { running: 0 } => "stopping".to_owned(),
         ScheduleEvent::Stopping { running } => {
             format!("stopping, interrupting {}", counted(*running as u64, "run", "runs"))
@@ -361,6 +377,7 @@ fn as_json(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::AlreadyRun { definition, due, run } => {
             (Level::Info, "already_run", json!({ "definition": definition, "due": to_record(*due), "run": run }))
         }
+        ScheduleEvent::Unanswered { reason } => (Level::Warn, "unanswered", json!({ "reason": reason })),
         ScheduleEvent::Stopping { running } => (Level::Info, "stopping", json!({ "running": running })),
     };
     log::event(level, kind, fields)

@@ -42,6 +42,16 @@ impl StoreOption {
     }
 }
 
+impl StoreOption {
+    /// The address from the command line or the environment, or else that of a definition.
+    fn url_or_own(&self, plan: Option<&Plan>) -> Result<Option<StoreUrl>> {
+        match (self.url()?, plan) {
+            (None, Some(plan)) => Ok(plan.trusted_store()?.cloned()),
+            (given, _) => Ok(given),
+        }
+    }
+}
+
 /// What a command reads, which may only be in a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FetchItem<'a> {
@@ -61,7 +71,7 @@ pub(super) struct LocalFolders<'a> {
 impl StoreOption {
     /// Fetches what this machine does not have of what a command reads, if there is a store.
     pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, needed: &[FetchItem<'_>]) -> Result<()> {
-        let Some(url) = self.url()?.or_else(|| plan.and_then(|plan| plan.store.clone())) else { return Ok(()) };
+        let Some(url) = self.url_or_own(plan)? else { return Ok(()) };
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
             let store = RemoteStore::open(&url, local.archive, local.data, &control)?;
@@ -177,8 +187,7 @@ impl Store {
 
     fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {
         let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
-        let url = self.store.url()?.or(plan.and_then(|plan| plan.store));
-        url.ok_or_else(|| {
+        self.store.url_or_own(plan.as_ref())?.ok_or_else(|| {
             usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
         })
     }

@@ -15,6 +15,7 @@ use crate::project::Project;
 pub(super) use crate::time::day;
 use crate::time::{self, Clock};
 
+use super::aligned::padding;
 use super::outcome::{Failure, Result};
 
 /// An instant in the past. The current day means now.
@@ -71,7 +72,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     let width = catalog.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     for (name, description) in catalog {
         let description = description.unwrap_or_default();
-        known.push_str(format!("  {name:width$}  {}", escaped(&description)).trim_end());
+        known.push_str(format!("  {name}{}  {}", padding(&name, width), escaped(&description)).trim_end());
         known.push('\n');
     }
     Err(Failure::NoDefinition { what, hint, known })

@@ -43,7 +43,7 @@ use std::{iter, mem};
 
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::{Past, Slab};
 use crate::trace::work;
@@ -129,10 +129,11 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
-        scope.spawn(move || match slabs() {
+        let join = move || match slabs() {
             Ok(slabs) => join_all(slabs, plan, known, &ready),
             Err(error) => join_all(iter::once(Err(error)), plan, known, &ready),
-        });
+        };
+        thread::Builder::new().spawn_scoped(scope, join).map_err(Error::start)?;
         for rows in joined {
             let Ok(rows) = rows.recv() else { break };
             cancel::check(stop)?;

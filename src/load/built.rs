@@ -14,7 +14,7 @@ use super::Selection;
 use crate::archive::{Scope, View, of_service};
 use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, ColumnNames, Plan};
 use crate::run::{Builder, Control, archived, scratch, view};
@@ -75,13 +75,18 @@ impl Built {
         let (send, receive) = mpsc::sync_channel(BATCHES_AHEAD);
         let stop = self.stop.child_token();
         let built = Self { view: self.view.until(&stop), stop: stop.clone(), ..self.clone() };
-        let builder = thread::spawn(move || {
+        let refused = send.clone();
+        let builder = thread::Builder::new().spawn(move || {
             if let Err(error) = built.build(&send) {
                 // This fails if the reader was dropped.
                 let _ = send.send(Err(error));
             }
         });
-        BuiltRows { receive, builder: Some(builder), _stop: stop.drop_guard() }
+        if let Err(error) = &builder {
+            // There is room for it: nothing else was sent.
+            let _ = refused.send(Err(Error::start(same(error))));
+        }
+        BuiltRows { receive, builder: builder.ok(), _stop: stop.drop_guard() }
     }
 
     fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
@@ -115,7 +120,7 @@ impl Iterator for BuiltRows {
             return Some(rows);
         }
         // If the thread panicked, rows are missing.
-        let died = self.builder.take()?.join().is_err();
-        died.then(|| Err(Error::bug("the thread that builds the dataset panicked")))
+        let panic = self.builder.take()?.join().err()?;
+        Some(Err(Error::of_panic(&*panic)))
     }
 }

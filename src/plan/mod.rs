@@ -35,6 +35,7 @@ use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::key_source::KeySource;
 use crate::project::Project;
 use crate::tables::Table;
+use crate::trust::{self, Author};
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct Plan {
     pub path: PathBuf,
     /// The definition's text, which goes into the dataset's record.
     pub text: String,
+    /// Who wrote it.
+    pub author: Author,
     /// The service.
     pub source: Source,
     /// Whose data it is.
@@ -415,6 +418,14 @@ pub struct Hooks {
     pub timeout: Duration,
 }
 
+impl Hooks {
+    /// Whether there is nothing to call.
+    pub fn is_empty(&self) -> bool {
+        let Self { on_success, on_failure, on_later, ping, timeout: _ } = self;
+        [on_success, on_failure, on_later].iter().all(|hook| hook.is_none()) && ping.is_none()
+    }
+}
+
 impl Way {
     /// The requests of the way, once its tickers are known.
     pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
@@ -452,6 +463,24 @@ impl Plan {
     /// All problems of the definition, each with its place.
     pub fn of(found: DefinitionFile) -> Result<Self> {
         meaning::of(found)
+    }
+
+    /// Fails unless the definition may run commands, and use keys and stores.
+    ///
+    /// # Errors
+    ///
+    /// If somebody whom the user does not trust could have written it.
+    pub fn require_trust(&self) -> Result<()> {
+        trust::require(self.author, &self.path)
+    }
+
+    /// The definition's store, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// As [`require_trust`](Self::require_trust), if it has one.
+    pub fn trusted_store(&self) -> Result<Option<&StoreUrl>> {
+        self.store.as_ref().map(|store| self.require_trust().map(|()| store)).transpose()
     }
 
     /// The same plan in a project with a root.

@@ -179,6 +179,7 @@ impl<'a> Basis<'a> {
             description: _,
             path: _,
             whole: _,
+            author: _,
         } = plan;
         // The filter is part of the plan.
         let Scope { source, requests, filter: _, news: _, suspects: _ } = scope;

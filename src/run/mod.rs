@@ -175,6 +175,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
 
 async fn key(plan: &Plan, stop: &CancellationToken) -> Result<Option<ApiKey>> {
     let Source::Remote(remote) = &plan.source else { return Ok(None) };
+    // It chooses the source of the key, and whom the key is sent to.
+    plan.require_trust()?;
     let (source, host, stop) = (remote.key.clone(), host_of(&remote.base_url), stop.clone());
     blocking(move || source.read(&host, &|| stop.is_cancelled())).await.map(Some)
 }

@@ -79,6 +79,11 @@ pub enum ScheduleEvent<'a> {
         /// The run.
         run: &'a str,
     },
+    /// Connections to the status page were closed without an answer; at most once an hour.
+    Unanswered {
+        /// Why.
+        reason: &'a str,
+    },
     /// The scheduler stops, once the runs in progress have stopped.
     Stopping {
         /// The number of runs in progress.

@@ -27,10 +27,10 @@ pub struct Execution {
 ///
 /// As [`run::run`].
 pub async fn execute(plan: Plan, options: Options) -> Execution {
-    let (hooks, after) = (plan.hooks.clone(), options.clone());
+    let (own, after) = (plan.clone(), options.clone());
     let execution = perform(plan, options, None).await;
     if let Some(record) = &execution.record {
-        conclude(&hooks, record, &after).await;
+        conclude(&own, record, &after).await;
     }
     execution
 }
@@ -43,7 +43,11 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     options.known_runs = journal::sealed_runs(&options.data, &plan);
     let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
     options.control.observer = Some(Arc::clone(&naming) as Arc<dyn Observer>);
-    let result = run::run(plan, options).await;
+    let trusted = if plan.hooks.is_empty() { Ok(()) } else { plan.require_trust() };
+    let result = match trusted {
+        Ok(()) => run::run(plan, options).await,
+        Err(error) => Err(error),
+    };
     record.ended_at = clock.now().max(record.started_at);
     record.seconds = begun.elapsed().as_secs_f64();
     record.run = naming.run.get().cloned();
@@ -55,16 +59,25 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     Execution { record: Some(record), result }
 }
 
-/// Adds a record to the journal and calls the hooks.
-pub(super) async fn conclude(hooks: &crate::plan::Hooks, record: &RunRecord, options: &Options) {
+/// Adds a record to the journal and calls the hooks, if the definition is trusted to have some.
+pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options) {
     // If the run failed, the disk may be why, and what failed is reported already.
     if let Err(error) = journal::append(&options.data, record, options.clock)
         && record.outcome != Outcome::Failure
     {
         warn(&options.control, &format!("the run is missing in the journal: {error}"));
     }
-    for fault in hooks::call(hooks, record).await {
-        warn(&options.control, &fault);
+    if plan.hooks.is_empty() {
+        return;
+    }
+    match plan.require_trust() {
+        Ok(()) => {
+            for fault in hooks::call(&plan.hooks, record, &options.control.stop).await {
+                warn(&options.control, &fault);
+            }
+        }
+        Err(_) if record.outcome == Outcome::Failure => {}
+        Err(error) => warn(&options.control, &format!("no hook was called: {error}")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Hooks: commands and addresses that are called after a run, with its record as JSON.
 //!
-//! A hook never changes the outcome of a run. It has a limited time, after which a command is killed with everything that
-//! it started. It never gets the API key: variables of the environment that hold it are removed, and the record has none.
-//! Redirects are not followed. Messages name the program or the host only, since an address may be a secret.
+//! A hook never changes the outcome of a run. It has a limited time, which shrinks to a few seconds when the program is
+//! asked to stop. After that a command is asked to end, and then killed with everything that it started. It never gets the
+//! API key: variables of the environment that hold it are removed, and the record has none. Redirects are not followed.
+//! Messages name the program or the host only, since an address may be a secret.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -14,49 +15,66 @@ use reqwest::{Method, redirect};
 use url::Url;
 
 use super::record::{Outcome, RunRecord};
-use crate::address::host_of;
+use crate::address::{host_of, is_loopback};
+use crate::cancel::CancellationToken;
 use crate::child::Running;
 use crate::human::took;
 use crate::key_source::VARIABLE;
 use crate::plan::{Hook, Hooks};
+use crate::proxies;
 use crate::secret::without_keys;
 use crate::tls;
 
 /// How often to check on a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How much time is left for a hook once the program is asked to stop. The platforms that run it kill what has not ended
+/// after a while: systemd, as printed, after two minutes, Kubernetes after half a minute.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a command has after SIGTERM before it is killed.
+const LAST: Duration = Duration::from_secs(2);
+
+/// How long a hook may take.
+#[derive(Clone)]
+struct Limit {
+    timeout: Duration,
+    stop: CancellationToken,
+}
+
 /// Calls the hooks for a record, one after the other. Returns what went wrong, a line per hook.
-pub(super) async fn call(hooks: &Hooks, record: &RunRecord) -> Vec<String> {
+pub(super) async fn call(hooks: &Hooks, record: &RunRecord, stop: &CancellationToken) -> Vec<String> {
     let (name, hook) = match record.outcome {
         Outcome::Success => ("on_success", &hooks.on_success),
         Outcome::Later => ("on_later", &hooks.on_later),
         Outcome::Failure => ("on_failure", &hooks.on_failure),
         Outcome::Interrupted => return Vec::new(),
     };
+    let limit = Limit { timeout: hooks.timeout, stop: stop.clone() };
     let mut faults = Vec::new();
     if let Some(hook) = hook {
         let text = without_keys(&serde_json::to_string(record).expect("a record is text and numbers"));
         let (of, result) = match hook {
             Hook::Command(words) => {
                 let of = format!("`{}`", words.first().map_or("", String::as_str));
-                (of, command(words.clone(), text, record, hooks.timeout).await)
+                (of, command(words.clone(), text, record, limit.clone()).await)
             }
             Hook::Address(address) => {
                 let url = address.as_url();
-                (host_of(url), request(Method::POST, url, Some(text), hooks.timeout).await)
+                (host_of(url), request(Method::POST, url, Some(text), &limit).await)
             }
         };
         faults.extend(result.err().map(|fault| format!("the hook `{name}` failed: {of} {fault}")));
     }
     if let Some(address) = hooks.ping.as_ref().filter(|_| record.outcome == Outcome::Success) {
-        let result = request(Method::GET, address.as_url(), None, hooks.timeout).await;
+        let result = request(Method::GET, address.as_url(), None, &limit).await;
         faults.extend(result.err().map(|fault| format!("the ping failed: {} {fault}", host_of(address.as_url()))));
     }
     faults
 }
 
 /// Runs a command with a text on its standard input.
-async fn command(words: Vec<String>, text: String, record: &RunRecord, timeout: Duration) -> Result<(), String> {
+async fn command(words: Vec<String>, text: String, record: &RunRecord, limit: Limit) -> Result<(), String> {
     let mut command = Command::new(words.first().map_or("", String::as_str));
     command.args(words.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let has_key = |value: &str| without_keys(value) != value;
@@ -67,11 +85,11 @@ async fn command(words: Vec<String>, text: String, record: &RunRecord, timeout: 
     }
     command.env("BELLWETHER_DEFINITION", &record.definition).env("BELLWETHER_OUTCOME", record.outcome.as_str());
     command.env("BELLWETHER_RUN", record.run.as_deref().unwrap_or_default());
-    let waited = tokio::task::spawn_blocking(move || wait(&mut command, text, timeout)).await;
+    let waited = tokio::task::spawn_blocking(move || wait(&mut command, text, &limit)).await;
     waited.unwrap_or_else(|panic| Err(format!("was not run: {panic}")))
 }
 
-fn wait(command: &mut Command, text: String, timeout: Duration) -> Result<(), String> {
+fn wait(command: &mut Command, text: String, limit: &Limit) -> Result<(), String> {
     let begun = Instant::now();
     let mut running = Running::spawn(command).map_err(|error| format!("cannot be started: {error}"))?;
     if let Some(mut input) = running.child().stdin.take() {
@@ -81,31 +99,53 @@ fn wait(command: &mut Command, text: String, timeout: Duration) -> Result<(), St
         };
         thread::Builder::new().spawn(write).map_err(|error| format!("was not given its input: {error}"))?;
     }
+    let mut stopped = None;
     loop {
         match running.status() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("ended with {status}")),
-            Ok(None) if begun.elapsed() >= timeout => return Err(format!("did not finish within {}", took(timeout))),
-            Ok(None) => thread::sleep(LOOK_EVERY),
+            Ok(None) => {}
             Err(error) => return Err(format!("cannot be watched: {error}")),
         }
+        if limit.stop.is_cancelled() {
+            stopped.get_or_insert_with(Instant::now);
+        }
+        let fault = match stopped {
+            _ if begun.elapsed() >= limit.timeout => format!("did not finish within {}", took(limit.timeout)),
+            Some(at) if at.elapsed() >= GRACE => stopped_short(),
+            _ => {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            }
+        };
+        running.end(LAST);
+        return Err(fault);
     }
 }
 
+fn stopped_short() -> String {
+    format!("did not finish within {} after bellwether was stopped", took(GRACE))
+}
+
 /// Sends a request; any status but a success is a fault.
-async fn request(method: Method, url: &Url, body: Option<String>, timeout: Duration) -> Result<(), String> {
+async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit) -> Result<(), String> {
+    let Limit { timeout, stop } = limit;
+    if !is_loopback(url) {
+        // The client would ignore a proxy that it cannot use.
+        proxies::of_environment().map_err(|error| format!("cannot be reached: {error}"))?;
+    }
     let client = tls::client()
         .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)
-        .timeout(timeout);
+        .timeout(*timeout);
     // Plain HTTP needs no certificates, and a system without any must not fail.
     let client = if url.scheme() == "http" { client.tls_certs_only([]) } else { client };
     let failed = |error: reqwest::Error| {
         let error = error.without_url();
         let why = std::iter::successors(std::error::Error::source(&error), |reason| reason.source()).last();
         match why {
-            _ if error.is_timeout() => format!("did not answer within {}", took(timeout)),
+            _ if error.is_timeout() => format!("did not answer within {}", took(*timeout)),
             Some(why) => format!("cannot be reached: {why}"),
             None => format!("cannot be reached: {error}"),
         }
@@ -114,6 +154,14 @@ async fn request(method: Method, url: &Url, body: Option<String>, timeout: Durat
     if let Some(body) = body {
         request = request.header(CONTENT_TYPE, "application/json").body(body);
     }
-    let status = request.send().await.map_err(failed)?.status();
+    let out_of_time = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let answer = tokio::select! {
+        answer = request.send() => answer.map_err(failed)?,
+        () = out_of_time => return Err(stopped_short()),
+    };
+    let status = answer.status();
     if status.is_success() { Ok(()) } else { Err(format!("answered with status {}", status.as_u16())) }
 }

@@ -1,5 +1,6 @@
 //! The scheduler's answers over HTTP: `/` is the status as a page, `/status` as JSON, `/metrics` for Prometheus, `/healthz`
-//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request.
+//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request, for a few
+//! requests at a time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +14,13 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::connections::Connections;
 use super::document::StatusDocument;
+use super::event::Watcher;
+use super::host::{HostName, Hosts};
 use super::metrics;
 use super::page::{Links, page};
 use super::status::{Folders, Overview};
@@ -28,6 +33,9 @@ use crate::time::Clock;
 
 /// How long a stop waits for answers that are being sent.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// How many answers are made at once: each reads the records of all definitions.
+const AT_ONCE: usize = 2;
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +65,23 @@ pub struct Listening {
 struct Site {
     folders: Arc<Folders>,
     clock: Clock,
+    free: Arc<Semaphore>,
+}
+
+/// What a server needs.
+pub struct ListenOptions {
+    /// The address to listen on.
+    pub address: SocketAddr,
+    /// Names of the server, besides those of this machine and the address.
+    pub hosts: Vec<HostName>,
+    /// What the status is of.
+    pub folders: Folders,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Is told of connections that are closed unanswered.
+    pub watcher: Arc<dyn Watcher>,
+    /// Stops the server.
+    pub stop: CancellationToken,
 }
 
 /// Starts to answer on an address, until a token is cancelled.
@@ -68,7 +93,8 @@ struct Site {
 /// # Cancel safety
 ///
 /// Nothing is started if it is dropped.
-pub async fn listen(address: SocketAddr, folders: Folders, clock: Clock, stop: CancellationToken) -> Result<Listening> {
+pub async fn listen(options: ListenOptions) -> Result<Listening> {
+    let ListenOptions { address, hosts, folders, clock, watcher, stop } = options;
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -78,12 +104,9 @@ pub async fn listen(address: SocketAddr, folders: Folders, clock: Clock, stop: C
         .route("/metrics", get(prometheus))
         .route("/healthz", get(async || answer(StatusCode::OK, "text/plain", "ok\n".to_owned())))
         .route("/reports/{name}", get(dataset_report))
-        .with_state(Site { folders: Arc::new(folders), clock });
-    let server = tokio::spawn(async move {
-        let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await });
-        // Its accept loop outlives every failure of a connection: there is no error to report.
-        let _ = served.await;
-    });
+        .with_state(Site { folders: Arc::new(folders), clock, free: Arc::new(Semaphore::new(AT_ONCE)) });
+    let connections = Connections { router, hosts: Arc::new(Hosts::with(hosts)), watcher };
+    let server = tokio::spawn(connections.serve(listener, stop));
     Ok(Listening { address, server })
 }
 
@@ -130,6 +153,8 @@ async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> R
 impl Site {
     /// An answer made from the status of all definitions.
     async fn answered(self, kind: &'static str, text: impl FnOnce(Overview) -> String + Send + 'static) -> Response {
+        let free = Arc::clone(&self.free);
+        let _permit = free.acquire().await.expect("the semaphore is never closed");
         let made = tokio::task::spawn_blocking(move || Overview::of(&self.folders, &[], self.clock.now()).map(text));
         match made.await {
             Ok(Ok(text)) => answer(StatusCode::OK, kind, text),

@@ -14,12 +14,14 @@
 //! Nothing else is remembered. Without the second a definition owes nothing, and after a crash the archive and the
 //! published version tell whether a due time was run.
 
+mod connections;
 mod definitions;
 mod disk;
 mod document;
 mod event;
 mod execute;
 mod hooks;
+mod host;
 mod journal;
 mod listen;
 mod memory;
@@ -36,8 +38,9 @@ pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute};
+pub use host::HostName;
 pub use journal::sealed_runs;
-pub use listen::{Listening, listen};
+pub use listen::{ListenOptions, Listening, listen};
 pub use page::{Links, page};
 pub use record::{Outcome, PublishedRecord, RunRecord};
 pub use scheduler::{Scheduler, SchedulerOptions};

@@ -383,7 +383,7 @@ impl Turn {
         }
         match &record {
             Some(record) => {
-                conclude(&self.plan.hooks, record, &self.options).await;
+                conclude(&self.plan, record, &self.options).await;
                 self.watcher.watch(&ScheduleEvent::Ended { record, retry });
             }
             None => self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry }),

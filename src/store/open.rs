@@ -8,6 +8,7 @@ use object_store::local::LocalFileSystem;
 
 use super::{Result, StoreError};
 use crate::plan::{StoreKind, StoreUrl};
+use crate::proxies;
 #[cfg(feature = "azure")]
 use crate::secret;
 
@@ -22,6 +23,10 @@ pub(super) struct Opened {
 
 /// Opens a store. Nothing is sent to it yet.
 pub(super) fn open(url: &StoreUrl) -> Result<Opened> {
+    if url.kind() != StoreKind::Folder {
+        // The clients of stores would ignore a proxy that they cannot use.
+        proxies::of_environment().map_err(|error| StoreError::Open { url: url.to_string(), source: error.into() })?;
+    }
     match url.kind() {
         StoreKind::Folder => folder(url),
         #[cfg(feature = "aws")]

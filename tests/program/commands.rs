@@ -285,7 +285,7 @@ fn a_file_that_exists_is_replaced_by_force_only() {
         fs::write(file, "mine").unwrap();
         let refused = place.run(command).failed_with(1).stderr;
         let name = file.file_name().unwrap().to_str().unwrap();
-        let expected = format!("`{name}` exists\nhint: choose another file, or replace it with `--force`");
+        let expected = format!("`{name}` already exists\nhint: choose another file, or replace it with `--force`");
         assert!(refused.contains(&expected), "{refused}");
         assert_eq!(fs::read_to_string(file).unwrap(), "mine");
         place.run(command.iter().chain(&["--force"])).succeeded();
@@ -312,7 +312,7 @@ fn a_dataset_or_one_of_its_versions_is_summarized_reported_and_opened() {
     let version = format!("demo/{first}");
     let rows = |name: &str| {
         let summary = place.run(["summary", name, "--json"]).succeeded().stdout;
-        serde_json::from_str::<serde_json::Value>(&summary).unwrap()["rows"].as_u64()
+        serde_json::from_str::<serde_json::Value>(&summary).unwrap()["tickers"].as_u64()
     };
     assert_ne!(rows("demo"), rows(&version));
     let opened = place.run(["open", &version, "--print"]).succeeded().stdout;

@@ -57,6 +57,8 @@ mod stores;
 mod support;
 mod takeovers;
 mod terminal;
+mod threads;
+mod trust;
 mod universe;
 mod unknown;
 mod watched;

@@ -143,3 +143,52 @@ fn an_untrusted_certificate_stops_the_run_and_a_file_can_add_trust() {
     let outcome = run(&place, [trusting(certificate())]).succeeded();
     assert!(outcome.stdout.starts_with("rows      1\n"), "{}", outcome.stdout);
 }
+
+/// What the clients ignore, and then connect directly.
+const UNUSABLE: [&str; 5] = [
+    "http://me:S3CRET-password@pro xy:3128",
+    "ftp://me:S3CRET-password@proxy",
+    "http://me:S3CRET-password@proxy:99999",
+    "me:S3CRET-password@proxy:x",
+    "://me:S3CRET-password@proxy",
+];
+
+#[test]
+fn a_proxy_variable_that_cannot_be_used_is_named_and_nothing_goes_around_the_proxy() {
+    let place = Place::new();
+    define(&place, "vendor.example", "patience = \"1s\"\n");
+    let cases = PROXIES.iter().flat_map(|name| UNUSABLE.map(|value| (*name, value)));
+    for (name, value) in cases {
+        let shown = run(&place, [(name, value.to_owned()), trusting(certificate())]).failed_with(1).stderr;
+        assert!(shown.contains(&format!("error: `{name}` does not have the address of a proxy\n")), "{value}: {shown}");
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        for value in ["*.example.com", "a.example, 10.0.0.0/33", "vendor.example:443"] {
+            let shown = run(&place, [(name, value.to_owned()), trusting(certificate())]).failed_with(1).stderr;
+            assert!(shown.contains(&format!("error: `{name}` is not a list of hosts\n")), "{value}: {shown}");
+        }
+        let variables = [(name, ", .other.example,10.0.0.0/8,::1,localhost".to_owned()), trusting(certificate())];
+        run(&place, variables).failed_with(75);
+    }
+    // A service on this machine needs none.
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    run(&place, PROXIES.map(|name| (name, UNUSABLE[0].to_owned()))).succeeded();
+}
+
+#[test]
+fn hooks_and_stores_do_not_go_around_a_proxy_either() {
+    let place = Place::new();
+    let variables = || [("HTTPS_PROXY", UNUSABLE[0].to_owned())];
+    let demo = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n";
+    place.define("it", &format!("{demo}[hooks]\non_success = \"https://hooks.example/secret\"\n"));
+    let shown = run(&place, variables()).succeeded().stderr;
+    let expected = "hooks.example:443 cannot be reached: `HTTPS_PROXY` does not have the address of a proxy";
+    assert!(shown.contains(expected), "{shown}");
+    for store in ["s3://bucket/prefix", "gs://bucket/prefix", "az://container/prefix"] {
+        let mut command = place.command(["store", "status", "--store", store]);
+        let shown = Outcome::of(command.envs(variables())).failed_with(1).stderr;
+        assert!(shown.contains("`HTTPS_PROXY` does not have the address of a proxy"), "{shown}");
+        assert!(!shown.contains("S3CRET"), "{shown}");
+    }
+}

@@ -184,3 +184,76 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
         assert!(is_title, "only the key is masked: {title}");
     }
 }
+
+/// Every option of every command, from the completions for a shell: the words of the command, and the option.
+fn options(place: &Place) -> Vec<(Vec<String>, String)> {
+    let script = place.run(["completions", "bash"]).succeeded().stdout;
+    let (mut found, mut command) = (Vec::new(), Vec::new());
+    for line in script.lines().map(str::trim) {
+        if let Some(label) =
+            line.strip_suffix(')').filter(|label| label.starts_with("bellwether") && !label.contains(','))
+        {
+            command = label.split("__subcmd__").skip(1).map(str::to_owned).collect();
+        } else if let Some(listed) = line.strip_prefix("opts=\"") {
+            let words = listed.trim_end_matches('"').split(' ');
+            found.extend(words.filter(|word| word.starts_with("--")).map(|word| (command.clone(), word.to_owned())));
+        }
+    }
+    found
+}
+
+/// Values that hold a secret, for an option that takes an address: most are refused, and the parser repeats them.
+const ADDRESSES: [&str; 8] = [
+    "https://vendor.example/v1?api_key=S3CRET-canary",
+    "https://me:S3CRET-canary@vendor.example/v1",
+    "https://S3CRET-canary@vendor.example/v1",
+    "ftp://me:S3CRET-canary@vendor.example",
+    "s3://me:S3CRET-canary@bucket",
+    "https://vendor.example:port/#S3CRET-canary",
+    "vendor.example?S3CRET-canary",
+    "me:S3CRET-canary@vendor.example",
+];
+
+#[test]
+fn no_option_repeats_the_secret_in_an_address() {
+    let place = Place::new();
+    let options = options(&place);
+    let known = ["--base-url", "--sentiment-base-url", "--store", "--listen", "--listen-host", "--engine"];
+    for option in known {
+        assert!(options.iter().any(|(_, name)| name == option), "{option}: {options:?}");
+    }
+    for (number, (command, option)) in options.iter().enumerate() {
+        let is_address = known.contains(&option.as_str());
+        for (at, address) in ADDRESSES.iter().enumerate() {
+            // Every option gets one of them, those that take an address get all.
+            if !is_address && at != number % ADDRESSES.len() {
+                continue;
+            }
+            let mut words = command.clone();
+            words.push(format!("{option}={address}"));
+            if words[0] == "schedule" && !option.starts_with("--listen") {
+                // It would go on.
+                words.push("--once".to_owned());
+            }
+            let outcome = place.run(&words);
+            assert!(!outcome.stderr.contains("S3CRET"), "{words:?}: {}", outcome.stderr);
+            // A folder may have any name.
+            assert!(!is_address || !outcome.stdout.contains("S3CRET"), "{words:?}: {}", outcome.stdout);
+            assert!(!is_address || outcome.code == Some(2), "{words:?}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn no_variable_for_an_address_is_repeated_with_its_secret() {
+    let place = Place::new();
+    for address in ADDRESSES {
+        for (variable, command) in [("BELLWETHER_LISTEN", "schedule"), ("BELLWETHER_STORE", "run")] {
+            place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+            let words = if command == "run" { vec!["run", "demo"] } else { vec!["schedule"] };
+            let outcome = Outcome::of(place.command(words).env(variable, address)).failed_with(2);
+            let printed = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert!(!printed.contains("S3CRET"), "{variable}={address}: {printed}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::error::{Reason, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::interface::Endpoint;
 use crate::links;
-use crate::names::{RUN_FILES, is_unique};
+use crate::names::{RUN_FILES, is_dataset, is_unique};
 use crate::plan::ServiceIdentity;
 use crate::tables::{Drift, Table};
 use crate::time::as_record;
@@ -265,6 +265,9 @@ impl Seal {
         }
         if !is_unique(&self.run) {
             return Err(format!("`{}` is not the name of a run", self.run).into());
+        }
+        if self.definition.as_ref().is_some_and(|definition| !is_dataset(&definition.name)) {
+            return Err("the name of its definition is not one that a definition can have".into());
         }
         let names: BTreeSet<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
         if names.len() != self.files.len() || names != RUN_FILES.into_iter().filter(|name| *name != SEAL).collect() {

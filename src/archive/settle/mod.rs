@@ -42,7 +42,7 @@ use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
 use crate::archive::ArchiveError;
 use crate::cancel;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{FileError, FileRecord};
 use crate::interface::Endpoint;
 use crate::remove;
@@ -246,7 +246,8 @@ impl Settling<'_> {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
             let mut comparing = Comparing { known, by_series, later: &later, sealed_at, whole: self.whole };
             // The receiver is gone once a write fails.
-            scope.spawn(move || comparing.all(series, |group| ready.send(group).is_ok()));
+            let compare = move || comparing.all(series, |group| ready.send(group).is_ok());
+            thread::Builder::new().spawn_scoped(scope, compare).map_err(Error::start)?;
             groups.into_iter().try_for_each(|group| {
                 cancel::check(stop)?;
                 writing.write(group?)

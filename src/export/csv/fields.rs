@@ -133,9 +133,17 @@ pub(super) fn quoted(text: &str, guard: FormulaGuard) -> Vec<u8> {
     out
 }
 
+/// Whether a spreadsheet may take a text for a formula: it begins with a sign of one, in ASCII or full width, after what a
+/// spreadsheet skips, or with a character that ends a field in some.
+fn may_be_formula(text: &str) -> bool {
+    let is_skipped = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '\u{feff}';
+    text.starts_with(['\t', '\r', '\n'])
+        || text.trim_start_matches(is_skipped).starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+}
+
 /// Writes a text at `end`, in quotes if it needs them, and returns the new end.
 fn write_text(out: &mut [u8], end: usize, text: &str, guard: FormulaGuard) -> usize {
-    let is_formula = guard == FormulaGuard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_formula = guard == FormulaGuard::Formulas && may_be_formula(text);
     let prefix: &[u8] = if is_formula { b"'" } else { b"" };
     if !text.is_empty() && !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
         let end = put(out, end, prefix);

@@ -78,6 +78,26 @@ fn formulas_are_guarded_against_spreadsheets() {
 }
 
 #[test]
+fn every_sign_of_a_formula_is_guarded_after_every_blank() {
+    // As OWASP lists them.
+    let signs = ["=", "+", "-", "@", "＝", "＋", "－", "＠"];
+    let blanks = ["", " ", "  ", "\u{a0}", "\u{3000}", "\u{2003}", "\t", "\r", "\n", "\r\n", "\u{feff}", "\0"];
+    let formulas = signs.iter().flat_map(|sign| blanks.map(|blank| format!("{blank}{sign}1+1")));
+    let breaks = ["\t", "\r", "\n"].map(|first| format!("{first}x"));
+    for text in formulas.chain(breaks) {
+        let rows = batch(vec![("t", Arc::new(StringArray::from_iter_values([&text])))]);
+        let field = written(&rows, FormulaGuard::Formulas).strip_prefix("t\n").unwrap().trim_matches('"').to_owned();
+        assert!(field.starts_with(&format!("'{text}")), "{text:?}: {field:?}");
+        assert!(!written(&rows, FormulaGuard::None).contains('\''), "{text:?}");
+    }
+    for text in ["", " ", "x", " x", "a=b", "1-2", "'=x", "x\n=y", "\u{a0}x", "＊x"] {
+        let rows = batch(vec![("t", Arc::new(StringArray::from_iter_values([text])))]);
+        let both = [FormulaGuard::Formulas, FormulaGuard::None].map(|guard| written(&rows, guard));
+        assert_eq!(both[0], both[1], "{text:?}");
+    }
+}
+
+#[test]
 fn every_number_round_trips() {
     let numbers = [1.0, 0.1, 1.0 / 3.0, -0.0, 5e-324, f64::MAX, 1e16, 123_456_789.123_456_7, f64::NAN, f64::INFINITY];
     let text = written(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), FormulaGuard::Formulas);
@@ -116,8 +136,9 @@ fn lines_keep_their_order() {
 
 /// A field, written the simplest way.
 fn plain(text: &str, guard: FormulaGuard) -> String {
-    let guarded =
-        if guard == FormulaGuard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let is_sign = |letter: char| "=+-@＝＋－＠".contains(letter);
+    let is_formula = text.starts_with(['\t', '\r', '\n']) || text.trim_start().starts_with(is_sign);
+    let guarded = if guard == FormulaGuard::Formulas && is_formula { "'" } else { "" };
     let needs_quotes = text.is_empty() || text.contains([',', '"', '\r', '\n']);
     if needs_quotes { format!("\"{guarded}{}\"", text.replace('"', "\"\"")) } else { format!("{guarded}{text}") }
 }

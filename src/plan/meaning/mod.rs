@@ -30,7 +30,7 @@ const DEFAULT_REWRITTEN_SHARE_OF_SERIES: f64 = 0.5;
 
 /// Makes the plan of a definition.
 pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
-    let DefinitionFile { name, path, text, reading } = found;
+    let DefinitionFile { name, path, text, reading, author } = found;
     let ParsedDefinition { definition, problems, flawed } = reading;
     let mut validator = Validator { problems, flawed };
     let source = validator.source(&definition);
@@ -55,6 +55,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         description: definition.description,
         path,
         text,
+        author,
         source,
         service,
         names_service: definition.source.name.is_some(),

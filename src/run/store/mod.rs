@@ -95,6 +95,10 @@ impl RemoteStore {
     }
 
     /// Opens the store of a plan, or the one that overrides it; `None` if there is neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and if the definition is not trusted to use its store.
     pub(super) fn of(
         plan: &Plan,
         instead: Option<&StoreUrl>,
@@ -102,7 +106,10 @@ impl RemoteStore {
         output: &Path,
         control: &Control,
     ) -> Result<Option<Self>> {
-        let url = instead.or(plan.store.as_ref());
+        let url = match instead {
+            Some(url) => Some(url),
+            None => plan.trusted_store()?,
+        };
         let open = |url| Ok(Self::open(url, archive, output, control)?.of_service(&plan.service.name));
         url.map(open).transpose()
     }

@@ -153,6 +153,14 @@ fn an_invalid_seal_is_refused() {
         ("another run's name", |seal| seal.run = "20200101T000000Z-0000".to_owned()),
         ("a name that leaves the folder", |seal| seal.run = "../../decoy".to_owned()),
     ];
+    // Beyond the width that a column can have, and other names that no definition has.
+    for name in ["x".repeat(66_000), "x".repeat(65), "../x".to_owned(), String::new(), "a b".to_owned()] {
+        refused(&format!("a definition named with {} letters", name.len()), |archive| {
+            let mut seal = seal_of(&first(archive));
+            seal.definition.as_mut().expect("a run has a definition").name = name.clone();
+            reseal(&first(archive), &mut seal);
+        });
+    }
     for (what, change) in changes {
         refused(what, |archive| {
             let mut seal = seal_of(&first(archive));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::process::{KEY, define, history, journal};
+use super::process::{KEY, Process, define, history, journal, wait_until};
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
@@ -148,5 +148,108 @@ fn a_hook_is_a_url_or_a_command_and_the_url_is_never_shown() {
     ] {
         let shown = check(wrong).failed_with(2).stderr;
         assert!(shown.starts_with(&format!("error: {message}")), "{wrong}: {shown}");
+    }
+}
+
+/// Whether a process runs; one that only waits to be collected does not.
+fn is_running(process: &str) -> bool {
+    let shown = Command::new("ps").args(["-o", "stat=", "-p", process]).output().expect("ps starts");
+    let state = String::from_utf8_lossy(&shown.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+/// A hook that writes its process and that of its child to a file, and takes ten minutes.
+fn slow_hook(place: &Place, service: &Scripted, script: &str, timeout: &str, more: &str) {
+    let script = format!("sleep 600 & echo \"$$ $!\" > pids.new; mv pids.new pids; {script}");
+    let hook = format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\ntimeout = \"{timeout}\"\n{more}");
+    define(place, "it", service, &hook);
+}
+
+/// The processes of the slow hook, once it has started.
+fn hook_processes(place: &Place) -> Vec<String> {
+    wait_until(|| place.file("pids").exists());
+    let text = fs::read_to_string(place.file("pids")).expect("it was written");
+    let processes: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(processes.len(), 2, "{text}");
+    processes
+}
+
+const SCHEDULE: &str = "[schedule]\ncron = \"*/2 * * * * *\"\n";
+
+/// A run, and a scheduler, with the same hook.
+fn started(place: &Place, is_scheduled: bool) -> Process {
+    if is_scheduled {
+        return Process::start(place, &[]);
+    }
+    let mut command = place.command(["run", "it", "-q", "--log", "json"]);
+    Process(command.envs([KEY]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts"))
+}
+
+#[test]
+fn a_stop_leaves_a_hook_seconds_and_ends_it_with_all_that_it_started() {
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    for (is_scheduled, script) in [(false, "wait"), (true, "wait"), (false, "trap '' TERM; wait; sleep 600")] {
+        let place = Place::new();
+        slow_hook(&place, &service, script, "1h", SCHEDULE);
+        let process = started(&place, is_scheduled);
+        let processes = hook_processes(&place);
+        let begun = Instant::now();
+        let (code, events) = process.stopped("-TERM");
+        let took = begun.elapsed();
+        // The unit of systemd gives it two minutes, Kubernetes half a minute.
+        assert!((4..20).contains(&took.as_secs()), "{script}: {took:?}");
+        assert_eq!(code, Some(0), "{events:?}");
+        assert!(processes.iter().all(|process| !is_running(process)), "{script}: {processes:?}");
+        let text = format!("{events:?}");
+        assert!(text.contains("`sh` did not finish within 5.0 s after bellwether was stopped"), "{text}");
+        assert_eq!(journal(&place, "it")[0]["outcome"], "success");
+    }
+}
+
+#[test]
+fn a_hook_that_ends_in_time_after_a_stop_is_not_disturbed() {
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    let place = Place::new();
+    define(
+        &place,
+        "it",
+        &service,
+        "[hooks]\non_success = [\"sh\", \"-c\", \"touch begun; sleep 2; touch finished\"]\ntimeout = \"1h\"\n",
+    );
+    let process = started(&place, false);
+    wait_until(|| place.file("begun").exists());
+    let (code, events) = process.stopped("-TERM");
+    assert_eq!(code, Some(0), "{events:?}");
+    assert!(place.file("finished").exists() && !format!("{events:?}").contains("did not finish"), "{events:?}");
+}
+
+#[test]
+fn a_second_signal_ends_the_program_and_its_hook_at_once() {
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    for (is_scheduled, signal) in [(false, "-INT"), (true, "-TERM")] {
+        let place = Place::new();
+        slow_hook(&place, &service, "trap '' TERM; wait; sleep 600", "1h", SCHEDULE);
+        let process = started(&place, is_scheduled);
+        let processes = hook_processes(&place);
+        process.signal(signal);
+        std::thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        let (code, _) = process.stopped(signal);
+        assert_eq!(code, Some(130));
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        wait_until(|| processes.iter().all(|process| !is_running(process)));
+    }
+}
+
+#[test]
+fn a_hook_beyond_its_timeout_leaves_no_process() {
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    for script in ["wait", "trap '' TERM; wait; sleep 600"] {
+        let place = Place::new();
+        slow_hook(&place, &service, script, "1s", "");
+        let shown = run(&place, "it").succeeded().stderr;
+        assert!(shown.contains("`sh` did not finish within 1.0 s"), "{shown}");
+        let processes = hook_processes(&place);
+        assert!(processes.iter().all(|process| !is_running(process)), "{script}: {processes:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The scheduler: its arithmetic, a month with an injected clock, real processes, and their status.
 
 mod arithmetic;
+mod connections;
 mod dialects;
 mod hooks;
 mod month;

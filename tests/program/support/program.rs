@@ -1,8 +1,9 @@
 //! The program in a temporary folder.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -38,7 +39,12 @@ impl Place {
     pub(crate) fn define(&self, name: &str, text: &str) {
         let folder = self.file("pipelines");
         fs::create_dir_all(&folder).expect("a folder of definitions");
-        fs::write(folder.join(name).with_extension("toml"), text).expect("a definition");
+        let file = folder.join(name).with_extension("toml");
+        fs::write(&file, text).expect("a definition");
+        // Trusted, whatever the mask of the tests.
+        for (path, mode) in [(&folder, 0o755), (&file, 0o644)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+        }
     }
 
     /// A command for the program with an empty environment except `PATH`.
