@@ -7,6 +7,7 @@ use bellwether::error::Result;
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
 use bellwether::project::Project;
+use bellwether::trust::Author;
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -39,7 +40,12 @@ impl DefinitionArgument {
             Err(error) if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) => {
                 let Self::Named(name) = self else { return Err(error) };
                 match latest(&data.join("datasets"), Some(name)) {
-                    Ok(Some(recorded)) => Self::Written(recorded.name, recorded.definition).plan(),
+                    Ok(Some(recorded)) => {
+                        // Whoever can write the record could have written the definition in it.
+                        let version = data.join("datasets").join(&recorded.name).join(&recorded.version);
+                        let plan = Self::Written(recorded.name, recorded.definition).plan()?;
+                        Ok(Plan { author: Author::File, path: version.join("dataset.json"), ..plan })
+                    }
                     _ => Err(error),
                 }
             }

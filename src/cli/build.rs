@@ -308,7 +308,9 @@ impl Build {
             return Err(usage(&what, &hint));
         };
         let RecordedProvenance { definition, as_of, runs, .. } = version.recorded.clone();
-        let plan = Plan { author: plan.author, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? };
+        // The record may be a stranger's, where the definition is not: it does not choose the store.
+        let (author, store) = (plan.author, plan.store);
+        let plan = Plan { author, store, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? };
         Ok((plan, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
     }
 }
