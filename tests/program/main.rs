@@ -49,6 +49,7 @@ mod rewrites;
 mod runs;
 mod schedules;
 mod secrets;
+mod selections;
 mod service;
 mod services;
 mod sql;
