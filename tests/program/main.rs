@@ -38,6 +38,7 @@ mod model;
 mod network;
 mod operations;
 mod ownership;
+mod paths;
 mod progress;
 mod projects;
 mod promptness;
