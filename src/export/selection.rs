@@ -91,7 +91,11 @@ impl Selection {
     }
 
     /// Refuses a selection that no dataset has rows or columns for.
-    fn check_values(&self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// If a list or the range of dates is empty.
+    pub(crate) fn check_values(&self) -> Result<()> {
         if self.columns.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::usage("no columns are selected", "leave out `--columns` for all columns"));
         }

@@ -73,6 +73,8 @@ fn parsed(name: &str) -> Option<(Period, Regime, &str)> {
 
 /// A part of some matrices.
 fn part(matrices: &BTreeMap<String, Dataset>, selection: Selection) -> Result<BTreeMap<String, Dataset>> {
+    let of_rows = Selection { columns: None, ..selection.clone() };
+    of_rows.check_values()?;
     let names: Vec<(Period, Regime, &str)> = matrices.keys().filter_map(|name| parsed(name)).collect();
     absent("period", selection.periods.as_ref(), &names.iter().map(|(period, ..)| *period).collect())?;
     absent("regime", selection.regimes.as_ref(), &names.iter().map(|(_, regime, _)| *regime).collect())?;
@@ -100,7 +102,7 @@ fn part(matrices: &BTreeMap<String, Dataset>, selection: Selection) -> Result<BT
                 && selection.regimes.as_ref().is_none_or(|regimes| regimes.contains(&regime))
         })
     };
-    let of_each = Selection { columns: None, periods: None, regimes: None, ..selection.clone() };
+    let of_each = Selection { periods: None, regimes: None, ..of_rows };
     let selected = matrices.iter().filter(|(name, _)| is_selected(name));
     selected.map(|(name, matrix)| Ok((name.clone(), matrix.select(of_each.clone())?))).collect()
 }

@@ -76,10 +76,10 @@ fn duckdb_reads_no_sibling_of_an_archive() {
 fn spark_reads_no_sibling_of_an_archive() {
     let (place, service) = (Place::new(), service());
     // It takes seconds for each.
-    let folders = ["p[1]", "p*", "p{1,2}", "p\\1", "p`1", "p1", "p2"];
+    let folders = ["p[1]", "p{1,2}", "p\\1`", "p1", "p2"];
     runs(&place, &service, &folders, "");
-    let cases = statements(&place, "spark", &folders);
-    assert_eq!(cases.len(), folders.len());
+    let cases = statements(&place, "spark", &folders[..3]);
+    assert_eq!(cases.len(), 3);
     python::check_with_spark("check_sql.py", ["spark", &written(&place, &cases)]);
 }
 
