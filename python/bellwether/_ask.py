@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from . import _bellwether, _html, _values
 from ._errors import DefinitionError, Problem
 from ._table import Answer, Table
-from ._values import Day, Definition, Instant, PathLike
+from ._values import Day, Definition, Instant, Names, PathLike
 
 __all__ = ["Plan", "Report", "articles", "check", "datasets", "diff", "plan", "quality", "report", "revisions", "runs"]
 
@@ -111,7 +110,12 @@ def revisions(
     0
     """
     subject = _subject(definition, data, archive)
-    rows, totals = _bellwether.revisions(subject, service, _values.instant(after), _values.instant(until))
+    rows, totals = _bellwether.revisions(
+        subject,
+        _values.optional_text("service", service),
+        _values.instant("after", after),
+        _values.instant("until", until),
+    )
     return Answer(rows, json.loads(totals))
 
 
@@ -132,7 +136,9 @@ def quality(
     0
     """
     subject = _subject(definition, data, archive)
-    rows, totals = _bellwether.quality(subject, service, _values.instant(as_of))
+    rows, totals = _bellwether.quality(
+        subject, _values.optional_text("service", service), _values.instant("as_of", as_of)
+    )
     return Answer(rows, json.loads(totals))
 
 
@@ -146,8 +152,9 @@ def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | N
     >>> len(bw.diff("demo", versions[0], versions[0]))
     0
     """
-    datasets = _values.data(data) / "datasets"
-    rows, totals = _bellwether.diff(datasets, f"{dataset}/{before}", f"{dataset}/{after}")
+    datasets, name = _values.data(data) / "datasets", _values.text("dataset", dataset)
+    before, after = _values.text("before", before), _values.text("after", after)
+    rows, totals = _bellwether.diff(datasets, f"{name}/{before}", f"{name}/{after}")
     return Answer(rows, json.loads(totals))
 
 
@@ -155,8 +162,8 @@ def articles(
     definition: Definition,
     *,
     as_of: Instant | None = None,
-    columns: Iterable[str] | None = None,
-    tickers: str | Iterable[str] | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
     data: PathLike | None = None,
@@ -170,7 +177,7 @@ def articles(
     """
     part = _values.part(columns, tickers, start, end)
     subject = (_values.definition(definition), *_values.folders(data, archive))
-    return Table(_bellwether.articles(subject, _values.instant(as_of), part))
+    return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
 
 
 def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:
@@ -212,7 +219,7 @@ class Report:
 
     def save(self, path: PathLike) -> None:
         """Writes the page to a file."""
-        Path(path).write_text(self.page, encoding="utf-8")
+        _values.path("path", path).write_text(self.page, encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Report of {self.name}: {len(self.page):,} characters>"
@@ -238,7 +245,8 @@ def report(
     'demo'
     """
     folder, archive = _values.folders(data, archive)
-    return Report(*_bellwether.report(dataset, folder, archive, _values.instant(as_of)))
+    name = _values.optional_text("dataset", dataset)
+    return Report(*_bellwether.report(name, folder, archive, _values.instant("as_of", as_of)))
 
 
 def _subject(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._table import Table, to_pandas
-from ._values import Day, Definition, Instant, PathLike, Vintage
+from ._values import Day, Definition, Instant, Names, PathLike, Vintage
 from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
@@ -29,8 +28,11 @@ def load(
     layout: Literal["long"] = "long",
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
-    columns: Iterable[str] | None = None,
-    tickers: str | Iterable[str] | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
+    sectors: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
     data: PathLike | None = None,
@@ -43,8 +45,11 @@ def load(
     layout: Literal["wide"],
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
-    columns: Iterable[str] | None = None,
-    tickers: str | Iterable[str] | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
+    sectors: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
     data: PathLike | None = None,
@@ -56,8 +61,11 @@ def load(
     layout: Literal["long", "wide"] = "long",
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
-    columns: Iterable[str] | None = None,
-    tickers: str | Iterable[str] | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
+    sectors: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
     data: PathLike | None = None,
@@ -71,10 +79,12 @@ def load(
     file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. `vintage="first"` uses each
     signal as it was first published.
 
-    `columns`, `tickers`, `start` (inclusive) and `end` (exclusive) select a part; only that part is read.
+    `columns`, `tickers`, `sectors`, `periods`, `regimes`, `start` (inclusive) and `end` (exclusive) select a part; only that part
+    is read. Rows are selected by the columns of the dataset: what it has no column for is refused, and so are names that it has
+    no rows of.
 
     `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name. The default columns are
-    `signal` (1 for buy, -1 for sell) and `confidence`.
+    `signal` (1 for buy, -1 for sell) and `confidence`, or those of a version that was published wide.
 
     >>> import bellwether as bw
     >>> dataset = bw.load("demo", tickers="XOM", columns=["date", "signal", "confidence"])
@@ -84,27 +94,25 @@ def load(
     >>> wide["5d-neutral/confidence"].to_pandas().columns
     Index(['CVX', 'XOM'], dtype='str', name='ticker')
     """
-    definition = _values.definition(dataset)
-    folder, archive = _values.folders(data, archive)
-    is_published = as_of is None and vintage is None and isinstance(definition, str)
-    names = None if columns is None else list(columns)
-    part = _values.part(names, tickers, start, end)
-    if layout == "wide" and is_published and isinstance(definition, str):
-        if (found := _bellwether.published_wide(folder / "datasets", definition, part)) is not None:
-            matrices, identity = found
-            return Wide(json.loads(identity)["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
-    if layout == "wide":
-        part["columns"] = None
-    if is_published and isinstance(definition, str):
-        rows, identity = _bellwether.published(folder / "datasets", definition, part)
-    else:
-        options = (_values.instant(as_of), vintage)
-        rows, identity = _bellwether.built(definition, folder, archive, options, part)
-    loaded = Dataset(rows, json.loads(identity), part)
-    if layout == "long":
-        return loaded
-    matrices = _bellwether.matrices(rows, names)
-    return Wide(loaded.name, {name: Matrix(name, matrix) for name, matrix in matrices})
+    options: _values.LoadOptions = {
+        "layout": _values.text("layout", layout),
+        "as_of": _values.instant("as_of", as_of),
+        "vintage": _values.optional_text("vintage", vintage),
+    }
+    selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
+    part = _values.part(columns, tickers, start, end, **selectors)
+    return of(_values.definition(dataset, "dataset"), _values.folders(data, archive), options, part)
+
+
+def of(
+    dataset: str | tuple[str, str], folders: tuple[Path, Path], options: _values.LoadOptions, part: _values.Part
+) -> Dataset | Wide:
+    """A part of a dataset; without a layout, in that of its version."""
+    rows, matrices, record = _bellwether.load(dataset, folders, options, part)
+    identity = json.loads(record)
+    if rows is not None:
+        return Dataset(rows, identity, part)
+    return Wide(identity["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
 
 
 class Dataset(Table):
@@ -144,13 +152,21 @@ class Dataset(Table):
 
         if self.path is None or not (file := self.path / f"{self.name.split('/')[0]}.parquet").is_file():
             return super().to_polars()
-        rows = polars.scan_parquet(file)
-        ticker, date = (polars.col(self._identity["names"][column]) for column in ("ticker", "date"))
-        if (tickers := self._part["tickers"]) is not None:
-            rows = rows.filter(ticker.is_in(tickers))
-        if (start := self._part["start"]) is not None:
+        # A path is never a pattern.
+        rows = polars.scan_parquet(file, glob=False)
+        names, part = self._identity["names"], self._part
+        for column, wanted in (
+            ("ticker", part["tickers"]),
+            ("sector", part["sectors"]),
+            ("period", part["periods"]),
+            ("regime", part["regimes"]),
+        ):
+            if wanted is not None:
+                rows = rows.filter(polars.col(names[column]).is_in(wanted))
+        date = polars.col(names["date"])
+        if (start := part["start"]) is not None:
             rows = rows.filter(date >= datetime.datetime.fromisoformat(start))
-        if (end := self._part["end"]) is not None:
+        if (end := part["end"]) is not None:
             rows = rows.filter(date < datetime.datetime.fromisoformat(end))
         try:
             return rows.select(self.columns).collect()
@@ -171,20 +187,21 @@ class Dataset(Table):
         >>> factor.index.names
         FrozenList(['date', 'ticker'])
         """
+        value = _values.text("value", value)
+        choices = {
+            "period": _values.optional_text("period", period),
+            "regime": _values.optional_text("regime", regime),
+        }
         names = self._identity["names"]
         key = [names["date"], names["ticker"]]
-        # A dataset of one period or regime may leave out its column.
-        choices = [(names[column], wanted) for column, wanted in (("period", period), ("regime", regime))]
-        whole = [name for name, _ in self._rows.select({**self._part, "columns": None}).columns]
-        choices = [(column, wanted) for column, wanted in choices if wanted is not None or column in whole]
-        columns = list(dict.fromkeys([*key, *(column for column, _ in choices), value]))
-        frame = to_pandas(self._rows.select({**self._part, "columns": columns}))
-        for column, wanted in choices:
-            found = sorted(frame[column].astype(str).unique())
-            if wanted is None and len(found) > 1:
-                raise UsageError(f"the dataset has several {column}s: {', '.join(found)}", f"choose one with `{column}=`")
-            if wanted is not None:
-                frame = frame[frame[column] == wanted]
+        frame = to_pandas(self._rows.factor(self._part, value, choices["period"], choices["regime"]))
+        for column, wanted in choices.items():
+            # A dataset of one period or regime may leave out its column.
+            if wanted is None and names[column] in frame.columns:
+                found = sorted(frame[names[column]].astype(str).unique())
+                if len(found) > 1:
+                    what = f"the dataset has several {column}s: {', '.join(found)}"
+                    raise UsageError(what, f"choose one with `{column}=`")
         series = frame.set_index(key)[value].sort_index()
         if value == names["signal"]:
             return series.astype(str).map({"buy": 1, "sell": -1})

@@ -128,7 +128,11 @@ _WORDS = [
     (r"`bellwether build NAME --as-of INSTANT`", "`bw.load(NAME, as_of=INSTANT)`"),
     (r"`--fresh`", "`fresh=True`"),
     (r"`--wait`", "`wait=SECONDS`"),
-    (r"`--(data|archive)`", r"`\1=`"),
+    (r"`--(data|archive|columns)`", r"`\1=`"),
+    (r"`--(ticker|sector|period|regime)`", r"`\1s=`"),
+    (r"`--from`", "`start=`"),
+    (r"`--to`", "`end=`"),
+    (r'build it with `layout = "long"`; the values are the same', '`layout="wide"` loads it'),
 ]
 
 

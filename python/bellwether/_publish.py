@@ -11,6 +11,7 @@ from typing import Any
 from . import _bellwether, _dataset, _html, _progress, _values
 from ._dataset import Dataset
 from ._values import Day, Definition, Instant, PathLike, Vintage
+from ._wide import Wide
 
 __all__ = ["Summary", "build", "run"]
 
@@ -48,9 +49,11 @@ class Summary(Mapping[str, Any]):
         """Notes for the user."""
         return list(self["notes"])
 
-    def load(self) -> Dataset:
-        """The published version."""
-        return _dataset.load(self.path)
+    def load(self) -> Dataset | Wide:
+        """The published version, long or wide as it is."""
+        options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None}
+        everything = _values.part(None, None, None, None)
+        return _dataset.of(str(self.path), _values.folders(self.path, None), options, everything)
 
     def __repr__(self) -> str:
         return self._text.rstrip("\n")
@@ -90,10 +93,14 @@ def run(
     """
     # The key is in no local variable that a traceback would show.
     key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
-    options: _values.RunOptions = {"fresh": fresh, "wait": wait, "today": _values.day(today)}
-    given = _values.definition(definition)
+    options: _values.RunOptions = {
+        "fresh": _values.flag("fresh", fresh),
+        "wait": _values.seconds("wait", wait),
+        "today": _values.day("today", today),
+    }
+    given = _values.published(definition)
     try:
-        with _progress.shown(progress) as show:
+        with _progress.shown(_values.progress(progress)) as show:
             return Summary(*_bellwether.run(given, _values.folders(data, archive), options, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
@@ -120,7 +127,7 @@ def build(
     >>> summary.path.parent.name
     'demo'
     """
-    options = (_values.instant(as_of), vintage)
-    given = _values.definition(definition)
-    with _progress.shown(progress) as show:
+    options = (_values.instant("as_of", as_of), _values.optional_text("vintage", vintage))
+    given = _values.published(definition)
+    with _progress.shown(_values.progress(progress)) as show:
         return Summary(*_bellwether.build(given, _values.folders(data, archive), options, show))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from types import TracebackType
 
-from . import _bellwether
-from ._values import Day, day
+from . import _bellwether, _values
+from ._values import Day
 
 __all__ = ["DemoService", "demo_service"]
 
@@ -67,4 +67,6 @@ def demo_service(*, today: Day | None = None, seed: int | None = None, change_se
     ...     bw.run(definition, key=service.key, progress=False).path.parent.name
     'mine'
     """
-    return DemoService(_bellwether.Service(day(today or datetime.datetime.now(datetime.timezone.utc).date()), seed, change_set))
+    today = datetime.datetime.now(datetime.timezone.utc).date() if today is None else today
+    text = _values.optional_text("change_set", change_set)
+    return DemoService(_bellwether.Service(_values.day("today", today), _values.whole("seed", seed), text))

@@ -1,17 +1,21 @@
-"""Arguments in the form that the compiled part expects."""
+"""Arguments in the form that the compiled part expects.
+
+Each argument is checked once: here for its type, in the compiled part for what it says. Both name it as it is called.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from . import _bellwether, _definition
 from ._errors import UsageError
 
-__all__ = ["Day", "Definition", "Instant", "Part", "PathLike", "RunOptions", "Vintage"]
+__all__ = ["Day", "Definition", "Instant", "LoadOptions", "Names", "Part", "PathLike", "RunOptions", "Vintage"]
 
 PathLike = str | os.PathLike[str]
 #: A name in `pipelines/`, a path, or the definition itself.
@@ -20,6 +24,8 @@ Definition = str | os.PathLike[str] | Mapping[str, Any]
 Day = str | datetime.date
 #: `"2026-03-31"` or a date for the end of that day in UTC, `"2026-03-31T18:00:00Z"`, or a datetime with a time zone.
 Instant = str | datetime.date | datetime.datetime
+#: One name, or several.
+Names = str | Iterable[str]
 
 #: As revised, or as first published.
 Vintage = Literal["latest", "first"]
@@ -30,8 +36,19 @@ class Part(TypedDict):
 
     columns: list[str] | None
     tickers: list[str] | None
+    sectors: list[str] | None
+    periods: list[str] | None
+    regimes: list[str] | None
     start: str | None
     end: str | None
+
+
+class LoadOptions(TypedDict):
+    """How to load a dataset."""
+
+    layout: str | None
+    as_of: str | None
+    vintage: str | None
 
 
 class RunOptions(TypedDict):
@@ -43,53 +60,150 @@ class RunOptions(TypedDict):
 
 
 def part(
-    columns: Iterable[str] | None, tickers: str | Iterable[str] | None, start: Day | None, end: Day | None
+    columns: Names | None,
+    tickers: Names | None,
+    start: Day | None,
+    end: Day | None,
+    *,
+    sectors: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
 ) -> Part:
     """A part of a dataset."""
     return {
-        "columns": None if columns is None else list(columns),
-        "tickers": names(tickers),
-        "start": day(start),
-        "end": day(end),
+        "columns": names("columns", columns),
+        "tickers": names("tickers", tickers),
+        "sectors": names("sectors", sectors),
+        "periods": names("periods", periods),
+        "regimes": names("regimes", regimes),
+        "start": day("start", start),
+        "end": day("end", end),
     }
 
 
-def instant(value: Instant | None) -> str | None:
-    """An instant."""
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is None:
-            raise UsageError(f"`{value}` has no time zone", 'add one, such as `tzinfo=datetime.timezone.utc`')
-        return value.isoformat()
-    return None if value is None else str(value)
+def text(argument: str, value: str) -> str:
+    """Text. What an enumeration holds counts, not its name."""
+    if not isinstance(value, str):
+        raise invalid(argument, value, "it is not text", "use text")
+    if not value:
+        raise invalid(argument, value, "it is empty", "name something, or leave it out")
+    return str.__str__(value)
 
 
-def day(value: Day | None) -> str | None:
-    """A day."""
-    if isinstance(value, datetime.datetime):
-        if value.time() != datetime.time():
-            raise UsageError(f"`{value}` is not a day", "use a date")
-        return value.date().isoformat()
-    return None if value is None else str(value)
+def optional_text(argument: str, value: str | None) -> str | None:
+    """Text, or none."""
+    return None if value is None else text(argument, value)
 
 
-def names(value: str | Iterable[str] | None) -> list[str] | None:
+def names(argument: str, value: Names | None) -> list[str] | None:
     """One name, or several."""
     if value is None:
         return None
-    return [value] if isinstance(value, str) else list(value)
+    if isinstance(value, str):
+        return [str.__str__(value)]
+    if isinstance(value, (bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
+        raise invalid(argument, value, "it is neither a name nor several", "use a name, or a list of names")
+    listed = list(value)
+    for name in listed:
+        if not isinstance(name, str):
+            raise invalid(argument, name, "it is not a name", "names are text")
+    return [str.__str__(name) for name in listed]
+
+
+def instant(argument: str, value: Instant | None) -> str | None:
+    """An instant."""
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise invalid(argument, value, "it has no time zone", "add one, such as `tzinfo=datetime.timezone.utc`")
+        return value.isoformat()
+    return day(argument, value)
+
+
+def day(argument: str, value: Day | None) -> str | None:
+    """A day."""
+    if isinstance(value, datetime.datetime):
+        if value.time() != datetime.time():
+            raise invalid(argument, value, "it is not a day", "use a date")
+        return value.date().isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if value is None or isinstance(value, str):
+        return None if value is None else str.__str__(value)
+    raise invalid(argument, value, "it is not a day", "use a date, or text such as `2026-03-31`")
+
+
+def flag(argument: str, value: bool) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise invalid(argument, value, "it is neither true nor false", "use `True` or `False`")
+    return value
+
+
+def seconds(argument: str, value: float | None) -> float | None:
+    """A number of seconds."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise invalid(argument, value, "it is not a number", "use a number of seconds, such as 900")
+    return float(value)
+
+
+def whole(argument: str, value: int | None) -> int | None:
+    """A whole number of 64 bits."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**64:
+        raise invalid(argument, value, "it is not a whole number", "use a number from 0 to 2**64 - 1")
+    return int(value)
+
+
+def progress(value: bool | Callable[[Any], object]) -> bool | Callable[[Any], object]:
+    """Whether to show progress, or the function to call."""
+    if not isinstance(value, bool) and not callable(value):
+        raise invalid("progress", value, "it is not a function", "use `True`, `False`, or a function of an event")
+    return value
+
+
+def path(argument: str, value: PathLike) -> Path:
+    """A path, absolute as of now: the current folder may change before it is used."""
+    given = value if isinstance(value, str) else os.fspath(value) if isinstance(value, os.PathLike) else None
+    if not isinstance(given, str):
+        raise invalid(argument, value, "it is not a path", "use text, or a `pathlib.Path`")
+    if not given:
+        raise invalid(argument, given, "it is empty", "name a file or a folder, or leave it out")
+    return Path(given).absolute()
 
 
 def data(folder: PathLike | None) -> Path:
     """The folder of the datasets and the archive. Default: that of the project, found like the program does."""
-    return _bellwether.data_folder() if folder is None else Path(folder)
+    return _bellwether.data_folder().absolute() if folder is None else path("data", folder)
 
 
 def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Path]:
     """The data folder, and the archive."""
-    folder = data(folder)
-    return folder, folder / "archive" if archive is None else Path(archive)
+    of_data = data(folder)
+    return of_data, of_data / "archive" if archive is None else path("archive", archive)
 
 
-def definition(value: Definition) -> str | tuple[str, str]:
+def definition(value: Definition, argument: str = "definition") -> str | tuple[str, str]:
     """A definition by name or path, or its name and text."""
-    return _definition.written(value) if isinstance(value, Mapping) else os.fspath(value)
+    if isinstance(value, Mapping):
+        return _definition.written(value)
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(given, str):
+        raise invalid(argument, value, "it is not a definition", "use a name, a path, or the definition as a dict")
+    return text(argument, given)
+
+
+def published(value: Definition) -> str | tuple[str, str]:
+    """A definition whose dataset is published, for which a dict needs a name."""
+    if isinstance(value, Mapping) and value.get("name") is None:
+        raise UsageError("the definition has no name to publish its dataset by", 'add one, such as `"name": "mine"`')
+    return definition(value)
+
+
+def invalid(argument: str, value: object, refusal: str, hint: str) -> UsageError:
+    """The refusal of an argument, in the words of the compiled part."""
+    shown = str(value) if isinstance(value, (str, datetime.date)) else repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
+    return UsageError(f"invalid value `{shown}` for `{argument}`: {refusal}", hint)

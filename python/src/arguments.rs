@@ -1,12 +1,15 @@
-//! Python arguments as values of the library.
+//! Python arguments as values of the library. A refusal names the argument, in the words of the program.
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::str::FromStr;
 
+use bellwether::definition::Layout;
 use bellwether::error::{Error, Result};
-use bellwether::interface::{ChangeSet, Unknown};
+use bellwether::interface::{ChangeSet, Period, Regime, Unknown};
 use bellwether::load::Selection;
-use bellwether::plan::Vintage;
-use bellwether::time::{Clock, as_of};
+use bellwether::plan::{AdHoc, Vintage};
+use bellwether::time::{self, Clock};
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 
@@ -14,49 +17,115 @@ use pyo3::prelude::*;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Part {
-    pub(crate) columns: Option<Vec<String>>,
+    columns: Option<Vec<String>>,
     tickers: Option<Vec<String>>,
+    sectors: Option<Vec<String>>,
+    periods: Option<Vec<String>>,
+    regimes: Option<Vec<String>>,
     start: Option<String>,
     end: Option<String>,
 }
 
 impl Part {
     pub(crate) fn selection(&self) -> Result<Selection> {
-        let date = |text: &Option<String>| text.as_deref().map(day).transpose();
+        let date = |argument: &str, text: &Option<String>| text.as_deref().map(|text| day(argument, text)).transpose();
         Ok(Selection {
             columns: self.columns.clone(),
-            tickers: self.tickers.as_ref().map(|names| names.iter().map(|name| known(name)).collect()).transpose()?,
-            from: date(&self.start)?,
-            to: date(&self.end)?,
+            tickers: each("tickers", self.tickers.as_deref())?,
+            sectors: each("sectors", self.sectors.as_deref())?,
+            periods: each("periods", self.periods.as_deref())?,
+            regimes: each("regimes", self.regimes.as_deref())?,
+            from: date("start", &self.start)?,
+            to: date("end", &self.end)?,
         })
     }
 }
 
-/// A point of the service's change record.
-pub(crate) fn known_change_set(text: &str) -> Result<ChangeSet> {
-    known(text)
+/// How to load a dataset, as a Python argument.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct LoadOptions {
+    layout: Option<String>,
+    as_of: Option<String>,
+    vintage: Option<String>,
 }
 
-/// A value of a closed set.
-fn known<T: FromStr<Err = Unknown>>(text: &str) -> Result<T> {
-    text.parse().map_err(|unknown: Unknown| usage(format!("{unknown}; {}", unknown.hint)))
+impl LoadOptions {
+    /// The layout; none for that of the version.
+    pub(crate) fn layout(&self) -> Result<Option<Layout>> {
+        self.layout.as_deref().map(|text| worded("layout", text)).transpose()
+    }
+
+    /// The options of a build; without any, a published version may be read instead.
+    pub(crate) fn ad_hoc(&self) -> Result<AdHoc> {
+        ad_hoc(self.as_of.as_deref(), self.vintage.as_deref())
+    }
+}
+
+/// The options of an ad hoc build.
+pub(crate) fn ad_hoc(as_of: Option<&str>, vintage: Option<&str>) -> Result<AdHoc> {
+    let vintage: Option<Vintage> = vintage.map(|text| worded("vintage", text)).transpose()?;
+    Ok(AdHoc { as_of: instant("as_of", as_of)?, vintage, ..AdHoc::default() })
+}
+
+/// A point of the service's change record.
+pub(crate) fn change_set(text: &str) -> Result<ChangeSet> {
+    known("change_set", text)
+}
+
+/// The period or the regime of a factor, which a selection must not leave out.
+pub(crate) fn choice<T>(argument: &str, text: Option<&str>, selected: &mut Option<BTreeSet<T>>) -> Result<()>
+where
+    T: FromStr<Err = Unknown> + Ord + Display,
+{
+    let Some(text) = text else { return Ok(()) };
+    let wanted: T = known(argument, text)?;
+    if selected.as_ref().is_some_and(|selected| !selected.contains(&wanted)) {
+        let what = format!("the dataset was loaded without {argument} `{wanted}`");
+        return Err(Error::usage(what, format!("add it to `{argument}s` of `load`, or choose another one")));
+    }
+    *selected = Some(BTreeSet::from([wanted]));
+    Ok(())
+}
+
+/// The period and the regime of a factor.
+pub(crate) fn pair(selection: &mut Selection, period: Option<&str>, regime: Option<&str>) -> Result<()> {
+    choice::<Period>("period", period, &mut selection.periods)?;
+    choice::<Regime>("regime", regime, &mut selection.regimes)
+}
+
+/// Values of a closed set.
+fn each<T: FromStr<Err = Unknown> + Ord>(argument: &str, texts: Option<&[String]>) -> Result<Option<BTreeSet<T>>> {
+    texts.map(|texts| texts.iter().map(|text| known(argument, text)).collect()).transpose()
+}
+
+/// A value of a closed set of the service.
+fn known<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|unknown: Unknown| invalid(argument, text, &unknown, unknown.hint))
+}
+
+/// A value of a closed set of definitions, whose refusal has the hint on a second line.
+fn worded<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|refusal: String| {
+        let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "choose another one"));
+        invalid(argument, text, what, hint)
+    })
 }
 
 /// A calendar day.
-pub(crate) fn day(text: &str) -> Result<NaiveDate> {
-    text.parse().map_err(|_| usage(format!("`{text}` is not a day: use `2026-03-31`")))
+pub(crate) fn day(argument: &str, text: &str) -> Result<NaiveDate> {
+    time::day(text).map_err(|refusal| invalid(argument, text, refusal, "a day is a date, or text such as `2026-03-31`"))
 }
 
 /// An instant, or the end of a day.
-pub(crate) fn moment(text: Option<&str>) -> Result<Option<DateTime<Utc>>> {
-    text.map(|text| as_of(text, Clock::System.now()).map_err(usage)).transpose()
+pub(crate) fn instant(argument: &str, text: Option<&str>) -> Result<Option<DateTime<Utc>>> {
+    const FORMS: &str = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";
+    let parsed =
+        |text| time::as_of(text, Clock::System.now()).map_err(|refusal| invalid(argument, text, refusal, FORMS));
+    text.map(parsed).transpose()
 }
 
-/// Which observation of a signal to take.
-pub(crate) fn vintage_of(text: Option<&str>) -> Result<Option<Vintage>> {
-    text.map(|text| text.parse().map_err(|refusal: String| usage(refusal.replace('\n', "; ")))).transpose()
-}
-
-fn usage(what: String) -> Error {
-    Error::usage(what, "check the arguments")
+/// The refusal of an argument.
+pub(crate) fn invalid(argument: &str, given: impl Display, refusal: impl Display, hint: &str) -> Error {
+    Error::usage(format!("invalid value `{given}` for `{argument}`: {refusal}"), hint)
 }

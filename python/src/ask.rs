@@ -12,7 +12,7 @@ use bellwether::audit::quality::TickerQuality;
 use bellwether::audit::revisions::{CellCounts, Rewrites};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, PublishedReader};
-use bellwether::load;
+use bellwether::load::Dataset;
 use bellwether::plan::Plan;
 use bellwether::run::{AuditOptions, Control, ReportOptions, audit_quality, audit_revisions};
 use bellwether::time::Clock;
@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::arguments::{Part, moment};
+use crate::arguments::{Part, instant};
 use crate::definition::DefinitionArgument;
 use crate::publish::finished;
 use crate::rows::Rows;
@@ -66,10 +66,10 @@ pub(crate) fn revisions(
             archive: &subject.2,
             service: service.as_deref(),
             plan: plan.as_ref(),
-            as_of: moment(until.as_deref())?,
+            as_of: instant("until", until.as_deref())?,
             control: &control,
         };
-        let after = moment(after.as_deref())?;
+        let after = instant("after", after.as_deref())?;
         let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
         let totals = json!({ "signals": rewrites(&found.signals), "articles": rewrites(&found.articles) });
         Ok((rows, totals.to_string()))
@@ -119,7 +119,7 @@ pub(crate) fn quality(
             archive: &subject.2,
             service: service.as_deref(),
             plan: plan.as_ref(),
-            as_of: moment(as_of.as_deref())?,
+            as_of: instant("as_of", as_of.as_deref())?,
             control: &control,
         };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
@@ -179,8 +179,9 @@ pub(crate) fn articles(
     quietly(py, move |_| {
         let (definition, data, archive) = subject;
         let plan = definition.plan_or_published(&data)?;
-        let articles = load::Articles::of(&plan, &archive, moment(as_of.as_deref())?)?.select(part.selection()?)?;
-        Ok(Rows::of_articles(articles))
+        let articles =
+            Dataset::articles(&plan, &archive, instant("as_of", as_of.as_deref())?)?.select(part.selection()?)?;
+        Ok(Rows::of_dataset(articles))
     })
 }
 
@@ -247,7 +248,7 @@ pub(crate) fn report(
     /// Width of the text, in columns.
     const WIDTH: usize = 100;
     quietly(py, move |stop| {
-        let as_of = moment(as_of.as_deref())?;
+        let as_of = instant("as_of", as_of.as_deref())?;
         let control = Control { stop: stop.clone(), ..Control::default() };
         let options = ReportOptions { name, data, archive, as_of, clock: Clock::System, control };
         let report = finished(bellwether::run::report(options))?;

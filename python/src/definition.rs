@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bellwether::definition::{DefinitionError, DefinitionFile};
-use bellwether::error::Result;
+use bellwether::error::{Error, Result};
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
 use bellwether::project::Project;
@@ -28,7 +28,18 @@ impl DefinitionArgument {
         match self {
             Self::Named(name) => Plan::find(name, &Project::find()?),
             Self::Written(name, text) => {
-                let found = DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone())?;
+                let unnamed = || {
+                    let what = format!("a definition cannot be named `{name}`");
+                    Error::usage(what, "use at most 64 letters, digits, `-` and `_` in `name`")
+                };
+                if name.contains('/') {
+                    return Err(unnamed());
+                }
+                let found = DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone());
+                let found = found.map_err(|error| match error.downcast_ref() {
+                    Some(DefinitionError::Name { .. }) => unnamed(),
+                    _ => error,
+                })?;
                 Ok(Plan::of(found)?.below(Project::find()?.root()))
             }
         }

@@ -24,7 +24,7 @@ mod _bellwether {
     #[pymodule_export]
     use super::definition::{check, data_folder, plan};
     #[pymodule_export]
-    use super::load::{built, matrices, published, published_wide};
+    use super::load::load;
     #[pymodule_export]
     use super::program::main;
     #[pymodule_export]

@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
+use bellwether::definition::Layout;
 use bellwether::error::Result;
 use bellwether::export::PublishedReader;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::Column;
+use bellwether::plan::{Column, Plan};
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{Part, moment, vintage_of};
+use crate::arguments::{LoadOptions, Part};
 use crate::definition::DefinitionArgument;
 use crate::rows::Rows;
 use crate::supervise;
@@ -19,90 +21,102 @@ use crate::supervise;
 /// Matrices by name.
 type Matrices = Vec<(String, Rows)>;
 
-/// A published version, and its record as JSON.
-#[pyfunction]
-pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: Part) -> PyResult<(Rows, String)> {
-    supervise::quietly(py, move |_| {
-        let version = PublishedReader::find(&datasets, &name)?;
-        // `latest` may move: rows and record must be of one version.
-        let folder = version.folder().to_owned();
-        let dataset = Dataset::published(&datasets, &folder.to_string_lossy())?.select(part.selection()?)?;
-        let identity = json!({
-            "name": version.name(),
-            "as_of": version.as_of(),
-            "rows": version.row_count(),
-            "content": version.content(),
-            "path": folder,
-            "names": names(&dataset),
-            "facts": facts(&folder),
-        });
-        Ok((Rows::of_dataset(dataset), identity.to_string()))
-    })
-}
+/// A long dataset or, without one, matrices; and the record as JSON.
+type Loaded = (Option<Rows>, Matrices, String);
 
-/// The matrices of a published version by name, and its record as JSON; `None` if it is long.
+/// A dataset: a published version, or one that is built from the archive each time it is read.
 #[pyfunction]
-pub(crate) fn published_wide(
+pub(crate) fn load(
     py: Python<'_>,
-    datasets: PathBuf,
-    name: String,
+    dataset: DefinitionArgument,
+    folders: (PathBuf, PathBuf),
+    options: LoadOptions,
     part: Part,
-) -> PyResult<Option<(Matrices, String)>> {
-    supervise::quietly(py, move |_| {
-        let Published::Wide(matrices) = Published::find(&datasets, &name)? else { return Ok(None) };
-        let selection = Selection { columns: None, ..part.selection()? };
-        let is_wanted = |name: &str| {
-            let value = name.rsplit('/').next().unwrap_or_default();
-            part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == value))
-        };
-        let wanted = matrices.into_iter().filter(|(name, _)| is_wanted(name));
-        let selected = wanted.map(|(name, matrix)| Ok((name, Rows::of_dataset(matrix.select(selection.clone())?))));
-        Ok(Some((selected.collect::<Result<_>>()?, json!({ "name": name }).to_string())))
-    })
-}
-
-/// A dataset that is built from the archive each time it is read, and its description as JSON.
-#[pyfunction]
-pub(crate) fn built(
-    py: Python<'_>,
-    definition: DefinitionArgument,
-    data: PathBuf,
-    archive: PathBuf,
-    options: (Option<String>, Option<String>),
-    part: Part,
-) -> PyResult<(Rows, String)> {
-    supervise::quietly(py, move |_| {
-        let plan = definition.plan_or_published(&data)?;
-        let (as_of, vintage) = options;
-        let ad_hoc =
-            AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
-        let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
-        let dataset = Dataset::built(plan, &archive, &ad_hoc)?.select(part.selection()?)?;
-        let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset) });
-        Ok((Rows::of_dataset(dataset), identity.to_string()))
-    })
-}
-
-/// The names of the columns that a signal has in any dataset.
-fn names(dataset: &Dataset) -> Value {
-    let columns = Column::KEY.into_iter().chain([Column::Signal]);
-    columns.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).collect()
-}
-
-/// The matrices of some columns, by name; of signals and confidences by default.
-#[pyfunction]
-pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Option<Vec<String>>) -> PyResult<Matrices> {
-    let Some(dataset) = rows.get().dataset().cloned() else {
-        return Err(PyTypeError::new_err("the rows are not those of a dataset"));
-    };
+) -> PyResult<Loaded> {
     supervise::quietly(py, move |stop| {
-        let values: Vec<&str> = match &values {
-            Some(values) => values.iter().map(String::as_str).collect(),
-            None => [Column::Signal, Column::Confidence].map(|column| dataset.names().of(column.name())).into(),
-        };
-        let matrices = dataset.until(stop.clone()).matrices(&values)?;
-        Ok(matrices.into_iter().map(|(name, matrix)| (name, Rows::held(matrix.schema(), vec![matrix]))).collect())
+        let (layout, ad_hoc, selection) = (options.layout()?, options.ad_hoc()?, part.selection()?);
+        let (data, archive) = folders;
+        match dataset {
+            DefinitionArgument::Named(name) if ad_hoc.is_none() => {
+                published(&data.join("datasets"), &name, layout, selection, stop)
+            }
+            dataset => built(dataset.plan_or_published(&data)?, &archive, &ad_hoc, layout, selection, stop),
+        }
     })
+}
+
+/// A published version.
+fn published(
+    datasets: &Path,
+    name: &str,
+    layout: Option<Layout>,
+    selection: Selection,
+    stop: &CancellationToken,
+) -> Result<Loaded> {
+    if layout != Some(Layout::Long)
+        && let wide @ Published::Wide(_) = Published::find(datasets, name)?
+    {
+        let Published::Wide(matrices) = wide.select(selection)? else { unreachable!("a part of matrices") };
+        let matrices = matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix)));
+        return Ok((None, matrices.collect(), json!({ "name": name }).to_string()));
+    }
+    let version = PublishedReader::find(datasets, name)?;
+    // `latest` may move: rows and record must be of one version.
+    let folder = version.folder().to_owned();
+    let dataset = Dataset::published(datasets, &folder.to_string_lossy())?;
+    let identity = json!({
+        "name": version.name(),
+        "as_of": version.as_of(),
+        "rows": version.row_count(),
+        "content": version.content(),
+        "path": folder,
+        "names": names(&dataset),
+        "facts": facts(&folder),
+    });
+    of_long(&dataset, layout, selection, &identity, stop)
+}
+
+/// A dataset that is built from the archive.
+fn built(
+    plan: Plan,
+    archive: &Path,
+    ad_hoc: &AdHoc,
+    layout: Option<Layout>,
+    selection: Selection,
+    stop: &CancellationToken,
+) -> Result<Loaded> {
+    let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
+    let dataset = Dataset::built(plan, archive, ad_hoc)?;
+    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset) });
+    of_long(&dataset, layout, selection, &identity, stop)
+}
+
+/// A part of a long dataset, as it is or as matrices of some columns: of signals and confidences by default.
+fn of_long(
+    dataset: &Dataset,
+    layout: Option<Layout>,
+    selection: Selection,
+    identity: &Value,
+    stop: &CancellationToken,
+) -> Result<Loaded> {
+    if layout != Some(Layout::Wide) {
+        let rows = Rows::of_dataset(dataset.select(selection)?);
+        return Ok((Some(rows), Vec::new(), identity.to_string()));
+    }
+    let values = selection.columns.clone().unwrap_or_else(|| {
+        [Column::Signal, Column::Confidence].map(|column| dataset.names().of(column.name()).to_owned()).into()
+    });
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let part = dataset.select(Selection { columns: None, ..selection })?;
+    let matrices = part.until(stop.clone()).matrices(&values)?;
+    let held = |(name, matrix): (String, RecordBatch)| (name, Rows::held(matrix.schema(), vec![matrix]));
+    Ok((None, matrices.into_iter().map(held).collect(), identity.to_string()))
+}
+
+/// What the columns are called that rows are selected by, and the signal.
+fn names(dataset: &Dataset) -> Value {
+    let columns = Column::KEY.into_iter().chain([Column::Signal, Column::Sector]);
+    columns.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).collect()
 }
 
 /// A version's facts over time, if they can be read.

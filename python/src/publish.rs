@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use bellwether::error::{Error, Result};
 use bellwether::key_source::KeySource;
-use bellwether::plan::{AdHoc, Plan, Source};
+use bellwether::plan::{Plan, Source};
 use bellwether::run::{BuildOptions, Control, Interrupted, Options, WhenHeld};
 use bellwether::secret::ApiKey;
 use bellwether::time::Clock;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arguments::{moment, vintage_of};
+use crate::arguments::{ad_hoc, day, instant, invalid};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
+use crate::fault;
 use crate::supervise::supervised;
 
 /// An API key, which is never shown.
@@ -25,8 +25,14 @@ pub(crate) struct Key(ApiKey);
 #[pymethods]
 impl Key {
     #[new]
-    fn new(text: &str) -> PyResult<Self> {
-        ApiKey::new(text).map(Self).ok_or_else(|| PyValueError::new_err("the key is empty"))
+    fn new(text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // A refusal never has the value.
+        let refused = |refusal: &str| {
+            let error = Error::usage(format!("invalid value for `key`: {refusal}"), "give the API key as text");
+            fault::raised(text.py(), &error)
+        };
+        let key: String = text.extract().map_err(|_| refused("it is not text"))?;
+        ApiKey::new(&key).map(Self).ok_or_else(|| refused("it is empty"))
     }
 
     fn __repr__(&self) -> &'static str {
@@ -59,9 +65,9 @@ pub(crate) fn run(
     let key = key.map(|key| key.get().0.clone());
     let RunOptions { fresh, wait, today } = options;
     let when_held = match wait {
-        Some(seconds) => WhenHeld::Wait(
-            Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?,
-        ),
+        Some(seconds) => WhenHeld::Wait(Duration::try_from_secs_f64(seconds).map_err(|error| {
+            fault::raised(py, &invalid("wait", seconds, error, "wait for a number of seconds, such as 900"))
+        })?),
         None => WhenHeld::Fail,
     };
     let events = Events::default();
@@ -101,8 +107,7 @@ pub(crate) fn build(
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
         let plan = definition.plan_or_published(&folders.0)?;
         let (as_of, vintage) = options;
-        let ad_hoc =
-            AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
+        let ad_hoc = ad_hoc(as_of.as_deref(), vintage.as_deref())?;
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
         finished(bellwether::run::build(plan, folders.0, options))
     })?;
@@ -111,7 +116,8 @@ pub(crate) fn build(
 
 /// The clock of a run; for the demo service, it may be set to an earlier day.
 fn clock(plan: &Plan, today: Option<&str>) -> Result<Clock> {
-    match (moment(today)?, &plan.source) {
+    today.map(|text| day("today", text)).transpose()?;
+    match (instant("today", today)?, &plan.source) {
         (None, _) => Ok(Clock::System),
         (Some(instant), Source::Demo) => Ok(Clock::Fixed(instant)),
         (Some(_), Source::Remote(_)) => Err(Error::usage(

@@ -10,13 +10,14 @@ use arrow::ffi::FFI_ArrowSchema;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
-use bellwether::load::{Articles, Dataset};
+use bellwether::load::{Dataset, Selection};
+use bellwether::plan::Column;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::Part;
+use crate::arguments::{Part, pair};
 use crate::fault;
 use crate::supervise::{self, FORKED, is_forked};
 
@@ -36,8 +37,6 @@ enum Source {
     Held(Arc<[RecordBatch]>),
     /// Read or built each time.
     Dataset(Dataset),
-    /// Read each time.
-    Articles(Articles),
 }
 
 impl Rows {
@@ -50,19 +49,6 @@ impl Rows {
     pub(crate) fn of_dataset(dataset: Dataset) -> Self {
         Self { schema: dataset.schema(), source: Source::Dataset(dataset) }
     }
-
-    /// Articles.
-    pub(crate) fn of_articles(articles: Articles) -> Self {
-        Self { schema: articles.schema(), source: Source::Articles(articles) }
-    }
-
-    /// The dataset of the rows.
-    pub(crate) fn dataset(&self) -> Option<&Dataset> {
-        match &self.source {
-            Source::Dataset(dataset) => Some(dataset),
-            _ => None,
-        }
-    }
 }
 
 impl Source {
@@ -73,7 +59,6 @@ impl Source {
                 Box::new(RecordBatchIterator::new(batches, Arc::clone(schema)))
             }
             Self::Dataset(dataset) => Box::new(dataset.until(stop.clone()).batches()?),
-            Self::Articles(articles) => Box::new(articles.until(stop).batches()),
         })
     }
 }
@@ -95,13 +80,35 @@ impl Rows {
         }
     }
 
-    /// A part of the dataset.
-    fn select(&self, py: Python<'_>, part: Part) -> PyResult<Self> {
+    /// The rows of one period and regime, in the columns of a factor: its index, those of the pair if the dataset has them,
+    /// and a value.
+    fn factor(
+        &self,
+        py: Python<'_>,
+        part: Part,
+        value: String,
+        period: Option<String>,
+        regime: Option<String>,
+    ) -> PyResult<Self> {
         let Source::Dataset(dataset) = &self.source else {
             return Err(PyTypeError::new_err("the rows are not those of a dataset"));
         };
         let dataset = dataset.clone();
-        supervise::quietly(py, move |_| dataset.select(part.selection()?).map(Self::of_dataset))
+        supervise::quietly(py, move |_| {
+            let mut selection = part.selection()?;
+            pair(&mut selection, period.as_deref(), regime.as_deref())?;
+            let names = dataset.names();
+            let index = [Column::Date, Column::Ticker].map(|column| names.of(column.name()).to_owned());
+            if index.contains(&value) {
+                let what = format!("`{value}` is in the index of every factor");
+                return Err(Error::usage(what, "name a column of values, such as `confidence`"));
+            }
+            let all = dataset.select(Selection { columns: None, ..selection.clone() })?.schema();
+            let of_pair = [Column::Period, Column::Regime].into_iter().filter_map(|column| names.find(column, &all));
+            let of_pair = of_pair.filter(|name| *name != value).map(str::to_owned);
+            let columns = index.into_iter().chain(of_pair).chain([value.clone()]).collect();
+            dataset.select(Selection { columns: Some(columns), ..selection }).map(Self::of_dataset)
+        })
     }
 
     /// The same rows in memory.

@@ -12,7 +12,7 @@ use chrono::NaiveDate;
 use pyo3::prelude::*;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{day, known_change_set};
+use crate::arguments::{self, day};
 use crate::fault;
 use crate::supervise::refuse_fork;
 
@@ -37,9 +37,10 @@ impl Service {
     fn new(py: Python<'_>, today: Option<&str>, seed: Option<u64>, change_set: Option<&str>) -> PyResult<Self> {
         refuse_fork()?;
         let started = || {
-            let today = today.map(day).transpose()?.unwrap_or_else(|| Clock::System.now().date_naive());
-            let change_set = change_set.map(known_change_set).transpose()?.unwrap_or_default();
-            start(today, seed.unwrap_or(DEMO_SEED), change_set)
+            let today =
+                today.map(|text| day("today", text)).transpose()?.unwrap_or_else(|| Clock::System.now().date_naive());
+            let set = change_set.map(arguments::change_set).transpose()?.unwrap_or_default();
+            start(today, seed.unwrap_or(DEMO_SEED), set)
         };
         py.detach(started).map_err(|error| fault::raised(py, &error))
     }

@@ -278,7 +278,7 @@ def test_missing_names_have_a_hint(published: Path) -> None:
     assert caught.value.hint == "`bw.runs()` lists the runs"
     with pytest.raises(bw.UsageError, match="no column `nope`"):
         bw.load("demo", columns=["nope"])
-    with pytest.raises(ValueError, match="is not a day"):
+    with pytest.raises(ValueError, match="invalid value `soon` for `start`: use a day"):
         bw.load("demo", start="soon")
     with pytest.raises(bw.UsageError, match="has no time zone"):
         bw.load("demo", as_of=datetime.datetime(2026, 3, 31))

@@ -102,7 +102,7 @@ def test_a_definition_is_a_dict_and_needs_no_file(place: Path) -> None:
     assert bw.check(definition) == []
     assert list(bw.plan(definition).columns)[:2] == ["ticker", "date"]
     summary = bw.run(definition, progress=False)
-    assert summary.path.parent == Path("output/datasets/mine")
+    assert summary.path.parent == place / "output/datasets/mine"
     # Without a file, the definition is that of the published version.
     assert bw.load("mine", vintage="latest").to_polars().height == summary.rows
     assert bw.build("mine", progress=False)["content"] == summary["content"]
@@ -124,7 +124,8 @@ def test_every_value_of_a_dict_reaches_the_plan(definition: dict) -> None:
 
 
 def test_the_problems_of_a_dict_have_locations() -> None:
-    definition = {"source": {"service": "demo"}, "signals": {**SIGNALS, "periods": ["5d", "45d"], "regime": ["bull"]}}
+    signals = {**SIGNALS, "periods": ["5d", "45d"], "regime": ["bull"]}
+    definition = {"name": "mine", "source": {"service": "demo"}, "signals": signals}
     problems = bw.check(definition)
     assert [problem.message for problem in problems] == ["unknown period `45d`", "unknown key `regime` in `[signals]`"]
     assert problems[0].hint == "periods are 1d to 30d and 1m to 6m"

@@ -5,7 +5,7 @@
 //! ticker in its old sector; a scope without requests for sectors takes those of all definitions.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -33,6 +33,16 @@ impl View {
             }
         }
         Ok(of_tickers.into_iter().map(|(ticker, listings)| (ticker, steps(listings))).collect())
+    }
+
+    /// The sectors that some tickers are in, or were in.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub(crate) fn sectors_ever(&self, scope: &Scope, tickers: &HashSet<Ticker>) -> Result<BTreeSet<Sector>> {
+        let over_time = self.sectors_over_time(scope)?.into_iter().filter(|(ticker, _)| tickers.contains(ticker));
+        Ok(over_time.flat_map(|(_, steps)| steps).map(|(_, sector)| sector).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, ErrorKind, same};
 use crate::export::ExportError;
-use crate::human::{counted, percent};
+use crate::human::{counted, grouped, percent};
 
 /// The exit code for invalid arguments and definitions.
 pub(super) const USAGE: u8 = 2;
@@ -56,6 +56,15 @@ pub(super) enum Failure {
         run: String,
         /// The archive.
         archive: PathBuf,
+    },
+
+    /// The beginning of the names of several runs.
+    #[error("`{run}` begins the names of {}", counted(candidates.len() as u64, "run", "runs"))]
+    SeveralRuns {
+        /// The requested name.
+        run: String,
+        /// The runs whose names begin with it.
+        candidates: Vec<String>,
     },
 
     /// Files that fail verification.
@@ -210,6 +219,7 @@ impl Failure {
                 Some(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
             }
             Self::NoRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::SeveralRuns { candidates, .. } => Some(one_of(candidates)),
             Self::Unverified { .. } => {
                 Some("restore them from a backup, or move the affected run or version elsewhere".to_owned())
             }
@@ -225,11 +235,23 @@ impl Failure {
         match self {
             Self::BrokenPipe => 0,
             Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
-            Self::NoDefinition { .. } => USAGE,
+            Self::NoDefinition { .. } | Self::SeveralRuns { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,
             Self::Library(error) => error.kind().exit_code(),
             _ => 1,
         }
     }
+}
+
+/// The names to choose from, the last first.
+fn one_of(candidates: &[String]) -> String {
+    /// How many are listed.
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = candidates.iter().rev().take(SHOWN).map(String::as_str).collect();
+    let more = match candidates.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {} more", grouped(more as u64)),
+    };
+    format!("the candidates are {}{more}", shown.join(", "))
 }

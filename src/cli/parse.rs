@@ -20,6 +20,9 @@ const RENAMED: [(&str, &str, &str); 3] = [
     ("--output", "data", "the folder of the datasets and the archive is `--data`"),
 ];
 
+/// Commands that remove something. A guess is never one of them.
+const REMOVING: [&str; 2] = ["prune", "remove"];
+
 /// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped
 /// words, since the message repeats them.
 pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
@@ -59,7 +62,7 @@ fn refusal(error: &clap::Error, words: &[String]) -> Option<(String, String)> {
             let flags: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
             let hint = match flags.contains(&typed.as_str()) {
                 true => format!("did you mean `{path} --{typed}`?"),
-                false => match nearest(&typed, names.iter().copied()) {
+                false => match nearest(&typed, names.iter().copied()).filter(|meant| !REMOVING.contains(meant)) {
                     Some(meant) => format!("did you mean `{path} {meant}`?"),
                     None => format!("`{path} --help` lists the commands"),
                 },

@@ -10,6 +10,7 @@ use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
 use crate::time::to_record;
 use std::fmt::Write;
+use std::path::Path;
 
 /// List the runs in the archive, or show one of them.
 #[derive(Debug, clap::Args)]
@@ -46,12 +47,27 @@ impl Runs {
                 self.json.say(|| documents::Runs::of(&archives, &unfinished), || listed(&archives, &unfinished))
             }
             Some(Action::Show { run }) => {
-                let mut runs = archives.iter().flat_map(|(_, archive)| archive.runs());
-                let found = runs.find(|sealed| sealed.name().starts_with(run.as_str()));
-                let found = found.ok_or_else(|| Failure::NoRun { run: run.clone(), archive: folder })?;
+                let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
+                let found = named(&runs, run, &folder)?;
                 self.json.say(|| documents::Run::of(found), || shown(found))
             }
         }
+    }
+}
+
+/// The run with a name, or the only one whose name begins with it.
+fn named<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a SealedRun> {
+    if let Some(run) = runs.iter().find(|run| run.name() == name) {
+        return Ok(run);
+    }
+    let meant: Vec<&SealedRun> = runs.iter().copied().filter(|run| run.name().starts_with(name)).collect();
+    match meant[..] {
+        [] => Err(Failure::NoRun { run: name.to_owned(), archive: archive.to_owned() }),
+        [run] => Ok(run),
+        _ => Err(Failure::SeveralRuns {
+            run: name.to_owned(),
+            candidates: meant.iter().map(|run| run.name().to_owned()).collect(),
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bellwether show`: some rows of a dataset, as Polars prints them.
 
 use super::outcome::Result;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::env;
 
 use arrow::array::RecordBatch;
@@ -13,10 +13,10 @@ use polars::prelude::{Column, DataFrame, PlSmallStr};
 use super::folders::DataFolder;
 use super::say;
 use super::store::StoreOption;
-use super::typed::{day, known};
+use super::typed::{day, known, one_of};
 use super::wrap::columns;
 use crate::error::Error;
-use crate::interface::Ticker;
+use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::load::{Batches, Dataset, Selection};
 use crate::project::Project;
 use crate::serve::draw::Draw;
@@ -56,6 +56,18 @@ pub(super) struct Show {
     #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>)]
     tickers: Vec<Ticker>,
 
+    /// Only rows of these sectors, by the column `sector`.
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>)]
+    sectors: Vec<Sector>,
+
+    /// Only these horizons: 1d to 30d, 1m to 6m.
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>)]
+    periods: Vec<Period>,
+
+    /// Only these market regimes.
+    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
+    regimes: Vec<Regime>,
+
     /// Only dates from this day on.
     #[arg(long, value_name = "DAY", value_parser = day)]
     from: Option<NaiveDate>,
@@ -77,7 +89,10 @@ impl Show {
         let are_chosen = !self.columns.is_empty();
         let selection = Selection {
             columns: (!self.columns.is_empty()).then_some(self.columns),
-            tickers: (!self.tickers.is_empty()).then(|| self.tickers.into_iter().collect()),
+            tickers: set(self.tickers),
+            sectors: set(self.sectors),
+            periods: set(self.periods),
+            regimes: set(self.regimes),
             from: self.from,
             to: self.to,
         };
@@ -90,6 +105,11 @@ impl Show {
         };
         say(&table(dataset.frame_of(&rows.map_err(Error::of_stream)?)?, are_chosen)?)
     }
+}
+
+/// The values of an option; none if it was not given.
+fn set<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
+    (!values.is_empty()).then(|| values.into_iter().collect())
 }
 
 /// The first rows of a dataset as a table.

@@ -22,15 +22,47 @@ fn occurring(column: &DictionaryArray<Int8Type>) -> Result<ArrayRef, ArrowError>
         None => column.keys().values().iter().for_each(|&key| occurs[key as usize] = true),
         Some(_) => column.keys().iter().flatten().for_each(|key| occurs[key as usize] = true),
     }
-    if occurs.iter().all(|occurs| *occurs) {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut keys = vec![0; names.len()];
+    for place in (0..names.len()).filter(|&place| occurs[place]) {
+        let name = names.value(place);
+        let key = kept.iter().position(|other| *other == name).unwrap_or_else(|| {
+            kept.push(name);
+            kept.len() - 1
+        });
+        keys[place] = key as i8;
+    }
+    if kept.len() == names.len() {
         return Ok(Arc::new(column.clone()));
     }
-    let kept: Vec<usize> = (0..names.len()).filter(|&place| occurs[place]).collect();
-    let mut keys = vec![0; names.len()];
-    kept.iter().zip(0..).for_each(|(&place, key)| keys[place] = key);
     // What is behind a null may be any key.
     let keys = column.keys().values().iter().map(|&key| keys.get(key as usize).copied().unwrap_or_default());
     let keys = Int8Array::new(keys.collect(), column.nulls().cloned());
-    let names = StringArray::from_iter_values(kept.into_iter().map(|place| names.value(place)));
+    let names = StringArray::from_iter_values(kept);
     Ok(Arc::new(DictionaryArray::try_new(keys, Arc::new(names))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int8Array, RecordBatch, StringArray};
+    use arrow::compute::cast;
+    use arrow::datatypes::{DataType, Int8Type};
+
+    use super::compacted;
+
+    #[test]
+    fn a_dictionary_has_each_name_that_occurs_once() {
+        let names = StringArray::from(vec!["bull", "never", "bear", "bull", "bear"]);
+        let keys = Int8Array::from(vec![Some(3), Some(0), None, Some(4), Some(2), Some(0)]);
+        let column: ArrayRef = Arc::new(DictionaryArray::try_new(keys, Arc::new(names)).unwrap());
+        let rows = RecordBatch::try_from_iter_with_nullable([("regime", Arc::clone(&column), true)]).unwrap();
+        let compact = compacted(&rows).unwrap();
+        let found = compact.column(0).as_dictionary::<Int8Type>();
+        let names: Vec<Option<&str>> = found.values().as_string::<i32>().iter().collect();
+        assert_eq!(names, [Some("bull"), Some("bear")]);
+        let texts = |column: &ArrayRef| cast(column, &DataType::Utf8).unwrap();
+        assert_eq!(&texts(compact.column(0)), &texts(&column));
+    }
 }

@@ -37,7 +37,8 @@ impl PublishedReader {
         let path = self.folder.join(&file.name);
         let damaged = |source: Reason| FileError::damaged(&path, source);
         let name = self.name_of(file);
-        let value = name.rsplit('/').next().unwrap_or_default();
+        // The name of a value may have a separator, too.
+        let (_, value) = name.split_once('/').unwrap_or_default();
         let value = self.schema.field_with_name(value).map_err(|error| damaged(error.into()))?;
         let names = names_in(&path, self.format).map_err(damaged)?;
         let fields = names.into_iter().map(|name| match name == self.names.of(Column::Date.name()) {

@@ -76,6 +76,7 @@ pub(crate) use record::{FACTS, RECORD};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};
 pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
+pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};
 pub(crate) use stream::Stream;
 

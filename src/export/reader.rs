@@ -212,14 +212,13 @@ impl PublishedReader {
     ///
     /// # Errors
     ///
-    /// If it does not have a selected column.
+    /// If it does not have a selected column, or one that rows are selected by.
     pub fn select(mut self, selection: Selection) -> Result<Self> {
         if self.is_wide() {
-            self.selection = selection.of_matrix(&self.schema, self.names.of(Column::Date.name()));
-            self.selection.schema(&self.schema)?;
+            self.selection = selection.of_matrix(&self.schema, self.names.of(Column::Date.name()))?;
             return Ok(self);
         }
-        selection.schema(&self.schema)?;
+        selection.check(&self.schema, &self.names)?;
         let is_choice = |name: &str| Column::CHOICES.iter().any(|column| self.names.of(column.name()) == name);
         let fields = self.schema.fields().iter().map(|field| match is_choice(field.name()) {
             true => field.as_ref().clone().with_data_type(choice()),

@@ -1,6 +1,6 @@
 //! A dataset that is built from an archive while it is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -15,9 +15,10 @@ use crate::archive::{Scope, View, of_service};
 use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result, same};
-use crate::interface::Ticker;
+use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
 use crate::run::{Builder, Control, archived, scratch, view};
+use crate::tables::SeriesKey;
 use crate::time::Clock;
 
 /// The number of batches that are built ahead.
@@ -44,7 +45,7 @@ impl Built {
     }
 
     pub(super) fn select(self, selection: Selection) -> Result<Self> {
-        selection.schema(self.plan.dataset.written.schema())?;
+        selection.check(self.plan.dataset.written.schema(), self.names())?;
         Ok(Self { selection, ..self })
     }
 
@@ -52,13 +53,24 @@ impl Built {
         &self.selection
     }
 
-    /// The tickers with signals.
-    pub(super) fn tickers(&self) -> Result<BTreeSet<Ticker>> {
-        Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())
+    /// The series of its rows.
+    pub(super) fn series(&self) -> Result<HashSet<SeriesKey>> {
+        self.view.members(&self.scope)
+    }
+
+    /// The sectors that tickers of its rows are or were in.
+    pub(super) fn sectors(&self) -> Result<BTreeSet<Sector>> {
+        let tickers: HashSet<Ticker> = self.series()?.into_iter().map(|key| key.ticker).collect();
+        self.view.sectors_ever(&self.scope, &tickers)
     }
 
     pub(super) fn names(&self) -> &ColumnNames {
         self.plan.dataset.written.names()
+    }
+
+    /// All columns, selected or not.
+    pub(super) fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(self.plan.dataset.written.schema())
     }
 
     pub(super) fn until(self, stop: CancellationToken) -> Self {

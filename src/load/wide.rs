@@ -8,6 +8,7 @@ use arrow::compute::{cast, concat_batches, take};
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use super::published::no_value;
 use super::{Dataset, Selection};
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Period, Regime, Signal};
@@ -33,6 +34,9 @@ impl Dataset {
         let names = self.names();
         let key = Column::KEY.iter().map(|column| names.of(column.name()));
         let values: Vec<&str> = values.iter().copied().filter(|name| !key.clone().any(|key| key == *name)).collect();
+        if values.is_empty() {
+            return Err(no_value());
+        }
         let columns = key.chain(values.iter().copied()).map(str::to_owned).collect();
         let part = self.select(Selection { columns: Some(columns), ..self.selection().clone() })?;
         let batches = part.rows()?.collect::<Result<Vec<_>>>()?;

@@ -36,6 +36,14 @@ impl ColumnNames {
         self.0.get(column).map_or(column, String::as_str)
     }
 
+    /// What a column is called among some that are written; none if it is not one of them. Another column may have taken
+    /// its name.
+    pub fn find<'a>(&'a self, column: Column, schema: &Schema) -> Option<&'a str> {
+        let name = self.of(column.name());
+        let is_written = self.own(name) == column.name() && schema.column_with_name(name).is_some();
+        is_written.then_some(name)
+    }
+
     /// The own name of a column.
     pub fn own<'a>(&'a self, name: &'a str) -> &'a str {
         self.0.iter().find(|(_, written)| *written == name).map_or(name, |(own, _)| own)

@@ -181,7 +181,7 @@ pub(crate) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Ite
 }
 
 /// A message about a sector without data.
-pub(super) fn absent_sector(sector: &Sector, known: BTreeSet<Sector>) -> String {
+pub(crate) fn absent_sector(sector: &Sector, known: BTreeSet<Sector>) -> String {
     format!("no signals for sector `{sector}`{}", near(sector.as_str(), known.iter().map(Sector::as_str)))
 }
 

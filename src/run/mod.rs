@@ -80,7 +80,7 @@ pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, PreviousVersions, RunAnswers};
 use continuity::{Continuity, Expected};
 use gather::{Gathered, Gathering};
-pub(crate) use missing::absent_tickers;
+pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use scope::archived;
 use stage::Stage;
 use start::StartTime;

@@ -210,7 +210,12 @@ impl Summary {
             Some("arrow") => ("read_ipc", ""),
             _ => ("read_parquet", ""),
         };
-        format!("polars.{read}(\"{}\"{options})", path.display())
+        let path = path.display().to_string();
+        // Polars takes these for patterns, and Python a backslash for an escape.
+        let is_pattern = path.contains(['*', '?', '[']);
+        let path = format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""));
+        let file = if is_pattern { format!("open({path}, \"rb\")") } else { path };
+        format!("polars.{read}({file}{options})")
     }
 }
 

@@ -53,6 +53,16 @@ impl Dialect {
         }
     }
 
+    /// A folder or URL as part of a pattern that matches only itself; none if the engine has no way to spell it.
+    pub(super) fn literal(self, folder: &str) -> Option<String> {
+        match self {
+            // It takes a backslash for a separator wherever it matches patterns.
+            Self::DuckDb if folder.contains('\\') => None,
+            Self::DuckDb => Some(each(folder, "*?[", |letter| format!("[{letter}]"))),
+            Self::Spark => Some(each(folder, "*?[]{}\\", |letter| format!("\\{letter}"))),
+        }
+    }
+
     /// The rows of some Parquet files, without columns made of folder names.
     pub(super) fn parquet(self, files: &str) -> String {
         match self {
@@ -134,6 +144,11 @@ impl Dialect {
             Self::Spark => format!("struct({columns})"),
         }
     }
+}
+
+/// A text with some of its letters spelled in another way.
+fn each(text: &str, letters: &str, spelled: impl Fn(char) -> String) -> String {
+    text.chars().map(|letter| if letters.contains(letter) { spelled(letter) } else { letter.to_string() }).collect()
 }
 
 impl fmt::Display for Dialect {

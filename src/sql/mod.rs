@@ -62,11 +62,13 @@ pub(crate) struct Question<'a> {
 ///
 /// # Errors
 ///
-/// If not all dialects can express the dataset.
+/// If not all dialects can express the dataset, or this one the path of the archive.
 pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
     Refusal::check(plan)?;
-    let view = View { dialect, archive: archive.trim_end_matches('/'), as_of };
+    let archive = archive.trim_end_matches('/');
+    let literal = dialect.literal(archive).ok_or_else(|| Refusal::Path { path: archive.to_owned() })?;
+    let view = View { dialect, archive: &literal, as_of };
     let news = News { plan, asked, view: &view };
     let signals = Signals { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();

@@ -28,6 +28,13 @@ pub enum Refusal {
     #[error("SQL cannot compute a dataset with `kind = \"news\"`")]
     News,
 
+    /// A path that the engine takes for another.
+    #[error("DuckDB takes `\\` in `{path}` for a separator of folders")]
+    Path {
+        /// The folder of the archive.
+        path: String,
+    },
+
     /// Many files.
     #[error("SQL cannot compute a dataset with `layout = \"wide\"`")]
     Wide,
@@ -57,7 +64,10 @@ impl Refusal {
 
 impl Diagnostic for Refusal {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Data
+        match self {
+            Self::Path { .. } => ErrorKind::Usage,
+            _ => ErrorKind::Data,
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -69,6 +79,7 @@ impl Diagnostic for Refusal {
                 "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
             }
             Self::Suspect => "set `suspect = \"keep\"` in `[dataset]`, or use `bellwether build`",
+            Self::Path { .. } => "rename the folder, or name a link to it with `--archive`",
             Self::News => "a statement is about signals: use `bellwether build`",
             Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
         };

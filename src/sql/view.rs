@@ -12,7 +12,7 @@ use crate::time::to_record;
 /// The files of an archive, read as of an instant.
 pub(super) struct View<'a> {
     pub(super) dialect: Dialect,
-    /// The folder or URL of the archive.
+    /// The folder or URL of the archive, spelled so that a pattern matches only itself.
     pub(super) archive: &'a str,
     pub(super) as_of: DateTime<Utc>,
 }

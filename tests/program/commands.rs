@@ -337,3 +337,42 @@ fn commands_without_a_definition_check_all_or_list_them() {
     }
     Place::new().run(["check"]).failed_with(2);
 }
+
+#[test]
+fn a_guess_is_never_a_command_that_removes_something() {
+    let place = Place::new();
+    for (typed, expected) in [
+        (&["datasets", "demo"][..], "`bellwether datasets --help` lists the commands"),
+        (&["datasets", "remov"], "`bellwether datasets --help` lists the commands"),
+        (&["archive", "prun"], "`bellwether archive --help` lists the commands"),
+        (&["archive", "migrat"], "did you mean `bellwether archive migrate`?"),
+        (&["prne"], "`bellwether --help` lists the commands"),
+    ] {
+        let shown = place.run(typed).failed_with(2).stderr;
+        let word = typed[typed.len() - 1];
+        assert_eq!(shown, format!("error: unknown command `{word}`\nhint: {expected}\n"), "{typed:?}");
+    }
+}
+
+#[test]
+fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.tickers = \"XOM\"\ndataset.kind = \"signals\"\n");
+    let run = |_| place.run(["run", "it", "-q"]).succeeded();
+    (0..2).for_each(|number| drop(run(number)));
+    let listed: serde_json::Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).unwrap();
+    let names: Vec<&str> = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    let shown = place.run(["runs", "show", "20"]).failed_with(2);
+    assert!(shown.stdout.is_empty(), "{}", shown.stdout);
+    assert_eq!(
+        shown.stderr,
+        format!("error: `20` begins the names of 2 runs\nhint: the candidates are {}, {}\n", names[1], names[0])
+    );
+    for name in names {
+        for given in [name, &name[..name.len() - 1]] {
+            let shown = place.run(["runs", "show", given]).succeeded().stdout;
+            assert!(shown.starts_with(&format!("run         {name}\n")), "{shown}");
+        }
+    }
+    place.run(["runs", "show", "19"]).failed_with(1);
+}

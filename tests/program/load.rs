@@ -92,7 +92,8 @@ fn a_selection_matches_a_scan_of_all_rows() {
         let expected = expected.project(&[5, 0, all.schema().index_of("news_mean_7d").expect("a column")]);
         let expected = expected.expect("columns");
         for dataset in [of_version(&place), of_archive(&place)] {
-            let selection = Selection { columns: Some(columns.clone()), tickers: tickers.clone(), from, to };
+            let part = Selection { columns: Some(columns.clone()), from, to, ..Selection::default() };
+            let selection = Selection { tickers: tickers.clone(), ..part };
             let selected = dataset.select(selection).expect("columns that exist");
             let batches = selected.batches().expect("files").collect::<Result<Vec<_>, _>>().expect("rows");
             let found = concat_batches(&selected.schema(), &batches).expect("one schema");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use bellwether::load::{Articles, Selection};
+use bellwether::load::{Dataset, Selection};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use chrono::{Days, NaiveDate, NaiveDateTime};
@@ -279,8 +279,8 @@ fn around_midnight() -> Scripted {
 fn loaded(place: &Place, name: &str, selection: Selection) -> Vec<String> {
     let project = Project::at(place.path()).expect("a project");
     let plan = Plan::find(name, &project).expect("a plan");
-    let articles = Articles::of(&plan, &place.file("output/archive"), None).expect("articles");
-    let batches = articles.select(selection).expect("columns").batches();
+    let articles = Dataset::articles(&plan, &place.file("output/archive"), None).expect("articles");
+    let batches = articles.select(selection).expect("columns").batches().expect("an archive");
     batches.flat_map(|batch| texts(&batch.expect("rows"), "date")).flatten().collect()
 }
 
