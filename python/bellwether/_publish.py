@@ -101,7 +101,7 @@ def run(
     given = _values.published(definition)
     try:
         with _progress.shown(_values.progress(progress)) as show:
-            return Summary(*_bellwether.run(given, _values.folders(data, archive), options, key, show))  # type: ignore[arg-type]
+            return Summary(*_bellwether.run(given, _values.published_in(given, data, archive), options, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
             interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
@@ -130,4 +130,4 @@ def build(
     options = (_values.instant("as_of", as_of), _values.optional_text("vintage", vintage))
     given = _values.published(definition)
     with _progress.shown(_values.progress(progress)) as show:
-        return Summary(*_bellwether.build(given, _values.folders(data, archive), options, show))
+        return Summary(*_bellwether.build(given, _values.published_in(given, data, archive), options, show))

@@ -185,6 +185,13 @@ def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Pa
     return of_data, of_data / "archive" if archive is None else path("archive", archive)
 
 
+def published_in(
+    given: str | tuple[str, str], folder: PathLike | None, archive: PathLike | None
+) -> tuple[Path, Path]:
+    """The data folder in which a definition is published, and the archive."""
+    return folders(_bellwether.data_folder(given).absolute() if folder is None else folder, archive)
+
+
 def definition(value: Definition, argument: str = "definition") -> str | tuple[str, str]:
     """A definition by name or path, or its name and text."""
     if isinstance(value, Mapping):

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::{DefinitionError, DefinitionFile};
+use bellwether::definition::{DefinitionError, DefinitionFile, path_of};
 use bellwether::error::{Error, Result};
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
@@ -65,10 +65,25 @@ impl DefinitionArgument {
     }
 }
 
-/// The folder of the datasets and the archive.
+/// The folder of the datasets and the archive; with a definition, that in which it publishes.
 #[pyfunction]
-pub(crate) fn data_folder(py: Python<'_>) -> PyResult<PathBuf> {
-    Project::find().map(|project| project.data()).map_err(|error| fault::raised(py, &error))
+#[pyo3(signature = (definition=None))]
+pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>) -> PyResult<PathBuf> {
+    let folder = || {
+        let project = Project::find()?;
+        match &definition {
+            None => Ok(project.data()),
+            Some(DefinitionArgument::Named(name)) => project.data_of(&path_of(name, &project.definitions())),
+            Some(DefinitionArgument::Written(name, _)) if path_of(name, &project.definitions()).exists() => {
+                Err(Error::usage(
+                    format!("the project has a definition `{name}`, whose dataset would be taken over"),
+                    "give the dict another `name`, or name the folder to publish in with `data`",
+                ))
+            }
+            Some(DefinitionArgument::Written(..)) => Ok(project.data()),
+        }
+    };
+    folder().map_err(|error| fault::raised(py, &error))
 }
 
 /// The warnings of a definition. Its problems are an exception.

@@ -308,3 +308,16 @@ def test_ctrl_c_stops_the_program_with_its_exit_code(place: Path, service: bw.De
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130, said
     assert b"error: interrupted" in said
+
+
+def test_a_definition_from_elsewhere_takes_no_dataset_over(project: Path, tmp_path: Path) -> None:
+    """The name of a definition of the project is taken, whether by a file or by a dict."""
+    text = (project / "pipelines/demo.toml").read_text()
+    file = tmp_path / "demo.toml"
+    file.write_text(text)
+    for work in (bw.run, bw.build):
+        with pytest.raises(bw.UsageError, match="is not one of the project's definitions"):
+            work(str(file), progress=False)
+        with pytest.raises(bw.UsageError, match="the project has a definition `demo`"):
+            work({"name": "demo", "source": {"service": "demo"}, "signals": {"sectors": ["energy"]}}, progress=False)
+    assert bw.run(str(file), data=tmp_path / "other", progress=False).rows > 0

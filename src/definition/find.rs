@@ -58,8 +58,7 @@ impl DefinitionFile {
     }
 }
 
-/// Finds and reads a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an
-/// extension is a path.
+/// Finds and reads a definition, by what [`path_of`] takes.
 ///
 /// # Errors
 ///
@@ -84,7 +83,9 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     io::read_to_string(&bytes[..]).map(Some)
 }
 
-fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
+/// The file of a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an extension
+/// is a path.
+pub fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
     let given = Path::new(name_or_path);
     if given.components().count() > 1 || given.extension().is_some() {
         return given.to_owned();

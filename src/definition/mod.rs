@@ -40,7 +40,7 @@ pub use choices::{
 pub use cron::Cron;
 pub(crate) use cron_fields::{CronFields, DayField};
 pub use error::DefinitionError;
-pub use find::DefinitionFile;
+pub use find::{DefinitionFile, path_of};
 pub(crate) use find::{catalog, find};
 pub use hook::{Hook, HookUrl};
 pub(crate) use list::List;
