@@ -262,3 +262,13 @@ fn completions_and_manual_pages_have_the_commands_of_the_help() {
     assert!(place.run(["man", "audit", "leak"]).succeeded().stdout.contains("bellwether\\-audit\\-leak"));
     place.run(["man", "nothing"]).failed_with(2);
 }
+
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    let place = Place::new();
+    for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["status"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let code = place.command(arguments).stdout(full).status().unwrap().code();
+        assert_eq!(code, Some(1), "{arguments:?}");
+    }
+}
