@@ -24,8 +24,8 @@ use crate::project::Project;
 use crate::run::Observer;
 use crate::schedule::print::{Platform, Setup, print};
 use crate::schedule::{
-    Folders as Places, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher, listen,
-    metrics, to_minute, upcoming,
+    Fault, Folders as Places, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher,
+    listen, metrics, to_minute, upcoming,
 };
 use crate::time::{Clock, to_record};
 
@@ -36,7 +36,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 ///
 /// Runs of a definition never overlap, including those started manually. If times were missed while the scheduler was
 /// down, the newest is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until
-/// `deadline`. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
+/// `deadline`; one that was due and cannot be started is a failure. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
 /// affect the others. On SIGTERM the runs in progress are interrupted, and the next start resumes them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -122,14 +122,16 @@ impl Schedule {
                 stop: stop.clone(),
             };
             let mut scheduler = Scheduler::new(options);
+            let looks = scheduler.looks();
             if self.once {
-                let records = scheduler.once().await?;
-                self.write_metrics(&folders).await;
-                return ended(&records);
+                let records = scheduler.once().await;
+                self.write_metrics(&folders, &looks).await;
+                return ended(&records?, scheduler.fault());
             }
             let listening = match self.listen {
                 Some(address) => {
-                    let listening = listen(address, folders.clone(), Clock::System, stop.clone()).await?;
+                    let looks = Arc::clone(&looks);
+                    let listening = listen(address, folders.clone(), looks, Clock::System, stop.clone()).await?;
                     self.say_where(listening.address());
                     Some(listening)
                 }
@@ -137,9 +139,9 @@ impl Schedule {
             };
             let result = tokio::select! {
                 result = scheduler.run(&look) => result,
-                never = self.keep_metrics(&folders, &changed) => never,
+                never = self.keep_metrics(&folders, &looks, &changed) => never,
             };
-            self.write_metrics(&folders).await;
+            self.write_metrics(&folders, &looks).await;
             if let Some(listening) = listening {
                 listening.finish().await;
             }
@@ -155,17 +157,17 @@ impl Schedule {
     }
 
     /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(&self, folders: &Places, changed: &Notify) -> crate::error::Result<()> {
+    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> crate::error::Result<()> {
         loop {
-            self.write_metrics(folders).await;
+            self.write_metrics(folders, looks).await;
             let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
         }
     }
 
-    async fn write_metrics(&self, folders: &Places) {
+    async fn write_metrics(&self, folders: &Places, looks: &Looks) {
         let Some(path) = self.metrics.clone() else { return };
-        let folders = folders.clone();
-        let write = move || metrics::write(&path, &Overview::of(&folders, &[], Clock::System.now())?);
+        let (folders, look) = (folders.clone(), Some(looks.last()));
+        let write = move || metrics::write(&path, &Overview::of(&folders, &[], look, Clock::System.now())?);
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
@@ -173,11 +175,13 @@ impl Schedule {
     }
 }
 
-/// The outcome of the due runs: the first failure, or else the first run that will be retried.
-fn ended(records: &[RunRecord]) -> Result<()> {
-    let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome);
-    let worst = [Outcome::Failure, Outcome::Interrupted, Outcome::Later].into_iter().find_map(of);
-    worst.map_or(Ok(()), |record| Err(Failure::Reported { code: record.exit_code }))
+/// The outcome of the due runs: the first failure, or else what kept a definition from being looked at, or else the first run
+/// that will be retried.
+fn ended(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
+    let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome).map(|record| record.exit_code);
+    let code = of(Outcome::Failure).or(fault.map(|fault| fault.exit_code));
+    let code = code.or_else(|| of(Outcome::Interrupted)).or_else(|| of(Outcome::Later));
+    code.map_or(Ok(()), |code| Err(Failure::Reported { code }))
 }
 
 /// Which events are printed.
@@ -234,11 +238,14 @@ fn line(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Scheduled { definition, next } => format!("{definition}: scheduled, next {}", at(*next)),
         ScheduleEvent::Unscheduled { definition } => format!("{definition}: no longer scheduled"),
         ScheduleEvent::Broken { definition, error } => {
-            let text = error.to_string();
-            format!(
-                "{definition}: not scheduled until this is fixed\n{}",
-                if text.starts_with("error: ") { text } else { format!("error: {}", escaped(&text)) }
-            )
+            format!("{definition}: not scheduled until this is fixed\n{}", explained(error))
+        }
+        ScheduleEvent::LookFailed { error } => format!("nothing is started until this is fixed\n{}", explained(error)),
+        ScheduleEvent::Recovered { definition: Some(definition) } => format!("{definition}: fixed"),
+        ScheduleEvent::Recovered { definition: None } => "fixed".to_owned(),
+        ScheduleEvent::NotStarted { record } => {
+            let due = record.due.map_or_else(String::new, |due| format!(" at {}", to_minute(due)));
+            format!("{}: was due{due} and did not start", record.definition)
         }
         ScheduleEvent::Missed { definition, missed } => {
             format!("{definition}: skipped {}", counted(*missed as u64, "missed time", "missed times"))
@@ -266,6 +273,18 @@ fn line(event: &ScheduleEvent<'_>) -> String {
     }
 }
 
+/// An error with its reasons and its hint.
+fn explained(error: &Error) -> String {
+    let text = error.to_string();
+    if text.starts_with("error: ") {
+        return text;
+    }
+    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
+    let reasons: String = reasons.map(|reason| format!(": {reason}")).collect();
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(&hint)));
+    format!("error: {}{hint}", escaped(&format!("{text}{reasons}")))
+}
+
 fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     let RunRecord { definition, outcome, seconds, .. } = record;
     let time = took(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
@@ -289,6 +308,12 @@ fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     }
 }
 
+fn record_fields(record: &RunRecord) -> Value {
+    let mut fields = json!(record);
+    fields["record_version"] = fields["version"].take();
+    fields
+}
+
 fn as_json(event: &ScheduleEvent<'_>) -> String {
     let (level, kind, fields): (Level, &str, Value) = match event {
         ScheduleEvent::Scheduled { definition, next } => {
@@ -298,6 +323,11 @@ fn as_json(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Broken { definition, error } => {
             (Level::Error, "broken", json!({ "definition": definition, "error": log::error_fields(error) }))
         }
+        ScheduleEvent::LookFailed { error } => {
+            (Level::Error, "look_failed", json!({ "error": log::error_fields(error) }))
+        }
+        ScheduleEvent::Recovered { definition } => (Level::Info, "recovered", json!({ "definition": definition })),
+        ScheduleEvent::NotStarted { record } => (Level::Error, "not_started", record_fields(record)),
         ScheduleEvent::Missed { definition, missed } => {
             (Level::Warn, "missed", json!({ "definition": definition, "missed": missed }))
         }
@@ -311,8 +341,7 @@ fn as_json(event: &ScheduleEvent<'_>) -> String {
                 Outcome::Later => Level::Warn,
                 Outcome::Failure => Level::Error,
             };
-            let mut fields = json!(record);
-            fields["record_version"] = fields["version"].take();
+            let mut fields = record_fields(record);
             fields["retry"] = retry.map(to_record).into();
             (level, "ended", fields)
         }

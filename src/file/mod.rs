@@ -217,7 +217,14 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
-    let written = write_bytes(&hidden, bytes).and_then(|()| fs::rename(&hidden, path).map_err(FileError::write(path)));
+    let write = || -> io::Result<()> {
+        let mut file = File::create_new(&hidden)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&hidden, path)
+    };
+    // The hidden name is nobody's business.
+    let written = write().map_err(FileError::write(path));
     if written.is_err() {
         // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&hidden);

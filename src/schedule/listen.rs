@@ -1,5 +1,5 @@
 //! The scheduler's answers over HTTP: `/` is the status as a page, `/status` as JSON, `/metrics` for Prometheus, `/healthz`
-//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request.
+//! for probes (200 if the scheduler works, and 503 if its last look failed), and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::document::StatusDocument;
+use super::look::Looks;
 use super::metrics;
 use super::page::{Links, page};
 use super::status::{Folders, Overview};
@@ -56,10 +57,11 @@ pub struct Listening {
 #[derive(Clone)]
 struct Site {
     folders: Arc<Folders>,
+    looks: Arc<Looks>,
     clock: Clock,
 }
 
-/// Starts to answer on an address, until a token is cancelled.
+/// Starts to answer for a scheduler on an address, until a token is cancelled.
 ///
 /// # Errors
 ///
@@ -68,7 +70,13 @@ struct Site {
 /// # Cancel safety
 ///
 /// Nothing is started if it is dropped.
-pub async fn listen(address: SocketAddr, folders: Folders, clock: Clock, stop: CancellationToken) -> Result<Listening> {
+pub async fn listen(
+    address: SocketAddr,
+    folders: Folders,
+    looks: Arc<Looks>,
+    clock: Clock,
+    stop: CancellationToken,
+) -> Result<Listening> {
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -76,9 +84,9 @@ pub async fn listen(address: SocketAddr, folders: Folders, clock: Clock, stop: C
         .route("/", get(overview_page))
         .route("/status", get(status))
         .route("/metrics", get(prometheus))
-        .route("/healthz", get(async || answer(StatusCode::OK, "text/plain", "ok\n".to_owned())))
+        .route("/healthz", get(health))
         .route("/reports/{name}", get(dataset_report))
-        .with_state(Site { folders: Arc::new(folders), clock });
+        .with_state(Site { folders: Arc::new(folders), looks, clock });
     let server = tokio::spawn(async move {
         let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await });
         // Its accept loop outlives every failure of a connection: there is no error to report.
@@ -117,6 +125,19 @@ async fn prometheus(State(site): State<Site>) -> Response {
     site.answered(metrics::CONTENT_TYPE, |overview| metrics::text(&overview)).await
 }
 
+/// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them would
+/// interrupt the runs of the others.
+async fn health(State(site): State<Site>) -> Response {
+    let last = site.looks.last();
+    let (failed, invalid) = (last.reasons(site.clock.now()), last.invalid().collect::<Vec<_>>());
+    let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
+        (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
+        (true, false) => (StatusCode::OK, [vec!["invalid definitions".to_owned()], invalid].concat()),
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, [failed, invalid].concat()),
+    };
+    answer(status, "text/plain; charset=utf-8", lines.join("\n") + "\n")
+}
+
 async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> Response {
     let folder = site.folders.data.join("datasets").join(&name).join("latest");
     let read = tokio::task::spawn_blocking(move || links::read(&folder.join(report::FILE)).ok());
@@ -130,7 +151,9 @@ async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> R
 impl Site {
     /// An answer made from the status of all definitions.
     async fn answered(self, kind: &'static str, text: impl FnOnce(Overview) -> String + Send + 'static) -> Response {
-        let made = tokio::task::spawn_blocking(move || Overview::of(&self.folders, &[], self.clock.now()).map(text));
+        let look = self.looks.last();
+        let overview = move || Overview::of(&self.folders, &[], Some(look), self.clock.now());
+        let made = tokio::task::spawn_blocking(move || overview().map(text));
         match made.await {
             Ok(Ok(text)) => answer(StatusCode::OK, kind, text),
             Ok(Err(error)) => {

@@ -3,7 +3,9 @@
 mod arithmetic;
 mod hooks;
 mod month;
+mod obstacles;
 mod platforms;
 pub(crate) mod process;
 mod rewritten;
+mod state;
 mod status;
