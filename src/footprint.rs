@@ -56,6 +56,18 @@ impl Footprint {
     }
 }
 
+/// The nearest folder of a path that exists: the path itself, or what it would be created in.
+pub(crate) fn nearest(path: &Path) -> &Path {
+    let all = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    all.into_iter().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(Path::new("."))
+}
+
+/// The free space of the disk that a path is on, or would be; `None` if the system does not report it.
+pub(crate) fn free_space(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(nearest(path)).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// The size of a file, or of the files in a folder.
 pub(crate) fn size(path: &Path) -> u64 {
     Footprint::of(path).bytes()

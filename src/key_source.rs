@@ -125,6 +125,21 @@ impl KeySource {
         }
     }
 
+    /// Where the key comes from in this environment, in words.
+    pub fn in_use(&self) -> String {
+        match (self, self.file_of_environment()) {
+            (_, Some(path)) => format!("`{}`, which `{FILE_VARIABLE}` names", path.display()),
+            (other, None) => other.to_string(),
+        }
+    }
+
+    /// The file that the environment names, if the key comes from it.
+    fn file_of_environment(&self) -> Option<PathBuf> {
+        let Self::Environment { root } = self else { return None };
+        let path = variable(FILE_VARIABLE).filter(|_| variable(VARIABLE).is_none())?;
+        Some(root.join(path))
+    }
+
     /// A warning about the source: other users can read the file.
     pub fn warning(&self) -> Option<String> {
         const OTHERS: u32 = 0o077;

@@ -7,6 +7,8 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,10 @@ pub(crate) const FOLDER: &str = ".locks";
 
 /// The most bytes read of a record, which is one line.
 const MOST_BYTES: u64 = 4096;
+
+/// How often a lock is tried before it counts as held, and how long to wait in between.
+const ATTEMPTS: u32 = 3;
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// The right to run a definition on an archive, while the value lives.
 #[derive(Debug)]
@@ -62,10 +68,14 @@ impl Lock {
         let path = folder.join(definition);
         let file = links::rewrite(&path)?;
         let failed = FileError::write(&path);
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        for attempt in 1.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                // It may be a reader that only looks who holds it.
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => thread::sleep(GLANCE),
+                Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
         }
         let holder = Holder { process: std::process::id(), host: host(), since: now };
         let text = serde_json::to_vec(&holder).expect("a holder is text and numbers");
@@ -76,6 +86,35 @@ impl Lock {
             }
             _ => Ok(Attempt::Taken(Self { _file: file })),
         }
+    }
+}
+
+/// The state of a lock; whoever holds it, or held it last, is none if it has not recorded its identity.
+#[derive(Debug)]
+pub(crate) enum LockState {
+    /// It was never taken.
+    New,
+    /// Nobody has it.
+    Free(Option<Holder>),
+    /// A process has it.
+    Held(Option<Holder>),
+}
+
+/// The state of a lock. A free one is taken for a moment: [`Lock::try_take`] allows for that.
+///
+/// # Errors
+///
+/// If its file cannot be read.
+pub(crate) fn state_of(folder: &Path, name: &str) -> Result<LockState> {
+    let path = folder.join(FOLDER).join(name);
+    let file = match links::open(&path) {
+        Err(error) if FileError::is_missing(&error) => return Ok(LockState::New),
+        file => file?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(LockState::Free(holder(&file))),
+        Err(TryLockError::WouldBlock) => Ok(LockState::Held(holder(&file))),
+        Err(TryLockError::Error(source)) => Err(FileError::read(&path)(source)),
     }
 }
 
@@ -93,6 +132,13 @@ fn holder(file: &File) -> Option<Holder> {
 
 fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+impl Holder {
+    /// Whether it is a process of this machine.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.host == host()
+    }
 }
 
 impl fmt::Display for Holder {

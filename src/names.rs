@@ -56,6 +56,9 @@ pub(crate) const REMOVING: [&str; 3] = [
 /// The files with the answers of an unfinished run.
 pub(crate) const ANSWERS: &str = "%.answers";
 
+/// A full file of a journal, after the name of the definition and a dot.
+pub(crate) const JOURNAL_SEGMENT: &str = "########.jsonl";
+
 /// The rows of a dataset, in a file named after it.
 pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.arrow"];
 

@@ -84,7 +84,8 @@ def run(
     shows a bar, or is called with each event. `today` sets the current day of the demo service and of the run; other services
     refuse it.
 
-    Ctrl-C interrupts it, and the next run of the definition resumes it.
+    Ctrl-C interrupts it, and the next run of the definition resumes it. The run has a line in the journal, so `bellwether
+    status` knows how it ended; hooks are not called.
 
     >>> import bellwether as bw
     >>> summary = bw.run("demo", progress=False)

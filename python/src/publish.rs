@@ -86,7 +86,7 @@ pub(crate) fn run(
             control,
             ..Options::new(folders.0)
         };
-        finished(bellwether::run::run(plan, options))
+        finished(bellwether::schedule::run_recorded(plan, options))
     })?;
     Ok((summary.to_json().to_string(), summary.to_string()))
 }

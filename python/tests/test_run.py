@@ -310,14 +310,14 @@ def test_ctrl_c_stops_the_program_with_its_exit_code(place: Path, service: bw.De
     assert b"error: interrupted" in said
 
 
-def test_a_definition_from_elsewhere_takes_no_dataset_over(project: Path, tmp_path: Path) -> None:
+def test_a_definition_from_elsewhere_takes_no_dataset_over(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The name of a definition of the project is taken, whether by a file or by a dict."""
-    text = (project / "pipelines/demo.toml").read_text()
-    file = tmp_path / "demo.toml"
+    text = (place / "pipelines/demo.toml").read_text()
+    file = tmp_path_factory.mktemp("elsewhere") / "demo.toml"
     file.write_text(text)
     for work in (bw.run, bw.build):
         with pytest.raises(bw.UsageError, match="is not one of the project's definitions"):
             work(str(file), progress=False)
         with pytest.raises(bw.UsageError, match="the project has a definition `demo`"):
             work({"name": "demo", "source": {"service": "demo"}, "signals": {"sectors": ["energy"]}}, progress=False)
-    assert bw.run(str(file), data=tmp_path / "other", progress=False).rows > 0
+    assert bw.run(str(file), data=place / "other", progress=False).rows > 0

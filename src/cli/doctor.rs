@@ -5,6 +5,7 @@ use super::documents::{AsJson, document};
 use super::folders::Folders;
 
 use super::outcome::{Failure, Result};
+use super::store::StoreOption;
 use super::talk::{Color, say_in_color};
 use super::typed::plan_of;
 use super::wrap::{columns, wrapped};
@@ -17,8 +18,8 @@ use crate::time::Clock;
 
 /// Check everything that a run needs.
 ///
-/// The definition, the API key, both addresses and their certificates, the operations that the service still offers,
-/// the clock, the disk, and the archive. Each problem has a remedy.
+/// The definition, the API key, both addresses and their certificates, the operations that the service still offers, the
+/// store, the clock, the disks, and the archive: whatever a run would refuse. Each problem has a remedy.
 #[derive(Debug, clap::Args)]
 pub(super) struct Doctor {
     /// A definition: its name in `pipelines/`, or a path. Without one, only this machine is checked.
@@ -29,6 +30,9 @@ pub(super) struct Doctor {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Doctor {
@@ -39,11 +43,11 @@ impl Doctor {
         if let Some(plan) = &plan {
             found.push(Diagnosis::ok("definition", plan.path.display().to_string()));
         }
-        let clock = Clock::System;
+        let (clock, store) = (Clock::System, self.store.url()?);
         let known_runs = plan.as_ref().map_or_else(Vec::new, |plan| sealed_runs(&data, plan));
         found.extend(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
-            doctor(plan, DoctorOptions { data, archive, known_runs, clock, control }).await
+            doctor(plan, DoctorOptions { data, archive, known_runs, store, clock, control }).await
         })?);
         match self.json.is_wanted() {
             true => say(&document(Diagnoses::of(&found)))?,

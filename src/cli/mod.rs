@@ -196,7 +196,9 @@ fn mask_addresses(arguments: &[OsString]) {
 /// Prints an error with its causes and its hint.
 fn complain(error: &Failure) {
     match error {
-        Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Reported { .. } => return,
+        Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Unknown | Failure::Reported { .. } => {
+            return;
+        }
         // The problems of a file print their own headers and hints.
         Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
             return note(&problems.to_string());

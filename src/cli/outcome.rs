@@ -18,6 +18,9 @@ const FOUND: u8 = 3;
 /// The exit code for data that fails a check.
 const CHECKS: u8 = 4;
 
+/// The exit code of `status` if it cannot tell whether data is fresh.
+const UNKNOWN: u8 = 5;
+
 /// The exit code for a temporary failure: the same command resumes later.
 const LATER: u8 = 75;
 
@@ -25,12 +28,13 @@ const LATER: u8 = 75;
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// The meaning of each exit code, as in `--help`.
-pub(super) const EXIT_CODES: [(u8, &str); 7] = [
+pub(super) const EXIT_CODES: [(u8, &str); 8] = [
     (0, "success: everything requested is there"),
     (1, "failed; see the error message"),
     (USAGE, "invalid arguments or an invalid definition"),
-    (FOUND, "versions differ, too much was rewritten, or data is stale"),
+    (FOUND, "versions differ, too much was rewritten, or data is stale or failing"),
     (CHECKS, "a check of the data failed, and nothing was published"),
+    (UNKNOWN, "`status` cannot tell whether data is fresh"),
     (LATER, "temporary failure: run the same command later to resume"),
     (INTERRUPTED, "interrupted: run the same command to resume"),
 ];
@@ -159,6 +163,10 @@ pub(super) enum Failure {
     #[error("data is stale, or runs fail")]
     NotFresh,
 
+    /// Data of which it is unknown whether it is fresh, which was already printed.
+    #[error("it is unknown whether data is fresh")]
+    Unknown,
+
     /// A failure that was already reported.
     #[error("failed with code {code}")]
     Reported {
@@ -235,6 +243,7 @@ impl Failure {
         match self {
             Self::BrokenPipe => 0,
             Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
+            Self::Unknown => UNKNOWN,
             Self::NoDefinition { .. } | Self::SeveralRuns { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,

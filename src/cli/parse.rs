@@ -6,10 +6,10 @@ use std::process;
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::Cli;
 use super::help::command;
-use super::outcome::USAGE;
+use super::outcome::{Failure, USAGE};
 use super::talk::note;
+use super::{Cli, complain};
 use crate::escape::escaped;
 use crate::problem::nearest;
 
@@ -38,11 +38,19 @@ pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let error = parse(&words).err().unwrap_or(error);
         if !error.use_stderr() {
-            error.exit();
+            process::exit(printed(&error));
         }
         note(error.render().to_string().trim_end());
         process::exit(error.exit_code());
     })
+}
+
+/// Prints the help or the version, and returns the exit code.
+fn printed(error: &clap::Error) -> i32 {
+    let Err(source) = error.print() else { return 0 };
+    let failure = Failure::of_stdout(source);
+    complain(&failure);
+    failure.exit_code().into()
 }
 
 /// A message and a hint, if ours are better than the parser's.

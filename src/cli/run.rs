@@ -121,7 +121,7 @@ impl Run {
         let Some(path) = &self.metrics else { return };
         let is_name = |definition: &&String| !definition.contains(['/', '.']);
         let names: Vec<String> = self.definition.iter().filter(is_name).cloned().collect();
-        let overview = Overview::of(folders, &names, Clock::System.now());
+        let overview = Overview::of(folders, &names, None, Clock::System.now());
         if let Err(error) = overview.and_then(|overview| metrics::write(path, &overview)) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }

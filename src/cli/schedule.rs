@@ -28,10 +28,11 @@ use crate::project::Project;
 use crate::run::Observer;
 use crate::schedule::print::{Platform, Settings, Setup, print};
 use crate::schedule::{
-    Folders as Places, HostName, ListenOptions, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
+    Fault, Folders as Places, HostName, ListenOptions, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
     SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
 };
 use crate::time::{Clock, to_record};
+use crate::trust;
 
 /// How often the file of metrics is written if nothing happens.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 ///
 /// Runs of a definition never overlap, including those started manually. If times were missed while the scheduler was
 /// down, the newest is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until
-/// `deadline`. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
+/// `deadline`; one that was due and cannot be started is a failure. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
 /// affect the others. On SIGTERM the runs in progress are interrupted, and the next start resumes them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Schedule {
@@ -126,6 +127,7 @@ impl Schedule {
         Ok(Settings {
             jobs: Some(self.jobs).filter(|jobs| *jobs != NonZeroUsize::MIN),
             listen: self.listen,
+            listen_hosts: self.listen_host.clone(),
             metrics: self.metrics.clone(),
             store: self.store.url()?,
             log: name(self.log, LogForm::Text),
@@ -154,10 +156,11 @@ impl Schedule {
                 stop: stop.clone(),
             };
             let mut scheduler = Scheduler::new(options);
+            let looks = scheduler.looks();
             if self.once {
-                let records = scheduler.once().await?;
-                self.write_metrics(&folders).await;
-                return ended(&records);
+                let records = scheduler.once().await;
+                self.write_metrics(&folders, &looks).await;
+                return ended(&records?, scheduler.fault());
             }
             let listening = match self.listen {
                 Some(address) => {
@@ -165,6 +168,7 @@ impl Schedule {
                         address,
                         hosts: self.listen_host.clone(),
                         folders: folders.clone(),
+                        looks: Arc::clone(&looks),
                         clock: Clock::System,
                         watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
                         stop: stop.clone(),
@@ -177,9 +181,9 @@ impl Schedule {
             };
             let result = tokio::select! {
                 result = scheduler.run(&look) => result,
-                never = self.keep_metrics(&folders, &changed) => never,
+                never = self.keep_metrics(&folders, &looks, &changed) => never,
             };
-            self.write_metrics(&folders).await;
+            self.write_metrics(&folders, &looks).await;
             if let Some(listening) = listening {
                 listening.finish().await;
             }
@@ -195,17 +199,17 @@ impl Schedule {
     }
 
     /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(&self, folders: &Places, changed: &Notify) -> crate::error::Result<()> {
+    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> crate::error::Result<()> {
         loop {
-            self.write_metrics(folders).await;
+            self.write_metrics(folders, looks).await;
             let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
         }
     }
 
-    async fn write_metrics(&self, folders: &Places) {
+    async fn write_metrics(&self, folders: &Places, looks: &Looks) {
         let Some(path) = self.metrics.clone() else { return };
-        let folders = folders.clone();
-        let write = move || metrics::write(&path, &Overview::of(&folders, &[], Clock::System.now())?);
+        let (folders, look) = (folders.clone(), Some(looks.last()));
+        let write = move || metrics::write(&path, &Overview::of(&folders, &[], look, Clock::System.now())?);
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
@@ -215,7 +219,7 @@ impl Schedule {
 
 /// The names of the variables that are set and read, and that no option stands for. Their values may be secret.
 fn other_variables() -> Vec<String> {
-    const NAMES: [&str; 5] = [VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
+    const NAMES: [&str; 6] = [VARIABLE, trust::VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
     const OF_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
     let is_read = |name: &String| {
         NAMES.contains(&name.to_ascii_uppercase().as_str()) || OF_STORES.iter().any(|start| name.starts_with(start))
@@ -225,11 +229,13 @@ fn other_variables() -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The outcome of the due runs: the first failure, or else the first run that will be retried.
-fn ended(records: &[RunRecord]) -> Result<()> {
-    let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome);
-    let worst = [Outcome::Failure, Outcome::Interrupted, Outcome::Later].into_iter().find_map(of);
-    worst.map_or(Ok(()), |record| Err(Failure::Reported { code: record.exit_code }))
+/// The outcome of the due runs: the first failure, or else what kept a definition from being looked at, or else the first run
+/// that will be retried.
+fn ended(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
+    let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome).map(|record| record.exit_code);
+    let code = of(Outcome::Failure).or(fault.map(|fault| fault.exit_code));
+    let code = code.or_else(|| of(Outcome::Interrupted)).or_else(|| of(Outcome::Later));
+    code.map_or(Ok(()), |code| Err(Failure::Reported { code }))
 }
 
 /// Which events are printed.
@@ -286,11 +292,14 @@ fn line(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Scheduled { definition, next } => format!("{definition}: scheduled, next {}", at(*next)),
         ScheduleEvent::Unscheduled { definition } => format!("{definition}: no longer scheduled"),
         ScheduleEvent::Broken { definition, error } => {
-            let text = error.to_string();
-            format!(
-                "{definition}: not scheduled until this is fixed\n{}",
-                if text.starts_with("error: ") { text } else { format!("error: {}", escaped(&text)) }
-            )
+            format!("{definition}: not scheduled until this is fixed\n{}", explained(error))
+        }
+        ScheduleEvent::LookFailed { error } => format!("nothing is started until this is fixed\n{}", explained(error)),
+        ScheduleEvent::Recovered { definition: Some(definition) } => format!("{definition}: fixed"),
+        ScheduleEvent::Recovered { definition: None } => "fixed".to_owned(),
+        ScheduleEvent::NotStarted { record } => {
+            let due = record.due.map_or_else(String::new, |due| format!(" at {}", to_minute(due)));
+            format!("{}: was due{due} and did not start", record.definition)
         }
         ScheduleEvent::Missed { definition, missed } => {
             format!("{definition}: skipped {}", counted(*missed as u64, "missed time", "missed times"))
@@ -321,6 +330,18 @@ fn line(event: &ScheduleEvent<'_>) -> String {
     }
 }
 
+/// An error with its reasons and its hint.
+fn explained(error: &Error) -> String {
+    let text = error.to_string();
+    if text.starts_with("error: ") {
+        return text;
+    }
+    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
+    let reasons: String = reasons.map(|reason| format!(": {reason}")).collect();
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(&hint)));
+    format!("error: {}{hint}", escaped(&format!("{text}{reasons}")))
+}
+
 fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     let RunRecord { definition, outcome, seconds, .. } = record;
     let time = took(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
@@ -344,6 +365,12 @@ fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     }
 }
 
+fn record_fields(record: &RunRecord) -> Value {
+    let mut fields = json!(record);
+    fields["record_version"] = fields["version"].take();
+    fields
+}
+
 fn as_json(event: &ScheduleEvent<'_>) -> String {
     let (level, kind, fields): (Level, &str, Value) = match event {
         ScheduleEvent::Scheduled { definition, next } => {
@@ -353,6 +380,11 @@ fn as_json(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Broken { definition, error } => {
             (Level::Error, "broken", json!({ "definition": definition, "error": log::error_fields(error) }))
         }
+        ScheduleEvent::LookFailed { error } => {
+            (Level::Error, "look_failed", json!({ "error": log::error_fields(error) }))
+        }
+        ScheduleEvent::Recovered { definition } => (Level::Info, "recovered", json!({ "definition": definition })),
+        ScheduleEvent::NotStarted { record } => (Level::Error, "not_started", record_fields(record)),
         ScheduleEvent::Missed { definition, missed } => {
             (Level::Warn, "missed", json!({ "definition": definition, "missed": missed }))
         }
@@ -366,8 +398,7 @@ fn as_json(event: &ScheduleEvent<'_>) -> String {
                 Outcome::Later => Level::Warn,
                 Outcome::Failure => Level::Error,
             };
-            let mut fields = json!(record);
-            fields["record_version"] = fields["version"].take();
+            let mut fields = record_fields(record);
             fields["retry"] = retry.map(to_record).into();
             (level, "ended", fields)
         }

@@ -10,7 +10,7 @@ use super::say;
 use super::wrap::{columns, wrapped};
 use crate::escape::escaped;
 use crate::file::{self, FileError};
-use crate::human::{bytes, grouped};
+use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
 use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
 use crate::time::Clock;
@@ -19,7 +19,8 @@ use crate::time::Clock;
 ///
 /// Data is stale if its newest date is older than `max_age` in `[checks]` (2 trading days if it is not set; trading days
 /// are Monday to Friday), or if a scheduled run has not happened by its deadline. A definition is failing if its last run
-/// failed. The exit code is 0 if all are fresh, 3 if one is stale or failing, and 1 if one cannot be judged.
+/// failed. It is unknown if nothing was published, or if a file of its state cannot be read, is damaged or is gone. The
+/// exit code is 0 if all are fresh, 3 if one is stale or failing, and 5 if one is unknown or there are none.
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
     /// Definitions: names in `pipelines/`. Default: all.
@@ -41,7 +42,7 @@ impl Status {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = schedule::Folders { definitions: project.definitions(), data, archive };
-        let overview = Overview::of(&folders, &self.names, Clock::System.now())?;
+        let overview = Overview::of(&folders, &self.names, None, Clock::System.now())?;
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
             Some(file) => {
@@ -55,7 +56,7 @@ impl Status {
         match overview.verdict() {
             Verdict::Fresh => Ok(()),
             Verdict::Stale | Verdict::Failing => Err(Failure::NotFresh),
-            Verdict::Unknown => Err(Failure::Reported { code: 1 }),
+            Verdict::Unknown => Err(Failure::Unknown),
         }
     }
 }
@@ -65,13 +66,26 @@ fn describe(overview: &Overview) -> String {
     for status in &overview.definitions {
         push_status(&mut text, status);
     }
-    if overview.definitions.is_empty() {
-        text.push_str("no definitions in `pipelines`; write one with `bellwether init`\n\n");
+    if !overview.reasons.is_empty() {
+        text.push_str("the project is unknown\n");
+        overview.reasons.iter().for_each(|reason| line(&mut text, "because", reason));
+        text.push('\n');
+    }
+    if let Some(look) = &overview.scheduler {
+        let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
+        let failed = match look.failed_looks {
+            0 => String::new(),
+            count => format!(", {} failed", counted(count, "look has", "looks in a row have")),
+        };
+        line(&mut text, "scheduler", &format!("running since {since}, last look {last}{failed}"));
     }
     let parts = overview.disk.parts().into_iter().filter(|(_, size)| *size > 0);
     let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
     if !parts.is_empty() {
         line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
+    }
+    if let Some(free) = overview.free.filter(|_| !parts.is_empty()) {
+        line(&mut text, "", &format!("{} free", bytes(free)));
     }
     if let Some(prunable) = overview.prunable.filter(|prunable| *prunable > 0) {
         line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
@@ -101,6 +115,9 @@ fn push_status(text: &mut String, status: &schedule::Status) {
         if let Some(run) = status.last(outcome) {
             line(text, name, &brief(run));
         }
+    }
+    if let Some(running) = &status.running {
+        line(text, "running", &running.to_string());
     }
     if let Some(next) = status.next {
         line(text, "next", &to_minute(next));

@@ -327,7 +327,8 @@ pub(crate) struct ScheduleSection {
     /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Default: `1d`.
     #[serde(default)]
     pub catch_up: Option<Placed<CatchUp>>,
-    /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. Default: `2h`.
+    /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. It ends no run.
+    /// Default: `2h`.
     #[serde(default)]
     pub deadline: Option<Placed<TimeSpan>>,
     /// The time before the first retry. It doubles with each retry, up to 15 minutes. Default: `1m`.

@@ -70,7 +70,7 @@ pub use selection::Selection;
 pub(crate) use external::{ExternalFiles, ExternalVersion};
 pub(crate) use incoming::{IncomingVersion, RecordedVersion, names};
 pub(crate) use publication::{Provenance, Publication};
-pub(crate) use published::{Version, definitions, facts, versions};
+pub(crate) use published::{Version, definitions, facts, first_misfit, published_of, versions};
 pub(crate) use reader::AnyReader;
 pub(crate) use record::{FACTS, RECORD};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};

@@ -170,43 +170,65 @@ struct Span {
 pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
     let mut published = Vec::new();
     for dataset in folders(datasets)? {
-        let latest = link::version(&dataset);
-        let links_of = retention::pins(&dataset)?;
-        let mut own = Vec::new();
-        let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
-        let versions = folders(&dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
-        let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
-            true => VersionKind::Latest,
-            false => VersionKind::Earlier,
-        };
-        let versions = versions.map(|path| {
-            let kind = kind(&path);
-            (path, kind)
-        });
-        for (path, kind) in versions.chain(builds) {
-            if !path.join(RECORD).exists() {
-                continue;
-            }
-            let CommonRecord { layout, files, .. } = read(&path)?;
-            if layout != u64::from(LAYOUT) {
-                continue;
-            }
-            let (Listed { shape, rows }, recorded) = (read(&path)?, read::<RecordedProvenance>(&path)?);
-            let bytes = files.iter().map(|file| file.bytes).sum();
-            let facts = links::read(&path.join(FACTS)).unwrap_or_default();
-            let dates = serde_json::from_slice(&facts).ok().and_then(|Span { dates }| dates);
-            let is_of_it = |(version, link): &&(String, String)| {
-                kind != VersionKind::AdHoc
-                    && link != LATEST
-                    && path.file_name().is_some_and(|name| name == version.as_str())
-            };
-            let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
-            own.push(ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins });
-        }
-        own.sort_by_key(|version| version.recorded.built_at);
-        published.append(&mut own);
+        published.append(&mut published_of(&dataset)?);
     }
     Ok(published)
+}
+
+/// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
+///
+/// # Errors
+///
+/// If a folder or a record cannot be read.
+pub(crate) fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
+    let latest = link::version(dataset);
+    let links_of = retention::pins(dataset)?;
+    let mut own = Vec::new();
+    let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
+    let versions = folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
+    let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
+        true => VersionKind::Latest,
+        false => VersionKind::Earlier,
+    };
+    let versions = versions.map(|path| {
+        let kind = kind(&path);
+        (path, kind)
+    });
+    for (path, kind) in versions.chain(builds) {
+        if !path.join(RECORD).exists() {
+            continue;
+        }
+        let CommonRecord { layout, files, .. } = read(&path)?;
+        if layout != u64::from(LAYOUT) {
+            continue;
+        }
+        let (Listed { shape, rows }, recorded) = (read(&path)?, read::<RecordedProvenance>(&path)?);
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        let facts = links::read(&path.join(FACTS)).unwrap_or_default();
+        let dates = serde_json::from_slice(&facts).ok().and_then(|Span { dates }| dates);
+        let is_of_it = |(version, link): &&(String, String)| {
+            kind != VersionKind::AdHoc
+                && link != LATEST
+                && path.file_name().is_some_and(|name| name == version.as_str())
+        };
+        let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
+        own.push(ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins });
+    }
+    own.sort_by_key(|version| version.recorded.built_at);
+    Ok(own)
+}
+
+/// The first data file of a version that is missing or does not have its recorded size.
+///
+/// # Errors
+///
+/// If the record cannot be read.
+pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
+    let record: CommonRecord = read(version)?;
+    record.check_names(version)?;
+    let fits = |path: &Path, size: u64| path.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() == size);
+    let mut files = record.files.iter().map(|file| (version.join(&file.name), file.bytes));
+    Ok(files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path))
 }
 
 /// The facts about the rows of a version, as stored in its file.

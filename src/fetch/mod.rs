@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, DATE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue};
 use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -69,6 +69,8 @@ pub(crate) struct ResponseHead {
     pub status: u16,
     /// What time it is for the service.
     pub date: Option<DateTime<Utc>>,
+    /// Whether the body is a web page.
+    pub is_page: bool,
 }
 
 /// The outcome of a request.
@@ -168,6 +170,8 @@ impl Client {
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()).map(|date| date.to_utc());
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
         let status = response.status().as_u16();
         if matches!(status, 401 | 403 | 422) {
             let failure = Failure::of_status(response, self.clock.now(), &self.key).await;
@@ -176,7 +180,7 @@ impl Client {
                 return Err(error);
             }
         }
-        Ok(ResponseHead { status, date })
+        Ok(ResponseHead { status, date, is_page })
     }
 
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
@@ -270,9 +274,18 @@ impl Client {
         url
     }
 
+    /// The proxy to an address, without credentials; `None` if it is reached directly.
+    pub(crate) fn proxy(&self, base: Base) -> Option<String> {
+        self.route_to(base).proxy()
+    }
+
     fn route(&self, request: &Request) -> &Route {
+        self.route_to(request.endpoint.base())
+    }
+
+    fn route_to(&self, base: Base) -> &Route {
         let [signals, sentiment] = &self.routes;
-        match request.endpoint.base() {
+        match base {
             Base::Signals => signals,
             Base::Sentiment => sentiment,
         }

@@ -51,6 +51,11 @@ impl FileError {
         move |source| Self::Read { path: path.to_owned(), source }.into()
     }
 
+    /// Whether an error is that a file to be read does not exist.
+    pub(crate) fn is_missing(error: &Error) -> bool {
+        matches!(error.downcast_ref(), Some(Self::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// A file or folder that cannot be written.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| Self::Write { path: path.to_owned(), source }.into()

@@ -117,7 +117,7 @@ impl FileForm {
 }
 
 /// Every file or link that is ever removed by itself.
-pub(super) static FILES: [FileForm; 7] = [
+pub(super) static FILES: [FileForm; 8] = [
     FileForm::file(&["$", concat!(".partial-", unique!()), ROWS_OF_SPARK]),
     FileForm::link(&["$", concat!(".latest-", unique!())]),
     // A replacement for another file, or an unfinished output file.
@@ -125,6 +125,8 @@ pub(super) static FILES: [FileForm; 7] = [
     FileForm::file(&[concat!(".*-", unique!())]),
     FileForm::file(&["evidence", concat!(unique!(), ".body")]),
     FileForm::file(&["evidence", concat!(unique!(), ".rejects.parquet")]),
+    // The oldest part of a journal.
+    FileForm { mark: Some("\"definition\":\"$\""), ..FileForm::file(&["journal", "*.########.jsonl"]) },
     FileForm { mark: Some("<title>$ · Bellwether</title>"), ..FileForm::file(&["reports", "$.html"]) },
 ];
 

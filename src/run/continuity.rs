@@ -42,6 +42,31 @@ pub(super) struct Expected<'a> {
 
 /// Checks that a plan goes on with the history in the archive of its service.
 pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
+    match Archive::open(expected.archive) {
+        Ok(archive) => check_opened(expected, Some(&archive)),
+        Err(error) if error.kind() == ErrorKind::NotFound => check_opened(expected, None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that a run of a plan would go on with the history in the archive of its service, which is open; `None` if there
+/// is no archive.
+///
+/// # Errors
+///
+/// If it would not: what the run would say.
+pub(crate) fn check_history(
+    plan: &Plan,
+    data: &Path,
+    path: &Path,
+    archive: Option<&Archive>,
+    known_runs: &[String],
+) -> Result<()> {
+    let expected = Expected { plan, data, archive: path, known_runs, in_store: None, when_lost: WhenLost::Fail };
+    check_opened(expected, archive).map(drop)
+}
+
+fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Continuity> {
     let Expected { plan, data, archive: path, in_store, when_lost, .. } = expected;
     let datasets = data.join("datasets");
     let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
@@ -51,13 +76,8 @@ pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
     {
         return Err(RunError::OtherService { name: plan.name.clone(), before, now: plan.service.clone() }.into());
     }
-    let archive = match Archive::open(path) {
-        Ok(archive) => Some(archive),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
     let mut notes = Vec::new();
-    if let Some(moved) = archive.as_ref().and_then(|archive| moved(plan, archive)) {
+    if let Some(moved) = archive.and_then(|archive| moved(plan, archive)) {
         if !plan.names_service {
             return Err(
                 RunError::ServiceMoved { name: plan.name.clone(), before: moved, now: plan.service.clone() }.into()
@@ -66,16 +86,16 @@ pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
         notes.push(format!("the service is now {}; before, {moved}", plan.service));
     }
     if own.is_none() && in_store.is_none() {
-        notes.extend(archive.as_ref().and_then(|archive| note_on_new_name(plan, archive)));
+        notes.extend(archive.and_then(|archive| note_on_new_name(plan, archive)));
     }
-    let present: BTreeSet<&str> = archive.iter().flat_map(Archive::runs).map(|run| run.name()).collect();
+    let present: BTreeSet<&str> = archive.into_iter().flat_map(Archive::runs).map(|run| run.name()).collect();
     let accepted: BTreeSet<&str> =
-        archive.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
+        archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
     let named = named(expected, &datasets, own.as_ref())?;
     let is_gone = |run: &&String| !present.contains(run.as_str()) && !accepted.contains(run.as_str());
     let mut lost: BTreeMap<String, String> =
         named.iter().filter(|(run, _)| is_gone(run)).map(|(run, by)| (run.clone(), by.clone())).collect();
-    for run in archive.iter().flat_map(Archive::missing) {
+    for run in archive.into_iter().flat_map(Archive::missing) {
         lost.entry(run.to_owned()).or_insert_with(|| "later runs are based on them".to_owned());
     }
     if let (Some(named_by), WhenLost::Fail) = (lost.values().next().cloned(), when_lost) {

@@ -42,6 +42,10 @@ pub(crate) enum RunError {
     #[error("`GET {address}` answered {status}: is `{setting}` correct?")]
     Address { address: String, status: u16, setting: &'static str, lacking: String },
 
+    /// A base address with web pages.
+    #[error("`GET {address}` answered with a web page: is `{setting}` correct?")]
+    WebPage { address: String, setting: &'static str },
+
     /// A service that offers none of the operations that a definition could use.
     #[error("the service no longer offers operations that `{name}` needs: {lacking}")]
     NoOperation { name: String, lacking: String },
@@ -70,7 +74,7 @@ impl Diagnostic for RunError {
             Self::InProgress { .. } | Self::PruneInProgress { .. } => ErrorKind::Temporary,
             Self::OtherService { .. } | Self::ServiceMoved { .. } => ErrorKind::Definition,
             Self::ClockBehind { .. } | Self::ClockWentBack { .. } => ErrorKind::Storage,
-            Self::Address { .. } | Self::NoOperation { .. } => ErrorKind::Service,
+            Self::Address { .. } | Self::WebPage { .. } | Self::NoOperation { .. } => ErrorKind::Service,
             #[cfg(feature = "spark")]
             Self::OtherRows { .. } => ErrorKind::Checks,
             Self::OtherTickers { .. } | Self::Checks { .. } | Self::TooManyRejects { .. } => ErrorKind::Checks,
@@ -108,6 +112,7 @@ impl Diagnostic for RunError {
             Self::Address { lacking, .. } => {
                 return Some(format!("check the address; if it is correct, the service no longer offers {lacking}"));
             }
+            Self::WebPage { .. } => "check the address",
             Self::NoOperation { .. } => "ask the vendor what replaced it, or change `history` or `[sentiment]`",
             Self::OtherTickers { .. } => "if this is expected, choose the operation with `history` in `[signals]`",
             Self::Checks { hint, .. } => {

@@ -46,6 +46,7 @@ pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit
 pub use build::{BuildOptions, build, save, stream};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};
+pub(crate) use continuity::check_history;
 pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};

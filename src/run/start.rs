@@ -19,7 +19,7 @@ const TRY_EVERY: Duration = Duration::from_millis(200);
 
 /// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no
 /// more than this, a run waits until its own clock has passed it.
-const SKEW: TimeDelta = TimeDelta::seconds(10);
+pub(super) const SKEW: TimeDelta = TimeDelta::seconds(10);
 
 /// Takes the lock of a definition on the archive.
 ///

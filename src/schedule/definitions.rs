@@ -27,6 +27,8 @@ struct Known {
     text: Option<Vec<u8>>,
     /// None if it is broken.
     plan: Option<Plan>,
+    /// The plan as it is now, or was when it was last valid.
+    last: Option<Plan>,
 }
 
 /// What became of a file.
@@ -46,9 +48,9 @@ pub(super) enum Change {
 ///
 /// If the folder cannot be read.
 pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let is_definition = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "toml") && !file::is_hidden(path) && path.is_file()
-    };
+    // Whatever is in the place of one: a definition that cannot be read is broken, not absent.
+    let is_definition =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml") && !file::is_hidden(path);
     let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
     Ok(file::entries(folder)?.into_iter().filter(is_definition).filter_map(named).collect())
 }
@@ -61,6 +63,28 @@ impl Definitions {
     /// The plan of a definition; `None` if it is broken or does not exist.
     pub(super) fn plan(&self, name: &str) -> Option<&Plan> {
         self.known.get(name)?.plan.as_ref()
+    }
+
+    /// The names of those that are broken.
+    pub(super) fn broken(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().filter(|(_, known)| known.plan.is_none()).map(|(name, _)| name.as_str())
+    }
+
+    /// The plan of a definition, or the one that it had before it was broken.
+    pub(super) fn last_plan(&self, name: &str) -> Option<&Plan> {
+        self.known.get(name)?.last.as_ref()
+    }
+
+    /// Checks that there is something to schedule.
+    ///
+    /// # Errors
+    ///
+    /// If no definition has a schedule.
+    pub(super) fn check_scheduled(&self) -> Result<()> {
+        match self.plans().any(|plan| plan.schedule.is_some()) {
+            true => Ok(()),
+            false => Err(nothing_scheduled(&self.folder)),
+        }
     }
 
     /// The plans that can be used, by name.
@@ -100,10 +124,18 @@ impl Definitions {
                     None
                 }
             };
-            self.known.insert(name, Known { text, plan });
+            let before = self.known.remove(&name).and_then(|known| known.last);
+            let last = plan.clone().or(before);
+            self.known.insert(name, Known { text, plan, last });
         }
         Ok(changes)
     }
+}
+
+/// That no definition in a folder has a schedule.
+pub(super) fn nothing_scheduled(folder: &Path) -> Error {
+    let what = format!("no definition in `{}` has a `[schedule]`", folder.display());
+    Error::usage(what, "add one, such as `cron = \"30 18 * * MON-FRI\"`")
 }
 
 fn text(path: &Path) -> Result<Vec<u8>> {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::disk::Disk;
+use super::look::{LookFault, LookRecord};
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict};
 use crate::definition::ChangedKey;
@@ -19,14 +20,33 @@ pub struct StatusDocument {
     version: u32,
     /// When the status was taken.
     now: String,
-    /// The worst verdict: `failing`, then `stale`, then `unknown`; `fresh` without definitions.
+    /// The worst verdict: `failing`, then `stale`, then `unknown`; also `unknown` without definitions.
     verdict: Verdict,
+    /// Why it is unknown how the project is doing, a sentence each: no definitions, or a scheduler that does not work.
+    reasons: Vec<String>,
     /// The definitions, by name.
     definitions: Vec<Definition>,
+    /// The scheduler that is running, if one is.
+    scheduler: Option<Scheduler>,
     /// The bytes of the project's folders, by what they are for.
     disk: Disk,
+    /// The bytes that are free on the disk with the data.
+    disk_free_bytes: Option<u64>,
     /// The bytes that `prune` would free.
     prunable_bytes: Option<u64>,
+}
+
+/// A scheduler that is running.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Scheduler {
+    /// When it was started.
+    running_since: String,
+    /// When it last looked at the clock and the definitions; at most a minute before it last did.
+    last_look: String,
+    /// How many looks in a row have failed, up to the last one.
+    failed_looks: u64,
+    /// What is wrong.
+    faults: Vec<LookFault>,
 }
 
 /// How a definition is doing.
@@ -58,8 +78,16 @@ struct Definition {
     last_failure: Option<Run>,
     /// The last run that ended with a temporary failure.
     last_later: Option<Run>,
+    /// How many runs in a row have not succeeded, up to the last one.
+    consecutive_failures: usize,
+    /// Whether a run is in progress.
+    is_running: bool,
+    /// Since when it is.
+    running_since: Option<String>,
     /// When it is due next, or tried again.
     next: Option<String>,
+    /// The due time whose run has not begun by its deadline.
+    overdue: Option<String>,
     /// The rows of the latest version.
     rows: Option<u64>,
     /// The rows of the version before.
@@ -100,8 +128,11 @@ impl StatusDocument {
             version: VERSION,
             now: to_record(overview.now),
             verdict: overview.verdict(),
+            reasons: overview.reasons.clone(),
             definitions: overview.definitions.iter().map(Definition::of).collect(),
+            scheduler: overview.scheduler.as_ref().map(Scheduler::of),
             disk: overview.disk,
+            disk_free_bytes: overview.free,
             prunable_bytes: overview.prunable,
         }
     }
@@ -111,6 +142,17 @@ impl StatusDocument {
         let mut line = serde_json::to_string(self).expect("a status is text, numbers and lists");
         line.push('\n');
         line
+    }
+}
+
+impl Scheduler {
+    fn of(look: &LookRecord) -> Self {
+        Self {
+            running_since: to_record(look.running_since),
+            last_look: to_record(look.last_look),
+            failed_looks: look.failed_looks,
+            faults: look.faults.clone(),
+        }
     }
 }
 
@@ -132,7 +174,11 @@ impl Definition {
             last_success: last(Outcome::Success),
             last_failure: last(Outcome::Failure),
             last_later: last(Outcome::Later),
+            consecutive_failures: status.consecutive_failures(),
+            is_running: status.running.is_some(),
+            running_since: status.running.as_ref().and_then(|running| running.since).map(to_record),
             next: status.next.map(to_record),
+            overdue: status.overdue.map(to_record),
             rows,
             rows_before,
             tickers,

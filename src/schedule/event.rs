@@ -33,12 +33,28 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
     },
-    /// A definition cannot be used, or what is remembered of it cannot be read or written.
+    /// A definition cannot be used, or what is remembered of it cannot be read or written. It is reported once, and again
+    /// when the reason changes.
     Broken {
         /// The definition.
         definition: &'a str,
         /// Why.
         error: &'a Error,
+    },
+    /// A look at the definitions failed, so nothing is started. It is reported once, and again when the reason changes.
+    LookFailed {
+        /// Why.
+        error: &'a Error,
+    },
+    /// What was reported as broken or failed works again.
+    Recovered {
+        /// The definition; none for the look.
+        definition: Option<&'a str>,
+    },
+    /// A run was due and did not start.
+    NotStarted {
+        /// Its record.
+        record: &'a RunRecord,
     },
     /// Times were missed that will not be run.
     Missed {

@@ -29,10 +29,32 @@ pub struct Execution {
 pub async fn execute(plan: Plan, options: Options) -> Execution {
     let (own, after) = (plan.clone(), options.clone());
     let execution = perform(plan, options, None).await;
-    if let Some(record) = &execution.record {
-        conclude(&own, record, &after).await;
+    if let Some(record) = &execution.record
+        && let Err(error) = conclude(&own, record, &after).await
+    {
+        warn_of_journal(&after.control, record, &error);
     }
     execution
+}
+
+/// Fetches, archives and publishes, and adds the run to the journal, for programs that see how it ends: hooks are not called.
+///
+/// # Errors
+///
+/// As [`run::run`].
+///
+/// # Cancel safety
+///
+/// As [`run::run`].
+pub async fn run_recorded(plan: Plan, options: Options) -> Result<Summary> {
+    let after = options.clone();
+    let Execution { record, result } = perform(plan, options, None).await;
+    if let Some(record) = record
+        && let Err(error) = journal::append(&after.data, &record)
+    {
+        warn_of_journal(&after.control, &record, &error);
+    }
+    result
 }
 
 /// Runs a definition, for a due time or manually.
@@ -60,15 +82,14 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
 }
 
 /// Adds a record to the journal and calls the hooks, if the definition is trusted to have some.
-pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options) {
-    // If the run failed, the disk may be why, and what failed is reported already.
-    if let Err(error) = journal::append(&options.data, record, options.clock)
-        && record.outcome != Outcome::Failure
-    {
-        warn(&options.control, &format!("the run is missing in the journal: {error}"));
-    }
+///
+/// # Errors
+///
+/// If the journal cannot be written. The hooks are called nevertheless.
+pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options) -> Result<()> {
+    let appended = journal::append(&options.data, record);
     if plan.hooks.is_empty() {
-        return;
+        return appended;
     }
     match plan.require_trust() {
         Ok(()) => {
@@ -79,11 +100,19 @@ pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options)
         Err(_) if record.outcome == Outcome::Failure => {}
         Err(error) => warn(&options.control, &format!("no hook was called: {error}")),
     }
+    appended
 }
 
 /// Whether nothing was run because another run of the definition is in progress.
 pub(super) fn is_in_progress(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(RunError::InProgress { .. }))
+}
+
+/// Warns that the line of a run is missing. If the run failed, the disk may be why, and what failed is reported already.
+fn warn_of_journal(control: &Control, record: &RunRecord, error: &Error) {
+    if record.outcome != Outcome::Failure {
+        warn(control, &format!("the run is missing in the journal: {error}"));
+    }
 }
 
 fn warn(control: &Control, text: &str) {

@@ -4,6 +4,7 @@
 //! own. It cannot change the name that the browser sends, so a request has to name this machine, the address that it came
 //! to, or a name that the user gave.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -12,6 +13,12 @@ use axum::http::Uri;
 /// The name or address of a host, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName(String);
+
+impl fmt::Display for HostName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
 
 impl FromStr for HostName {
     type Err = String;

@@ -1,34 +1,106 @@
 //! The journal of a definition's runs: `journal/NAME.jsonl` in the data folder, a line per run, oldest first.
 //!
-//! A line is appended in one write after the run has ended. A line that was cut off by a crash is ignored, and the next
-//! one starts on a line of its own. When the file grows, the runs of the last 400 days are kept.
+//! A run appends its line in one write after it has ended, and writes nothing else. Once the file has grown it becomes a
+//! segment, `journal/NAME.00000001.jsonl`, and the next run begins a new file; of the segments the newest are kept. A file
+//! that follows a segment begins with a line of its own: how many runs ended in which way before it. So the number of runs
+//! never falls when a segment is removed.
+//!
+//! A line that was cut off by a crash is skipped, and the next one starts on a line of its own. As long as it is the last
+//! one, how the last run ended is unknown.
 
-use std::io::{Read, Write};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::record::{Outcome, RunRecord};
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
+use crate::names;
 use crate::plan::Plan;
-use crate::time::Clock;
+use crate::remove;
 
 /// The folder of journals in the data folder.
 const FOLDER: &str = "journal";
 
-/// How long runs are kept.
-const KEPT: TimeDelta = TimeDelta::days(400);
+/// Above this size a file becomes a segment.
+const SEGMENT_BYTES: u64 = 1 << 20;
 
-/// Above this size old runs are removed.
-const LARGE: u64 = 4 << 20;
+/// How many segments are kept, beside the file that grows.
+const MOST_SEGMENTS: usize = 15;
 
-/// The most that is read, from the end of the file.
+/// The most that is read of a file, from its end.
 const MOST_BYTES: u64 = 16 << 20;
 
-fn path(data: &Path, definition: &str) -> PathBuf {
+/// How long a line takes to be written.
+const WRITE_TIME: Duration = Duration::from_millis(50);
+
+/// The version of the line that a file begins with.
+const VERSION: u32 = 1;
+
+/// How many runs ended in which way.
+pub(super) type Counts = BTreeMap<Outcome, u64>;
+
+/// What a journal says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    /// The runs, oldest first.
+    pub(super) runs: Vec<RunRecord>,
+    /// The runs before them, by outcome.
+    before: Counts,
+    /// Why the newest line is not a run.
+    pub(super) fault: Option<String>,
+    /// Whether there is a file.
+    pub(super) exists: bool,
+}
+
+/// The line that a file begins with if it follows a segment.
+#[derive(Debug, Serialize, Deserialize)]
+struct Beginning {
+    version: u32,
+    definition: String,
+    /// The runs of the files before it.
+    before: Counts,
+}
+
+impl Journal {
+    /// How many runs ended in which way, since the journal began.
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts: Counts = Outcome::ALL.into_iter().map(|outcome| (outcome, 0)).collect();
+        self.before.iter().for_each(|(outcome, count)| *counts.entry(*outcome).or_default() += count);
+        self.runs.iter().for_each(|run| *counts.entry(run.outcome).or_default() += 1);
+        counts
+    }
+
+    /// Whether it says what became of a due time in the end.
+    pub(super) fn covers(&self, due: DateTime<Utc>) -> bool {
+        let is_it = |run: &RunRecord| run.due.is_some_and(|of| of >= due);
+        self.runs.iter().any(|run| match run.outcome {
+            Outcome::Success => is_it(run) || run.started_at >= due,
+            Outcome::Failure => is_it(run),
+            Outcome::Later | Outcome::Interrupted => false,
+        })
+    }
+}
+
+/// The file that grows.
+pub(super) fn path(data: &Path, definition: &str) -> PathBuf {
     data.join(FOLDER).join(definition).with_extension("jsonl")
+}
+
+/// The segments of a definition, oldest first.
+fn segments(data: &Path, definition: &str) -> Result<Vec<PathBuf>> {
+    let form = format!("{definition}.{}", names::JOURNAL_SEGMENT);
+    let is_segment =
+        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names::fits(name, &form));
+    Ok(file::entries(&data.join(FOLDER))?.into_iter().filter(is_segment).collect())
 }
 
 /// Adds the record of a run.
@@ -36,75 +108,208 @@ fn path(data: &Path, definition: &str) -> PathBuf {
 /// # Errors
 ///
 /// If the file cannot be written.
-pub(super) fn append(data: &Path, record: &RunRecord, clock: Clock) -> Result<()> {
+pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
     let folder = data.join(FOLDER);
     file::create_folders(&folder)?;
     links::refuse(&folder)?;
     let path = path(data, &record.definition);
     let failed = FileError::write(&path);
-    let mut file = links::append(&path)?;
-    let mut text = serde_json::to_vec(record).expect("a record is text and numbers");
-    text.push(b'\n');
-    if !ends_a_line(&path)? {
-        text.insert(0, b'\n');
+    let mut file = open_current(&path)?;
+    let mut text = Vec::new();
+    match ends_a_line(&path)? {
+        Some(true) => {}
+        Some(false) => text.push(b'\n'),
+        None => text.extend(beginning(data, &record.definition)?),
     }
+    text.extend(serde_json::to_vec(record).expect("a record is text and numbers"));
+    text.push(b'\n');
     file.write_all(&text).map_err(failed)?;
     file::sync(&file, &path)?;
-    if file.metadata().map_err(failed)?.len() > LARGE {
-        shorten(data, &record.definition, clock)?;
+    if file.metadata().map_err(failed)?.len() > SEGMENT_BYTES {
+        rotate(data, &record.definition)?;
     }
     Ok(())
 }
 
-/// Whether the file is empty or ends with a line break.
-fn ends_a_line(path: &Path) -> Result<bool> {
-    let file = links::open(path)?;
-    let failed = FileError::read(path);
-    let length = file.metadata().map_err(failed)?.len();
-    Ok(length == 0 || file::read_at(&file, length - 1, 1).map_err(failed)? == b"\n")
+/// Opens the file that grows and locks it, so that no other run appends to it or makes it a segment meanwhile.
+fn open_current(path: &Path) -> Result<File> {
+    let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    loop {
+        let file = links::append(path)?;
+        // Where there are no locks, the runs of one machine still follow each other.
+        let is_locked = file.lock().is_ok();
+        if !is_locked || number(file.metadata()) == number(fs::symlink_metadata(path)) {
+            return Ok(file);
+        }
+    }
 }
 
-/// Keeps the newer runs.
-fn shorten(data: &Path, definition: &str, clock: Clock) -> Result<()> {
-    let from = clock.now() - KEPT;
-    let mut text = Vec::new();
-    for record in read(data, definition)?.iter().filter(|record| record.ended_at >= from) {
-        serde_json::to_writer(&mut text, record).expect("a record is text and numbers");
-        text.push(b'\n');
+/// Whether the file ends with a line break; `None` if it is empty.
+fn ends_a_line(path: &Path) -> Result<Option<bool>> {
+    let file = links::open(path)?;
+    let failed = FileError::read(path);
+    match file.metadata().map_err(failed)?.len() {
+        0 => Ok(None),
+        length => Ok(Some(file::read_at(&file, length - 1, 1).map_err(failed)? == b"\n")),
     }
-    file::replace(&path(data, definition), &text)
+}
+
+/// The line that a new file begins with; nothing for the first file.
+fn beginning(data: &Path, definition: &str) -> Result<Vec<u8>> {
+    if segments(data, definition)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let before = read(data, definition)?.counts();
+    let beginning = Beginning { version: VERSION, definition: definition.to_owned(), before };
+    let mut text = serde_json::to_vec(&beginning).expect("a beginning is text and numbers");
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Makes the file a segment, and removes the oldest segments.
+fn rotate(data: &Path, definition: &str) -> Result<()> {
+    let all = segments(data, definition)?;
+    let newest = all.last().and_then(|path| path.file_stem()?.to_str()?.rsplit('.').next()?.parse::<u32>().ok());
+    let path = path(data, definition);
+    let segment = path.with_file_name(format!("{definition}.{:08}.jsonl", newest.unwrap_or(0) + 1));
+    fs::rename(&path, &segment).map_err(FileError::write(&segment))?;
+    let old = all.len().saturating_sub(MOST_SEGMENTS - 1);
+    for path in all.into_iter().take(old) {
+        // Best effort: the line of the run is written, and the next rotation tries again.
+        let _ = remove::file(&path);
+    }
+    Ok(())
 }
 
 /// The names of the runs of a plan that the journal says were sealed in the archive of its service. A journal that cannot
 /// be read names none: status and metrics report it.
 pub fn sealed_runs(data: &Path, plan: &Plan) -> Vec<String> {
-    let is_sealed =
-        |record: &RunRecord| record.outcome == Outcome::Success && record.service.as_ref() == Some(&plan.service.name);
-    let records = read(data, &plan.name).unwrap_or_default();
-    records.into_iter().filter(is_sealed).filter_map(|record| record.run).collect()
+    read(data, &plan.name).map_or_else(|_| Vec::new(), |journal| sealed(&journal, plan))
 }
 
-/// The runs of a definition, oldest first. Lines that are not records are ignored.
+/// The runs in a journal that were sealed in the archive of a plan's service.
+pub(super) fn sealed(journal: &Journal, plan: &Plan) -> Vec<String> {
+    let is_sealed =
+        |record: &&RunRecord| record.outcome == Outcome::Success && record.service.as_ref() == Some(&plan.service.name);
+    journal.runs.iter().filter(is_sealed).filter_map(|record| record.run.clone()).collect()
+}
+
+/// What the journal of a definition says. Lines that are not records are skipped.
 ///
 /// # Errors
 ///
-/// If the file cannot be read.
-pub(super) fn read(data: &Path, definition: &str) -> Result<Vec<RunRecord>> {
-    use std::io::{Seek, SeekFrom};
-    let path = path(data, definition);
-    links::refuse(&data.join(FOLDER))?;
-    if !path.exists() && !path.is_symlink() {
-        return Ok(Vec::new());
+/// If a file cannot be read.
+pub(super) fn read(data: &Path, definition: &str) -> Result<Journal> {
+    match read_once(data, definition) {
+        // A line may be about to be written.
+        Ok(Journal { fault: Some(_), .. }) => {
+            thread::sleep(WRITE_TIME);
+            read_once(data, definition)
+        }
+        read => read,
     }
-    let mut file = links::open(&path)?;
-    let failed = FileError::read(&path);
-    let length = file.metadata().map_err(failed)?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(MOST_BYTES))).map_err(failed)?;
-    let mut text = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut text).map_err(failed)?;
-    let lines = text.split(|byte| *byte == b'\n');
-    Ok(lines
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .filter(|record: &RunRecord| record.definition == definition)
-        .collect())
+}
+
+fn read_once(data: &Path, definition: &str) -> Result<Journal> {
+    links::refuse(&data.join(FOLDER))?;
+    loop {
+        let before = segments(data, definition)?;
+        let mut journal = Journal::default();
+        for path in before.iter().chain([&path(data, definition)]) {
+            match links::open(path) {
+                Ok(file) => journal.add(&file, path, definition)?,
+                Err(error) if FileError::is_missing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // A file that has become a segment meanwhile is read as such.
+        if segments(data, definition)? == before {
+            return Ok(journal);
+        }
+    }
+}
+
+impl Journal {
+    /// Adds the lines of a file.
+    fn add(&mut self, mut file: &File, path: &Path, definition: &str) -> Result<()> {
+        let failed = FileError::read(path);
+        let length = file.metadata().map_err(failed)?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_BYTES))).map_err(failed)?;
+        let mut text = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut text).map_err(failed)?;
+        if text.is_empty() {
+            self.fault = Some(format!("`{}` is empty", path.display()));
+        }
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice::<RunRecord>(line) {
+                Ok(record) if record.definition == definition => {
+                    self.runs.push(record);
+                    self.fault = None;
+                }
+                _ => match serde_json::from_slice::<Beginning>(line) {
+                    Ok(beginning) if beginning.definition == definition => {
+                        // The files before it say the same, unless they were removed.
+                        if !self.exists {
+                            self.before = beginning.before;
+                        }
+                    }
+                    _ => self.fault = Some(format!("the last line of `{}` is damaged", path.display())),
+                },
+            }
+        }
+        self.exists = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::tempdir;
+
+    use super::{MOST_SEGMENTS, Outcome, RunRecord, append, path, read};
+    use crate::time::Clock;
+
+    #[test]
+    fn the_number_of_runs_never_falls_and_each_run_writes_its_line_alone() {
+        let place = tempdir().unwrap();
+        let now = Clock::System.now();
+        let mut record = RunRecord::begun("energy", None, now);
+        record.reasons = vec!["x".repeat(300_000)];
+        let (mut written, mut most) = ([0, 0], 0);
+        for number in 0..100_u64 {
+            let outcome = [Outcome::Success, Outcome::Failure][usize::from(number % 3 == 0)];
+            record.outcome = outcome;
+            written[usize::from(number % 3 == 0)] += 1;
+            let before = fs::metadata(path(place.path(), "energy")).map_or(0, |found| found.len());
+            append(place.path(), &record).unwrap();
+            let after = fs::metadata(path(place.path(), "energy")).map_or(0, |found| found.len());
+            assert!(after == 0 || after - before < 301_000, "{before} {after}");
+            let journal = read(place.path(), "energy").unwrap();
+            let counts = journal.counts();
+            assert_eq!([counts[&Outcome::Success], counts[&Outcome::Failure]], written);
+            assert_eq!((journal.runs.last().unwrap().outcome, journal.fault), (outcome, None));
+            most = most.max(fs::read_dir(place.path().join("journal")).unwrap().count());
+        }
+        assert_eq!(most, MOST_SEGMENTS + 1);
+        assert!(read(place.path(), "energy").unwrap().runs.len() < 100);
+    }
+
+    #[test]
+    fn a_journal_in_one_large_file_becomes_the_first_segment() {
+        let place = tempdir().unwrap();
+        let mut record = RunRecord::begun("energy", None, Clock::System.now());
+        record.reasons = vec!["x".repeat(1000)];
+        let line = serde_json::to_string(&record).unwrap() + "\n";
+        fs::create_dir(place.path().join("journal")).unwrap();
+        fs::write(path(place.path(), "energy"), line.repeat(5000)).unwrap();
+        for number in 5001..5004 {
+            append(place.path(), &record).unwrap();
+            assert_eq!(read(place.path(), "energy").unwrap().counts()[&Outcome::Interrupted], number);
+        }
+        assert!(place.path().join("journal/energy.00000001.jsonl").exists());
+        // Another definition's journal is its own.
+        assert!(!read(place.path(), "energy-2").unwrap().exists);
+    }
 }

@@ -1,6 +1,6 @@
 //! The scheduler's answers over HTTP: `/` is the status as a page, `/status` as JSON, `/metrics` for Prometheus, `/healthz`
-//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request, for a few
-//! requests at a time.
+//! for probes (200 if the scheduler works, and 503 if its last look failed), and `/reports/NAME` the report of a dataset.
+//! Everything is read-only, and read for each request, for a few requests at a time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +21,7 @@ use super::connections::Connections;
 use super::document::StatusDocument;
 use super::event::Watcher;
 use super::host::{HostName, Hosts};
+use super::look::Looks;
 use super::metrics;
 use super::page::{Links, page};
 use super::status::{Folders, Overview};
@@ -64,6 +65,7 @@ pub struct Listening {
 #[derive(Clone)]
 struct Site {
     folders: Arc<Folders>,
+    looks: Arc<Looks>,
     clock: Clock,
     free: Arc<Semaphore>,
 }
@@ -76,6 +78,8 @@ pub struct ListenOptions {
     pub hosts: Vec<HostName>,
     /// What the status is of.
     pub folders: Folders,
+    /// What the scheduler found.
+    pub looks: Arc<Looks>,
     /// Where the time comes from.
     pub clock: Clock,
     /// Is told of connections that are closed unanswered.
@@ -84,7 +88,7 @@ pub struct ListenOptions {
     pub stop: CancellationToken,
 }
 
-/// Starts to answer on an address, until a token is cancelled.
+/// Starts to answer for a scheduler on an address, until a token is cancelled.
 ///
 /// # Errors
 ///
@@ -94,7 +98,7 @@ pub struct ListenOptions {
 ///
 /// Nothing is started if it is dropped.
 pub async fn listen(options: ListenOptions) -> Result<Listening> {
-    let ListenOptions { address, hosts, folders, clock, watcher, stop } = options;
+    let ListenOptions { address, hosts, folders, looks, clock, watcher, stop } = options;
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -102,9 +106,9 @@ pub async fn listen(options: ListenOptions) -> Result<Listening> {
         .route("/", get(overview_page))
         .route("/status", get(status))
         .route("/metrics", get(prometheus))
-        .route("/healthz", get(async || answer(StatusCode::OK, "text/plain", "ok\n".to_owned())))
+        .route("/healthz", get(health))
         .route("/reports/{name}", get(dataset_report))
-        .with_state(Site { folders: Arc::new(folders), clock, free: Arc::new(Semaphore::new(AT_ONCE)) });
+        .with_state(Site { folders: Arc::new(folders), looks, clock, free: Arc::new(Semaphore::new(AT_ONCE)) });
     let connections = Connections { router, hosts: Arc::new(Hosts::with(hosts)), watcher };
     let server = tokio::spawn(connections.serve(listener, stop));
     Ok(Listening { address, server })
@@ -140,6 +144,19 @@ async fn prometheus(State(site): State<Site>) -> Response {
     site.answered(metrics::CONTENT_TYPE, |overview| metrics::text(&overview)).await
 }
 
+/// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them would
+/// interrupt the runs of the others.
+async fn health(State(site): State<Site>) -> Response {
+    let last = site.looks.last();
+    let (failed, invalid) = (last.reasons(site.clock.now()), last.invalid().collect::<Vec<_>>());
+    let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
+        (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
+        (true, false) => (StatusCode::OK, [vec!["invalid definitions".to_owned()], invalid].concat()),
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, [failed, invalid].concat()),
+    };
+    answer(status, "text/plain; charset=utf-8", lines.join("\n") + "\n")
+}
+
 async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> Response {
     let folder = site.folders.data.join("datasets").join(&name).join("latest");
     let read = tokio::task::spawn_blocking(move || links::read(&folder.join(report::FILE)).ok());
@@ -155,7 +172,9 @@ impl Site {
     async fn answered(self, kind: &'static str, text: impl FnOnce(Overview) -> String + Send + 'static) -> Response {
         let free = Arc::clone(&self.free);
         let _permit = free.acquire().await.expect("the semaphore is never closed");
-        let made = tokio::task::spawn_blocking(move || Overview::of(&self.folders, &[], self.clock.now()).map(text));
+        let look = self.looks.last();
+        let overview = move || Overview::of(&self.folders, &[], Some(look), self.clock.now());
+        let made = tokio::task::spawn_blocking(move || overview().map(text));
         match made.await {
             Ok(Ok(text)) => answer(StatusCode::OK, kind, text),
             Ok(Err(error)) => {

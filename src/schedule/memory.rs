@@ -6,10 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::times::{Times, backoff};
-use crate::error::Result;
+use crate::definition::Cron;
+use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::file::{self, FileError};
 use crate::links;
 use crate::lock::{Attempt, Lock};
@@ -17,7 +19,7 @@ use crate::plan::Schedule;
 use crate::time::as_record;
 
 /// The folder of these files in the data folder.
-const FOLDER: &str = "schedule";
+pub(super) const FOLDER: &str = "schedule";
 
 /// Version of the file.
 const VERSION: u32 = 1;
@@ -30,6 +32,25 @@ const MOST_BYTES: usize = 64 << 10;
 pub(super) struct Place {
     folder: PathBuf,
     name: String,
+}
+
+/// A state that is there and says nothing.
+#[derive(Debug, thiserror::Error)]
+enum MemoryError {
+    #[error("`{}` is damaged: it is not the memory of a scheduler", path.display())]
+    Damaged { path: PathBuf },
+}
+
+impl Diagnostic for MemoryError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Storage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let Self::Damaged { path } = self;
+        let path = path.display();
+        Some(format!("restore it from a backup, or remove `{path}`: the definition is then due at its next time"))
+    }
 }
 
 /// What a scheduler remembers of a definition.
@@ -91,7 +112,7 @@ impl Place {
         Self { folder: data.join(FOLDER), name: name.to_owned() }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(super) fn file(&self) -> PathBuf {
         self.folder.join(&self.name).with_extension("json")
     }
 
@@ -104,21 +125,29 @@ impl Place {
         }
     }
 
-    /// The state of a definition; `None` if there is none, or it belongs to another schedule.
+    /// The state of a definition, whatever schedule it belongs to; `None` if there is none.
     ///
     /// # Errors
     ///
     /// If the file cannot be read or is damaged.
-    pub(super) fn read(&self, schedule: &Schedule) -> Result<Option<Memory>> {
+    pub(super) fn read(&self) -> Result<Option<Memory>> {
         let path = self.file();
         links::refuse(&self.folder)?;
-        if !path.exists() && !path.is_symlink() {
-            return Ok(None);
-        }
-        let text = links::read(&path)?;
+        let text = match links::read(&path) {
+            Err(error) if FileError::is_missing(&error) => return Ok(None),
+            text => text?,
+        };
         let memory = (text.len() <= MOST_BYTES).then(|| serde_json::from_slice::<Memory>(&text).ok()).flatten();
-        let damaged = || FileError::damaged(&path, "it is not the memory of a scheduler");
-        Ok(Some(memory.ok_or_else(damaged)?).filter(|memory| memory.is_of(schedule)))
+        memory.map(Some).ok_or_else(|| MemoryError::Damaged { path }.into())
+    }
+
+    /// The state of a definition, if it belongs to a schedule.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub(super) fn read_of(&self, schedule: &Schedule) -> Result<Option<Memory>> {
+        Ok(self.read()?.filter(|memory| memory.is_of(schedule)))
     }
 
     /// Writes the state atomically.
@@ -142,6 +171,13 @@ impl Memory {
         self.version == VERSION
             && self.cron == schedule.cron.to_string()
             && self.timezone == schedule.timezone.to_string()
+    }
+
+    /// The newest time of the remembered schedule that has come and is not done. It asks for no definition, which may be
+    /// broken.
+    pub(super) fn newest_open(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let (cron, zone) = (self.cron.parse::<Cron>().ok()?, self.timezone.parse::<Tz>().ok()?);
+        cron.last_until(now, zone).filter(|due| *due > self.done)
     }
 
     /// What to do at an instant.

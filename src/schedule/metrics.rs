@@ -1,10 +1,10 @@
 //! Metrics of the definitions in the text format of Prometheus.
 //!
 //! Names follow its conventions: base units, `_total` for counters, instants as gauges of seconds since 1970, so that
-//! absence and age can be alerted on. There are no timestamps, which the node exporter's folder refuses. Counters count the
-//! runs in the journal: when old ones are removed, they are reset, as Prometheus expects.
+//! absence and age can be alerted on. There are no timestamps, which the node exporter's folder refuses. Counters count all
+//! runs since the journal began, also those whose lines are gone. What is unknown has no sample.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -47,16 +47,35 @@ pub fn text(overview: &Overview) -> String {
     );
     page.family("bellwether_status", "gauge", "1 for the status of the definition, 0 for the others.");
     for status in &overview.definitions {
-        for verdict in [Verdict::Fresh, Verdict::Stale, Verdict::Failing, Verdict::Unknown] {
+        for verdict in Verdict::ALL {
             let labels = [("definition", status.name.as_str()), ("status", verdict.as_str())];
-            page.sample(&labels, f64::from(u8::from(status.verdict == verdict)));
+            page.sample(&labels, truth(status.verdict == verdict));
         }
     }
+    page.family("bellwether_status_reason_info", "gauge", "Why a definition is not fresh; the value is 1.");
+    for status in &overview.definitions {
+        for reason in status.reasons.iter().collect::<BTreeSet<_>>() {
+            page.sample(&[("definition", &status.name), ("reason", reason)], 1.0);
+        }
+    }
+    scheduler(&mut page, overview);
     page.gauges(
         overview,
         "bellwether_schedule_next_timestamp_seconds",
         "When the definition is due next, or tried again.",
         |of| of.next.map(seconds),
+    );
+    page.gauges(
+        overview,
+        "bellwether_schedule_overdue",
+        "1 if a run has not begun by its deadline, for definitions with a schedule.",
+        |of| of.next.map(|_| truth(of.overdue.is_some())),
+    );
+    page.gauges(
+        overview,
+        "bellwether_run_in_progress_timestamp_seconds",
+        "When the run that is in progress started.",
+        |of| of.running.as_ref()?.since.map(seconds),
     );
     runs(&mut page, overview);
     page.gauges(overview, "bellwether_dataset_bytes", "Size of the versions and ad hoc builds of the dataset.", |of| {
@@ -72,6 +91,10 @@ pub fn text(overview: &Overview) -> String {
     for (part, bytes) in overview.disk.parts() {
         page.sample(&[("part", part)], bytes as f64);
     }
+    if let Some(free) = overview.free {
+        page.family("bellwether_disk_free_bytes", "gauge", "Free space of the disk with the data.");
+        page.sample(&[], free as f64);
+    }
     if let Some(prunable) = overview.prunable {
         page.family("bellwether_disk_prunable_bytes", "gauge", "Bytes that `bellwether prune` would free.");
         page.sample(&[], prunable as f64);
@@ -82,16 +105,58 @@ pub fn text(overview: &Overview) -> String {
 /// A metric of what a run published: its name, its help, and its value.
 type Family = (&'static str, &'static str, fn(&PublishedRecord) -> f64);
 
+/// The metrics of the project and its scheduler.
+fn scheduler(page: &mut Page, overview: &Overview) {
+    page.family("bellwether_project_status", "gauge", "1 for the worst status of the definitions, 0 for the others.");
+    for verdict in Verdict::ALL {
+        page.sample(&[("status", verdict.as_str())], truth(overview.verdict() == verdict));
+    }
+    page.family("bellwether_project_reason_info", "gauge", "Why the status of the project is unknown; the value is 1.");
+    for reason in overview.reasons.iter().collect::<BTreeSet<_>>() {
+        page.sample(&[("reason", reason)], 1.0);
+    }
+    let Some(look) = &overview.scheduler else { return };
+    let values: [(&'static str, &'static str, f64); 3] = [
+        (
+            "bellwether_scheduler_start_timestamp_seconds",
+            "When the scheduler was started.",
+            seconds(look.running_since),
+        ),
+        (
+            "bellwether_scheduler_last_look_timestamp_seconds",
+            "When the scheduler last looked at the clock and the definitions.",
+            seconds(look.last_look),
+        ),
+        (
+            "bellwether_scheduler_failed_looks",
+            "How many looks of the scheduler in a row have failed, up to the last one.",
+            look.failed_looks as f64,
+        ),
+    ];
+    for (name, help, value) in values {
+        page.family(name, "gauge", help);
+        page.sample(&[], value);
+    }
+}
+
+fn truth(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
 /// The metrics of runs.
 fn runs(page: &mut Page, overview: &Overview) {
-    page.family("bellwether_runs_total", "counter", "Runs in the journal, by outcome.");
+    page.family("bellwether_runs_total", "counter", "Runs since the journal began, by outcome.");
     for status in &overview.definitions {
-        let mut counts: BTreeMap<Outcome, u64> = Outcome::ALL.into_iter().map(|outcome| (outcome, 0)).collect();
-        status.runs.iter().for_each(|run| *counts.entry(run.outcome).or_default() += 1);
-        for (outcome, count) in counts {
-            page.sample(&[("definition", &status.name), ("outcome", outcome.as_str())], count as f64);
+        for (outcome, count) in status.counts.iter().flatten() {
+            page.sample(&[("definition", &status.name), ("outcome", outcome.as_str())], *count as f64);
         }
     }
+    page.gauges(
+        overview,
+        "bellwether_run_consecutive_failures",
+        "How many runs in a row have not succeeded, up to the last one.",
+        |of| of.counts.as_ref().map(|_| of.consecutive_failures() as f64),
+    );
     page.family("bellwether_run_last_timestamp_seconds", "gauge", "End of the last run, by outcome.");
     for status in &overview.definitions {
         for (outcome, run) in Outcome::ALL.into_iter().filter_map(|outcome| Some((outcome, status.last(outcome)?))) {

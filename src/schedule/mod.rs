@@ -1,19 +1,22 @@
 //! When what runs, and what became of it: schedules, records of runs, status, hooks and metrics.
 //!
-//! This is a door: it knows [`run`](crate::run), and nothing but the command line knows it. [`execute`] is a run with its
+//! This is a door: it knows [`run`](crate::run), and only the command line and the Python package know it. [`execute`] is a run with its
 //! record, its journal and its hooks; a [`Scheduler`] executes each definition of a folder at its times; an [`Overview`]
-//! says how they are doing. Three kinds of files in the data folder belong to this room:
+//! says how they are doing. Four kinds of files in the data folder belong to this room:
 //!
 //! ```text
 //! output/
 //!     journal/NAME.jsonl        a line per run: when, how it ended and why, what it published
+//!     journal/NAME.#.jsonl      older lines
 //!     schedule/NAME.json        up to which time the schedule is done, and the run to try again, if any
 //!     schedule/.locks/NAME      held by the scheduler that is running the definition
+//!     schedule/.look.json       what the scheduler that is running found when it last looked
 //! ```
 //!
-//! Nothing else is remembered. Without the second a definition owes nothing, and after a crash the archive and the
+//! Nothing else is remembered. Without the memory a definition owes nothing, and after a crash the archive and the
 //! published version tell whether a due time was run.
 
+mod basis;
 mod connections;
 mod definitions;
 mod disk;
@@ -24,25 +27,29 @@ mod hooks;
 mod host;
 mod journal;
 mod listen;
+mod look;
 mod memory;
 pub mod metrics;
+mod obstacles;
 mod page;
 pub mod print;
 mod record;
 mod scheduler;
 mod status;
 mod times;
+mod turn;
 
 pub use crate::freshness::Age;
 pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
-pub use execute::{Execution, execute};
+pub use execute::{Execution, execute, run_recorded};
 pub use host::HostName;
 pub use journal::sealed_runs;
 pub use listen::{ListenOptions, Listening, listen};
+pub use look::{LookFault, LookRecord, Looks};
 pub use page::{Links, page};
-pub use record::{Outcome, PublishedRecord, RunRecord};
+pub use record::{Fault, Outcome, PublishedRecord, RunRecord};
 pub use scheduler::{Scheduler, SchedulerOptions};
-pub use status::{Folders, Overview, Status, Verdict, to_minute};
+pub use status::{Folders, Overview, Running, Status, Verdict, to_minute};
 pub use times::{Times, upcoming};

@@ -80,7 +80,7 @@ fn head(html: &mut Html, overview: &Overview) {
         html.leaf("h1", &[], heading(overview));
         html.leaf("p", &[("class", &"lede")], format_args!("As of {}", to_minute(overview.now)));
         html.element("dl", &[("class", &"figures")], |html| {
-            for verdict in [Verdict::Fresh, Verdict::Stale, Verdict::Failing, Verdict::Unknown] {
+            for verdict in Verdict::ALL {
                 figure(html, verdict.as_str(), &grouped(count(verdict) as u64));
             }
             figure(html, "on disk", &bytes(overview.disk.total()));
@@ -89,7 +89,19 @@ fn head(html: &mut Html, overview: &Overview) {
             for (name, size) in overview.disk.parts() {
                 row(html, name, &bytes(size));
             }
+            if let Some(free) = overview.free {
+                row(html, "free", &bytes(free));
+            }
+            if let Some(look) = &overview.scheduler {
+                let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
+                row(html, "scheduler", &format!("running since {since}, last look {last}"));
+            }
         });
+        if !overview.reasons.is_empty() {
+            html.element("ul", &[("class", &"notes")], |html| {
+                overview.reasons.iter().for_each(|reason| html.element("li", &[], |html| html.foreign(reason)));
+            });
+        }
     });
 }
 
@@ -98,6 +110,7 @@ fn heading(overview: &Overview) -> String {
     let fresh = overview.definitions.iter().filter(|status| status.verdict == Verdict::Fresh).count() as u64;
     match all {
         0 => "No definitions".to_owned(),
+        _ if fresh == all && !overview.reasons.is_empty() => "All fresh, but the scheduler does not work".to_owned(),
         _ if fresh == all => "All fresh".to_owned(),
         _ => format!("{} of {} fresh", grouped(fresh), grouped(all)),
     }
@@ -164,6 +177,9 @@ fn facts(html: &mut Html, status: &Status) {
                 let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
                 row(html, name, &format!("{}{reason}", to_minute(run.ended_at)));
             }
+        }
+        if let Some(running) = &status.running {
+            row(html, "Running", &running.to_string());
         }
         if let Some(next) = status.next {
             row(html, "Next", &to_minute(next));

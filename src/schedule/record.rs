@@ -154,16 +154,20 @@ impl RunRecord {
 
     /// Adds that it failed.
     pub(super) fn failed(&mut self, error: &Error) {
+        let Fault { reasons, hint, exit_code } = Fault::of(error);
         self.outcome = match error.kind() {
             ErrorKind::Temporary => Outcome::Later,
             ErrorKind::Interrupted => Outcome::Interrupted,
             _ => Outcome::Failure,
         };
-        self.exit_code = error.kind().exit_code();
-        self.hint = error.hint().map(|hint| without_keys(&hint));
-        let error: &dyn std::error::Error = error;
-        let reasons = std::iter::successors(Some(error), |reason| reason.source());
-        self.reasons = reasons.map(|reason| without_keys(&reason.to_string())).collect();
+        (self.exit_code, self.hint, self.reasons) = (exit_code, hint, reasons);
+    }
+
+    /// The record of a run that was due and did not start.
+    pub(super) fn not_started(definition: &str, due: DateTime<Utc>, now: DateTime<Utc>, fault: &Fault) -> Self {
+        let Fault { reasons, hint, exit_code } = fault.clone();
+        let outcome = Outcome::Failure;
+        Self { outcome, exit_code, hint, reasons, ..Self::begun(definition, Some(due), now) }
     }
 
     /// Adds that it is not tried again.
@@ -176,6 +180,33 @@ impl RunRecord {
     /// What failed and why, on one line; `None` if nothing did.
     pub fn reason(&self) -> Option<String> {
         (!self.reasons.is_empty()).then(|| self.reasons.join(": "))
+    }
+}
+
+/// Why something failed, without keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What failed, and then why.
+    reasons: Vec<String>,
+    /// What to do about it.
+    hint: Option<String>,
+    /// The exit code for it.
+    pub exit_code: u8,
+}
+
+impl Fault {
+    pub(super) fn of(error: &Error) -> Self {
+        let (hint, exit_code) = (error.hint().map(|hint| without_keys(&hint)), error.kind().exit_code());
+        let error: &dyn std::error::Error = error;
+        let reasons = std::iter::successors(Some(error), |reason| reason.source());
+        Self { reasons: reasons.map(|reason| without_keys(&reason.to_string())).collect(), hint, exit_code }
+    }
+
+    /// What failed and why, on one line.
+    pub fn reason(&self) -> String {
+        let first_line =
+            |text: &String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        self.reasons.iter().map(first_line).collect::<Vec<_>>().join(": ")
     }
 }
 

@@ -4,10 +4,13 @@
 //! reads the state again and searches the archive for a run that already covers the due time. So two schedulers on a
 //! folder, or one that was killed after publishing, run each due time once. A scheduled run takes the same lock as any
 //! run, so it never overlaps one that was started manually.
+//!
+//! What keeps a definition from being run is reported once, and again when the reason changes. A run that was due and did
+//! not start is a failure like any other: it has a line in the journal and calls the hook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +22,16 @@ use tokio::sync::Notify;
 
 use super::definitions::{Change, Definitions};
 use super::event::{ScheduleEvent, Watcher};
-use super::execute::{conclude, perform};
+use super::execute::conclude;
+use super::journal;
+use super::look::{LookFile, Looks};
 use super::memory::{Decision, Memory, Place};
-use super::record::{Outcome, RunRecord};
-use crate::archive::{Interrupted, Seal, SealedRun, open_all};
+use super::obstacles::{ObstacleKind, Obstacles, Subject};
+use super::record::{Fault, RunRecord};
+use super::turn::{Ended, Turn};
+use crate::archive::Interrupted;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
-use crate::export;
-use crate::lock::Lock;
 use crate::plan::{Plan, Schedule, StoreUrl};
 use crate::run::{Control, Options, WhenHeld, WhenLost};
 use crate::time::Clock;
@@ -69,6 +74,13 @@ pub struct Scheduler {
     paused: BTreeMap<String, DateTime<Utc>>,
     running: FuturesUnordered<Pin<Box<dyn Future<Output = Ended>>>>,
     names: BTreeSet<String>,
+    obstacles: Obstacles,
+    /// The state of new definitions that cannot be written.
+    unwritten: BTreeMap<String, Memory>,
+    /// The newest due time of a definition that was reported as not started.
+    not_started: BTreeMap<String, DateTime<Utc>>,
+    looks: Arc<Looks>,
+    look_file: LookFile,
 }
 
 /// A due definition.
@@ -78,18 +90,16 @@ struct Due {
     due: DateTime<Utc>,
 }
 
-/// A run that has ended.
-struct Ended {
-    name: String,
-    memory: Memory,
-    record: Option<RunRecord>,
-}
-
 impl Scheduler {
     /// A scheduler that has not looked at anything yet.
     pub fn new(options: SchedulerOptions) -> Self {
         Self {
             definitions: Definitions::of(options.definitions.clone()),
+            looks: Arc::new(Looks::new(options.clock.now())),
+            look_file: LookFile::default(),
+            obstacles: Obstacles::new(Arc::clone(&options.watcher)),
+            unwritten: BTreeMap::new(),
+            not_started: BTreeMap::new(),
             options,
             memories: BTreeMap::new(),
             paused: BTreeMap::new(),
@@ -98,11 +108,12 @@ impl Scheduler {
         }
     }
 
-    /// Runs what is due now, each definition once, and returns the records of the runs.
+    /// Runs what is due now, each definition once, and returns the records of the runs, also of those that did not start.
+    /// Afterwards [`fault`](Self::fault) tells whether every definition could be looked at.
     ///
     /// # Errors
     ///
-    /// If the folder of definitions cannot be read.
+    /// If the folder of definitions cannot be read, or nothing is scheduled.
     ///
     /// # Cancel safety
     ///
@@ -110,12 +121,23 @@ impl Scheduler {
     pub async fn once(&mut self) -> Result<Vec<RunRecord>> {
         let (mut records, mut tried) = (Vec::new(), BTreeSet::new());
         loop {
-            let (due, _) = self.look()?;
+            let (due, failure) = match self.look() {
+                Ok((due, _)) => (due, None),
+                Err(error) => {
+                    // The caller reports it.
+                    self.obstacles.note(Subject::Look, ObstacleKind::State, &error);
+                    (Vec::new(), Some(error))
+                }
+            };
             let due = due.into_iter().filter(|due| !tried.contains(&due.name)).collect();
             tried.extend(self.start(due));
+            self.note_look();
             match self.running.next().await {
                 Some(ended) => records.extend(self.ended(ended)),
-                None => return Ok(records),
+                None => {
+                    self.note_look();
+                    return failure.map_or(Ok(records), Err);
+                }
             }
         }
     }
@@ -124,18 +146,23 @@ impl Scheduler {
     ///
     /// # Errors
     ///
-    /// If the folder of definitions cannot be read at the start.
+    /// If the folder of definitions cannot be read at the start, or nothing is scheduled then.
     ///
     /// # Cancel safety
     ///
     /// As [`once`](Self::once).
     pub async fn run(&mut self, look: &Notify) -> Result<()> {
         let mut found = Some(self.look()?);
+        self.definitions.check_scheduled()?;
         let stop = self.options.stop.clone();
         while !stop.is_cancelled() {
-            // The folder may be on a disk that is away for a moment.
-            let (due, wake) = found.take().unwrap_or_else(|| self.look().unwrap_or_default());
+            let (due, wake) = match found.take() {
+                Some(found) => found,
+                None => self.look_again(),
+            };
             self.start(due);
+            self.note_look();
+            self.keep_look();
             let now = self.options.clock.now();
             let wait = wake.map_or(LOOK_EVERY, |wake| (wake - now).to_std().unwrap_or_default().min(LOOK_EVERY));
             let is_idle = self.running.is_empty();
@@ -154,6 +181,16 @@ impl Scheduler {
         Ok(())
     }
 
+    /// What keeps it from its work, if anything does: files that cannot be read or written before invalid definitions.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.obstacles.worst()
+    }
+
+    /// Its looks, as they are made.
+    pub fn looks(&self) -> Arc<Looks> {
+        Arc::clone(&self.looks)
+    }
+
     /// When something is due next, as far as is known; `None` if nothing is.
     pub fn next(&self) -> Option<DateTime<Utc>> {
         let now = self.options.clock.now();
@@ -164,11 +201,44 @@ impl Scheduler {
         self.definitions.plans().filter_map(wake).min()
     }
 
+    /// Looks again. The folder may be on a disk that is away for a moment.
+    fn look_again(&mut self) -> (Vec<Due>, Option<DateTime<Utc>>) {
+        match self.look() {
+            Ok(found) => {
+                self.obstacles.clear(&Subject::Look, ObstacleKind::State);
+                found
+            }
+            Err(error) => {
+                self.obstacles.report(Subject::Look, ObstacleKind::State, &error);
+                (Vec::new(), None)
+            }
+        }
+    }
+
+    /// Takes note of a look.
+    fn note_look(&self) {
+        self.looks.add(self.obstacles.faults(), self.options.clock.now());
+    }
+
+    /// Keeps the last look for others to see.
+    fn keep_look(&mut self) {
+        match self.look_file.keep(&self.options.data, &self.looks.last()) {
+            Ok(()) => self.obstacles.clear(&Subject::Record, ObstacleKind::State),
+            Err(error) => self.obstacles.report(Subject::Record, ObstacleKind::State, &error),
+        }
+    }
+
     /// Reads changed definitions. Returns what is due, oldest first, and when to look again.
     fn look(&mut self) -> Result<(Vec<Due>, Option<DateTime<Utc>>)> {
         let now = self.options.clock.now();
         for change in self.definitions.refresh()? {
             self.changed(change, now);
+        }
+        let broken: Vec<String> = self.definitions.broken().map(ToOwned::to_owned).collect();
+        broken.iter().for_each(|name| self.note_not_started(name, now));
+        // An invalid definition may have one, and is reported itself.
+        if broken.is_empty() {
+            self.definitions.check_scheduled()?;
         }
         let (mut due, mut wake) = (Vec::new(), None);
         let mut wake_at = |at: DateTime<Utc>| wake = Some(wake.map_or(at, |wake: DateTime<Utc>| wake.min(at)));
@@ -202,6 +272,9 @@ impl Scheduler {
             Change::Read(name) => {
                 let was_known = self.memories.remove(&name).is_some();
                 self.paused.remove(&name);
+                for kind in [ObstacleKind::State, ObstacleKind::Invalid] {
+                    self.obstacles.clear(&Subject::Definition(name.clone()), kind);
+                }
                 let schedule = self.definitions.plan(&name).and_then(|plan| plan.schedule.clone());
                 match schedule {
                     Some(schedule) => {
@@ -213,11 +286,14 @@ impl Scheduler {
                 }
             }
             Change::Removed(name) => {
+                self.obstacles.forget(&name);
                 if self.memories.remove(&name).is_some() {
                     watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
                 }
             }
-            Change::Broken(name, error) => watcher.watch(&ScheduleEvent::Broken { definition: &name, error: &error }),
+            Change::Broken(name, error) => {
+                self.obstacles.report(Subject::Definition(name), ObstacleKind::Invalid, &error);
+            }
         }
     }
 
@@ -225,12 +301,19 @@ impl Scheduler {
     fn memory(&mut self, name: &str, schedule: &Schedule, now: DateTime<Utc>) -> Option<&Memory> {
         if !self.memories.contains_key(name) {
             let place = Place::of(&self.options.data, name);
+            let unwritten = &mut self.unwritten;
             let new = || {
-                let memory = Memory::new(schedule, now);
-                place.write(&memory).map(|()| memory)
+                // It is first seen now, even if that can be written later only.
+                let memory = unwritten.remove(name).filter(|memory| memory.is_of(schedule));
+                let memory = memory.unwrap_or_else(|| Memory::new(schedule, now));
+                let written = place.write(&memory);
+                written.inspect_err(|_| drop(unwritten.insert(name.to_owned(), memory.clone()))).map(|()| memory)
             };
-            match place.read(schedule).and_then(|memory| memory.map_or_else(new, Ok)) {
-                Ok(memory) => drop(self.memories.insert(name.to_owned(), memory)),
+            match place.read_of(schedule).and_then(|memory| memory.map_or_else(new, Ok)) {
+                Ok(memory) => {
+                    self.obstacles.clear(&Subject::Definition(name.to_owned()), ObstacleKind::State);
+                    self.memories.insert(name.to_owned(), memory);
+                }
                 Err(error) => self.pause(name, &error, now),
             }
         }
@@ -239,8 +322,42 @@ impl Scheduler {
 
     /// Leaves a definition alone for a while.
     fn pause(&mut self, name: &str, error: &Error, now: DateTime<Utc>) {
-        self.options.watcher.watch(&ScheduleEvent::Broken { definition: name, error });
+        self.obstacles.report(Subject::Definition(name.to_owned()), ObstacleKind::State, error);
+        self.note_not_started(name, now);
         self.paused.insert(name.to_owned(), now + LOOK_AGAIN);
+    }
+
+    /// If a definition was due and cannot be started, that is a failure: once for each due time.
+    fn note_not_started(&mut self, name: &str, now: DateTime<Utc>) {
+        let Some(fault) = self.obstacles.of(name) else { return };
+        let schedule = self.definitions.plan(name).and_then(|plan| plan.schedule.as_ref());
+        let due = match (self.memories.get(name).or_else(|| self.unwritten.get(name)), schedule) {
+            (Some(memory), _) => memory.newest_open(now),
+            // What is done cannot be read: the journal knows as well.
+            (None, Some(schedule)) => newest_due(schedule, now),
+            (None, None) => {
+                let memory = Place::of(&self.options.data, name).read();
+                memory.ok().flatten().and_then(|memory| memory.newest_open(now))
+            }
+        };
+        let Some(due) = due.filter(|due| self.not_started.get(name).is_none_or(|before| before < due)) else { return };
+        self.not_started.insert(name.to_owned(), due);
+        if self.names.contains(name) || journal::read(&self.options.data, name).is_ok_and(|journal| journal.covers(due))
+        {
+            return;
+        }
+        let record = RunRecord::not_started(name, due, now, fault);
+        let (options, watcher) = (self.options(name), Arc::clone(&self.options.watcher));
+        let (name, plan) = (name.to_owned(), self.definitions.last_plan(name).cloned());
+        self.names.insert(name.clone());
+        self.running.push(Box::pin(async move {
+            watcher.watch(&ScheduleEvent::NotStarted { record: &record });
+            let error = match plan {
+                Some(plan) => conclude(&plan, &record, &options).await,
+                None => journal::append(&options.data, &record),
+            };
+            Ended { name, memory: None, record: Some(record), error: error.err() }
+        }));
     }
 
     /// Starts as many due definitions as may run at once. Returns those that were tried.
@@ -257,7 +374,8 @@ impl Scheduler {
                     self.names.insert(name);
                     self.running.push(run);
                 }
-                Ok(None) => {}
+                // Another scheduler runs it, or nothing is left to do.
+                Ok(None) => self.obstacles.clear(&Subject::Definition(name), ObstacleKind::State),
                 Err(error) => self.pause(&name, &error, now),
             }
         }
@@ -275,7 +393,7 @@ impl Scheduler {
         };
         // Another scheduler may have been faster. What could not be written is still known here.
         let cached = self.memories.get(name).cloned();
-        let stored = place.read(&schedule)?;
+        let stored = place.read_of(&schedule)?;
         let newer = |one: Memory, other: Memory| if other.done > one.done { other } else { one };
         let memory = match (stored, cached) {
             (Some(stored), Some(cached)) => newer(stored, cached),
@@ -305,8 +423,16 @@ impl Scheduler {
     }
 
     fn ended(&mut self, ended: Ended) -> Option<RunRecord> {
-        let Ended { name, memory, record } = ended;
+        let Ended { name, memory, record, error } = ended;
         self.names.remove(&name);
+        let subject = Subject::Definition(name.clone());
+        match error {
+            Some(error) => self.obstacles.report(subject, ObstacleKind::State, &error),
+            None if memory.is_some() => self.obstacles.clear(&subject, ObstacleKind::State),
+            // What kept it from being started is as it was.
+            None => {}
+        }
+        let Some(memory) = memory else { return record };
         // The definition may have been changed meanwhile: then it is as new.
         let schedule = self.definitions.plan(&name).and_then(|plan| plan.schedule.as_ref());
         if schedule.is_some_and(|schedule| memory.is_of(schedule)) {
@@ -318,104 +444,8 @@ impl Scheduler {
     }
 }
 
-/// A definition that this scheduler has the lock of.
-struct Turn {
-    plan: Plan,
-    schedule: Schedule,
-    place: Place,
-    memory: Memory,
-    options: Options,
-    watcher: Arc<dyn Watcher>,
-    _lock: Lock,
-}
-
-impl Turn {
-    /// Settles what needs no run, and returns the rest.
-    fn settle(&mut self, decision: Decision, now: DateTime<Utc>) -> Result<Option<Task>> {
-        let definition = &self.plan.name;
-        match decision {
-            Decision::Wait(_) => Ok(None),
-            Decision::Skip { missed } => {
-                self.watcher.watch(&ScheduleEvent::Missed { definition, missed });
-                self.memory.finish(now);
-                self.place.write(&self.memory).map(|()| None)
-            }
-            Decision::GiveUp { due } => Ok(Some(Task::GiveUp { due })),
-            Decision::Run { due, attempts, missed } => {
-                if missed > 0 {
-                    self.watcher.watch(&ScheduleEvent::Missed { definition, missed });
-                }
-                if let Some(run) = run_since(&self.options.archive, &self.options.data, definition, due) {
-                    self.watcher.watch(&ScheduleEvent::AlreadyRun { definition, due, run: &run });
-                    self.memory.finish(due);
-                    return self.place.write(&self.memory).map(|()| None);
-                }
-                Ok(Some(Task::Run { due, attempts }))
-            }
-        }
-    }
-
-    /// Runs the definition or gives it up, and remembers what became of it.
-    async fn perform(mut self, task: Task) -> Ended {
-        let (name, clock) = (self.plan.name.clone(), self.options.clock);
-        let (mut record, due, attempts) = match task {
-            Task::GiveUp { due } => (Some(given_up(&name, due, clock.now())), due, 0),
-            Task::Run { due, attempts } => {
-                self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempts });
-                (perform(self.plan.clone(), self.options.clone(), Some(due)).await.record, due, attempts)
-            }
-        };
-        let mut retry = None;
-        match record.as_mut() {
-            Some(record) if record.outcome == Outcome::Interrupted => {}
-            Some(record) if record.outcome != Outcome::Later => self.memory.finish(due),
-            // Another run is in progress, or the service does not answer for now.
-            record => {
-                retry = self.memory.postpone(&self.schedule, (due, attempts), clock.now());
-                if retry.is_none() {
-                    self.memory.finish(due);
-                    record.into_iter().for_each(|record| record.give_up());
-                }
-            }
-        }
-        if let Err(error) = self.place.write(&self.memory) {
-            self.watcher.watch(&ScheduleEvent::Broken { definition: &name, error: &error });
-        }
-        match &record {
-            Some(record) => {
-                conclude(&self.plan, record, &self.options).await;
-                self.watcher.watch(&ScheduleEvent::Ended { record, retry });
-            }
-            None => self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry }),
-        }
-        Ended { name, memory: self.memory, record }
-    }
-}
-
-/// What to do about a due definition.
-#[derive(Clone, Copy, Debug)]
-enum Task {
-    Run { due: DateTime<Utc>, attempts: u32 },
-    GiveUp { due: DateTime<Utc> },
-}
-
-/// The record of a run that is no longer retried.
-fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
-    let mut record = RunRecord::begun(name, Some(due), now);
-    record.give_up();
-    record
-}
-
-/// The run of a definition that began at or after an instant, if its dataset was published.
-fn run_since(archive: &Path, data: &Path, definition: &str, due: DateTime<Utc>) -> Option<String> {
-    let archives = open_all(archive).ok()?;
-    let is_own = |name: &str| name == definition;
-    let mut seals: Vec<&Seal> = archives.iter().flat_map(|(_, archive)| archive.runs()).map(SealedRun::seal).collect();
-    seals.sort_by_key(|seal| seal.sealed_at);
-    let seals = seals.into_iter();
-    let seal = seals
-        .filter(|seal| seal.definition.as_ref().is_some_and(|definition| is_own(&definition.name)))
-        .rfind(|seal| seal.started_at >= due)?;
-    let latest = export::latest(&data.join("datasets"), Some(definition)).ok()??;
-    (latest.built_at >= seal.sealed_at).then(|| seal.run.clone())
+/// The newest time of a schedule, unless it is too old to be run.
+fn newest_due(schedule: &Schedule, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let window = TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX);
+    schedule.cron.last_until(now, schedule.timezone.0).filter(|due| now - *due <= window)
 }

@@ -1,27 +1,32 @@
 //! How each definition is doing: fresh, stale, failing, or unknown.
 //!
 //! Everything comes from files: the published versions, the seals of the archive, the journal of runs and what schedulers
-//! remember. Asking changes nothing and takes no lock.
+//! remember and saw. What they do not say is not assumed: without them a definition is unknown. Asking changes nothing.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::basis::{Archives, Basis};
 use super::definitions::files;
 use super::disk::Disk;
-use super::journal;
-use super::memory::{Memory, Place, deadline};
-use super::record::{Outcome, RunRecord};
+use super::journal::{Counts, Journal};
+use super::look::{LookRecord, last_look};
+use super::memory::deadline;
+use super::record::{Fault, Outcome, RunRecord};
 use super::times::upcoming;
-use crate::archive::{Archive, open_all};
+use crate::archive::Archive;
 use crate::definition::{ChangedKey, DefinitionError, changed_keys};
-use crate::error::{Error, Result};
-use crate::export::{self, ListedVersion, VersionKind};
-use crate::footprint::size;
+use crate::error::Result;
+use crate::export::{ListedVersion, VersionKind};
+use crate::footprint::{free_space, size};
 use crate::freshness::{Age, days_ahead, today};
 use crate::human::counted;
+use crate::lock::Holder;
 use crate::plan::{Days, MaxAge, Plan, Schedule};
 use crate::report::facts::Facts;
 use crate::run::{Prunable, PruneOptions, kept_versions};
@@ -51,11 +56,14 @@ pub enum Verdict {
     Stale,
     /// Its last run failed.
     Failing,
-    /// There is nothing to judge it by.
+    /// There is nothing to judge it by, or what there is cannot be read.
     Unknown,
 }
 
 impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 4] = [Self::Fresh, Self::Stale, Self::Failing, Self::Unknown];
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,10 +80,16 @@ impl Verdict {
 pub struct Overview {
     /// When it was taken.
     pub now: DateTime<Utc>,
+    /// Why it is unknown how the project is doing, a sentence each.
+    pub reasons: Vec<String>,
     /// The definitions, by name.
     pub definitions: Vec<Status>,
+    /// What the scheduler last saw; none if none is running.
+    pub scheduler: Option<LookRecord>,
     /// What takes the room.
     pub disk: Disk,
+    /// The free space of the disk with the data; none if the system does not report it.
+    pub free: Option<u64>,
     /// The bytes that `bellwether prune` would free; `None` if that is unknown.
     pub prunable: Option<u64>,
 }
@@ -101,8 +115,12 @@ pub struct Status {
     pub max_age: Option<MaxAge>,
     /// When the archive was last fetched for it.
     pub fetched_at: Option<DateTime<Utc>>,
-    /// When it is due next, or tried again.
+    /// When it is due next, or tried again; none if it has no schedule.
     pub next: Option<DateTime<Utc>>,
+    /// A run that is in progress.
+    pub running: Option<Running>,
+    /// The due time whose run has not begun by its deadline.
+    pub overdue: Option<DateTime<Utc>>,
     /// The rows of the latest version, and of the one before.
     pub rows: [Option<u64>; 2],
     /// The tickers of the latest version, and of the run before.
@@ -111,46 +129,81 @@ pub struct Status {
     pub versions: (usize, u64),
     /// Its runs, oldest first.
     pub runs: Vec<RunRecord>,
+    /// How many runs ended in which way; none if the journal cannot be read.
+    pub(super) counts: Option<Counts>,
+}
+
+/// A run that is in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Since when; none if it has not said so yet.
+    pub since: Option<DateTime<Utc>>,
+    /// Its process, for people.
+    pub by: Option<String>,
 }
 
 /// What all definitions share.
 struct Shared<'a> {
     folders: &'a Folders,
-    published: Result<Vec<ListedVersion>>,
-    /// The archive of each service; none if they cannot be read.
-    archives: Option<Vec<(String, Archive)>>,
+    archives: Archives,
+    scheduler: Option<LookRecord>,
     now: DateTime<Utc>,
 }
 
 impl Overview {
-    /// The status of some definitions, or of all.
+    /// The status of some definitions, or of all. `scheduler` is what the scheduler of this process saw; without it, what
+    /// another one wrote.
     ///
     /// # Errors
     ///
-    /// If the folder of definitions cannot be read, or a definition does not exist.
-    pub fn of(folders: &Folders, names: &[String], now: DateTime<Utc>) -> Result<Self> {
-        let all = files(&folders.definitions)?;
-        let published = export::published(&folders.data.join("datasets"));
-        let shared = Shared { folders, published, archives: open_all(&folders.archive).ok(), now };
+    /// If a definition does not exist.
+    pub fn of(folders: &Folders, names: &[String], scheduler: Option<LookRecord>, now: DateTime<Utc>) -> Result<Self> {
+        let mut reasons = Vec::new();
+        let scheduler = scheduler.or_else(|| {
+            last_look(&folders.data).unwrap_or_else(|error| {
+                reasons.push(Fault::of(&error).reason());
+                None
+            })
+        });
+        reasons.extend(scheduler.iter().flat_map(|look| look.reasons(now)));
+        let shared = Shared { folders, archives: Archives::open(&folders.archive), scheduler, now };
         let definitions = if names.is_empty() {
-            all.keys().map(|name| shared.status(name, shared.plan(name))).collect()
+            let all = files(&folders.definitions).map(BTreeMap::into_keys);
+            let all: Vec<String> = all.map_or_else(
+                |error| {
+                    reasons.push(Fault::of(&error).reason());
+                    Vec::new()
+                },
+                Iterator::collect,
+            );
+            all.iter().map(|name| shared.status(name, shared.plan(name))).collect()
         } else {
             let of = |name: &String| match shared.plan(name) {
                 Err(error) if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) => Err(error),
                 plan => Ok(shared.status(name, plan)),
             };
-            names.iter().map(of).collect::<Result<_>>()?
+            names.iter().map(of).collect::<Result<Vec<_>>>()?
         };
+        if definitions.is_empty() && reasons.is_empty() {
+            let folder = folders.definitions.display();
+            reasons.push(match folders.definitions.exists() {
+                true => format!("there are no definitions in `{folder}`"),
+                false => format!("there is no folder `{folder}`"),
+            });
+        }
         let disk = Disk::of(&folders.data, &folders.archive);
-        let prunable = prunable(folders, shared.archives);
-        Ok(Self { now, definitions, disk, prunable })
+        let Shared { archives, scheduler, .. } = shared;
+        let prunable = prunable(folders, archives.all());
+        Ok(Self { now, reasons, definitions, scheduler, disk, free: free_space(&folders.data), prunable })
     }
 
-    /// The worst of the verdicts, where stale and failing data come first: `Fresh` if there are no definitions.
+    /// The worst of the verdicts, where stale and failing data come first; `Unknown` if there are no definitions, or the
+    /// scheduler does not work.
     pub fn verdict(&self) -> Verdict {
         let has = |verdict: Verdict| self.definitions.iter().any(|status| status.verdict == verdict);
         let worst = [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|verdict| has(*verdict));
-        worst.unwrap_or(Verdict::Fresh)
+        let fresh = if self.reasons.is_empty() { Verdict::Fresh } else { Verdict::Unknown };
+        worst.unwrap_or(fresh)
     }
 }
 
@@ -158,6 +211,29 @@ impl Status {
     /// The last run that ended in some way.
     pub fn last(&self, outcome: Outcome) -> Option<&RunRecord> {
         self.runs.iter().rfind(|run| run.outcome == outcome)
+    }
+
+    /// How many runs in a row have not succeeded, up to the last one.
+    pub fn consecutive_failures(&self) -> usize {
+        let counts = self.runs.iter().rev().filter(|run| run.outcome != Outcome::Interrupted);
+        counts.take_while(|run| run.outcome != Outcome::Success).count()
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.since.map_or_else(|| "now".to_owned(), |since| format!("since {}", to_minute(since)));
+        match &self.by {
+            Some(by) => write!(formatter, "{since} ({by})"),
+            None => formatter.write_str(&since),
+        }
+    }
+}
+
+impl Running {
+    fn of(holder: Option<Holder>) -> Self {
+        let since = holder.as_ref().map(|holder| holder.since);
+        Self { since, by: holder.map(|Holder { process, host, .. }| format!("process {process} on `{host}`")) }
     }
 }
 
@@ -167,64 +243,66 @@ impl Shared<'_> {
     }
 
     fn status(&self, name: &str, plan: Result<Plan>) -> Status {
-        let data = &self.folders.data;
-        let versions: Vec<&ListedVersion> =
-            self.published.iter().flatten().filter(|one| one.recorded.name == name).collect();
-        let own: Vec<&&ListedVersion> = versions.iter().filter(|one| one.kind != VersionKind::AdHoc).collect();
-        let latest = own.iter().rposition(|one| one.kind == VersionKind::Latest);
-        let before = latest.and_then(|latest| latest.checked_sub(1)).map(|before| own[before].rows);
-        let facts = latest.and_then(|latest| facts(&own[latest].path));
-        let runs = journal::read(data, name);
+        let Self { folders, archives, now, .. } = self;
+        let basis = Basis::read(folders, archives, name, plan.as_ref().ok(), *now);
+        let own = || basis.versions.iter().filter(|one| one.kind != VersionKind::AdHoc);
+        let latest = basis.latest();
+        let before = latest.and_then(|latest| own().take_while(|one| one.path != latest.path).last());
+        let facts = basis.facts.as_ref();
         let mut status = Status {
             name: name.to_owned(),
             description: None,
             verdict: Verdict::Unknown,
             reasons: Vec::new(),
             changed: Vec::new(),
-            newest: facts.as_ref().and_then(Facts::bounds).map(|(_, last)| last),
+            newest: facts.and_then(Facts::bounds).map(|(_, last)| last),
             age: None,
             max_age: None,
             fetched_at: self.fetched_at(name),
             next: None,
-            rows: [latest.map(|latest| own[latest].rows), before],
-            tickers: [facts.as_ref().map(|facts| facts.tickers.len() as u64), None],
-            versions: (versions.len(), size(&data.join("datasets").join(name))),
-            runs: Vec::new(),
+            running: basis.running.clone().map(Running::of),
+            overdue: None,
+            rows: [latest, before].map(|version: Option<&ListedVersion>| version.map(|version| version.rows)),
+            tickers: [facts.map(|facts| facts.tickers.len() as u64), None],
+            versions: (basis.versions.len(), size(&folders.data.join("datasets").join(name))),
+            runs: basis.journal.as_ref().map_or_else(Vec::new, |journal| journal.runs.clone()),
+            counts: basis.journal.as_ref().map(Journal::counts),
         };
-        match (plan, runs, &self.published) {
-            (Ok(plan), Ok(runs), Ok(_)) => {
-                let successes = runs.iter().rev().filter_map(|run| run.published.as_ref());
-                status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
-                status.runs = runs;
-                let before = latest.map(|latest| &own[latest].recorded.definition);
+        let successes = status.runs.iter().rev().filter_map(|run| run.published.as_ref());
+        status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
+        match plan {
+            Ok(plan) => {
+                let before = latest.map(|latest| &latest.recorded.definition);
                 status.changed = before.map_or_else(Vec::new, |before| changed_keys(before, &plan.text));
-                self.judge(&mut status, &plan, facts.as_ref());
+                self.judge(&mut status, &plan, &basis);
             }
-            (Err(error), _, _) => status.reasons.push(first_line(&error)),
-            (_, Err(error), _) => status.reasons.push(first_line(&error)),
-            (_, _, Err(error)) => status.reasons.push(first_line(error)),
+            Err(error) => status.reasons.push(Fault::of(&error).reason()),
         }
         status
     }
 
-    /// Judges a definition by its last run, its schedule and its newest date.
-    fn judge(&self, status: &mut Status, plan: &Plan, facts: Option<&Facts>) {
+    /// Judges a definition by its last run, its schedule and its newest date, if all that is known.
+    fn judge(&self, status: &mut Status, plan: &Plan, basis: &Basis) {
         status.description.clone_from(&plan.description);
         let today = today(plan, self.now);
         // What is dated in the future keeps nothing fresh.
-        let newest = facts.and_then(|facts| facts.newest_by(today));
+        let newest = basis.facts.as_ref().and_then(|facts| facts.newest_by(today));
         status.age = newest.map(|newest| Age::of(newest, today));
         // A dataset that ends on a day is meant to grow old.
         let default = plan.dataset.filter.to.is_none().then_some(DEFAULT_MAX_AGE);
         status.max_age = plan.checks.max_age.or(default);
         if let Some(schedule) = &plan.schedule {
-            self.judge_schedule(status, schedule);
+            self.judge_schedule(status, schedule, basis);
         }
+        status.reasons.splice(0..0, basis.faults.iter().cloned());
         let last = status.runs.iter().rfind(|run| run.outcome != Outcome::Interrupted);
         if let Some(failed) = last.filter(|run| run.outcome == Outcome::Failure) {
             status.verdict = Verdict::Failing;
             let reason = failed.reason().unwrap_or_default();
             status.reasons.insert(0, format!("the run of {} failed: {reason}", to_minute(failed.started_at)));
+            return;
+        }
+        if !basis.faults.is_empty() {
             return;
         }
         match (status.age, status.max_age) {
@@ -250,11 +328,10 @@ impl Shared<'_> {
     }
 
     /// The next time, and whether a run is overdue.
-    fn judge_schedule(&self, status: &mut Status, schedule: &Schedule) {
-        let memory: Option<Memory> = Place::of(&self.folders.data, &status.name).read(schedule).ok().flatten();
+    fn judge_schedule(&self, status: &mut Status, schedule: &Schedule, basis: &Basis) {
         status.next = upcoming(schedule, self.now).next();
         // Without a memory no scheduler has seen the definition, and it owes nothing.
-        let Some(memory) = memory else { return };
+        let Some(memory) = basis.memory.as_ref().filter(|memory| memory.is_of(schedule)) else { return };
         if let Some(retry) = memory.retry_at() {
             status.next = Some(status.next.map_or(retry, |next| next.min(retry)));
         }
@@ -262,25 +339,29 @@ impl Shared<'_> {
         let is_open = |due: &DateTime<Utc>| {
             *due > memory.done && status.last(Outcome::Success).is_none_or(|run| run.started_at < *due)
         };
-        if let Some(due) = newest.filter(is_open) {
-            let due = to_minute(due);
-            status.reasons.push(format!("the run due at {due} has not happened: is `bellwether schedule` running?"));
+        // A run that is in progress has happened, however long it takes.
+        status.overdue = newest.filter(is_open).filter(|_| status.running.is_none());
+        if let Some(due) = status.overdue.map(to_minute) {
+            status.reasons.push(match &self.scheduler {
+                None => format!("the run due at {due} has not happened: is `bellwether schedule` running?"),
+                Some(look) => format!(
+                    "the run due at {due} has not happened: `bellwether schedule`, which looked at {}, runs others (`--jobs`) or \
+                     cannot start it",
+                    to_minute(look.last_look)
+                ),
+            });
         }
     }
 
     fn fetched_at(&self, name: &str) -> Option<DateTime<Utc>> {
-        let archives = self.archives.iter().flatten();
-        let seals = archives.flat_map(|(_, archive)| archive.runs().iter().map(|run| run.seal()));
+        let seals = self.archives.readable().flat_map(|archive| archive.runs().iter().map(|run| run.seal()));
         let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|definition| definition.name == name));
         own.map(|seal| seal.sealed_at).max()
     }
 }
 
-/// What `bellwether prune` would free; `None` if that cannot be told.
-fn prunable(folders: &Folders, archives: Option<Vec<(String, Archive)>>) -> Option<u64> {
-    if archives.is_none() && folders.archive.exists() {
-        return None;
-    }
+/// What `bellwether prune` would free; `None` if an archive cannot be read, or it cannot be told.
+fn prunable(folders: &Folders, archives: Option<Vec<Archive>>) -> Option<u64> {
     let options = PruneOptions {
         data: folders.data.clone(),
         archive: folders.archive.clone(),
@@ -288,19 +369,7 @@ fn prunable(folders: &Folders, archives: Option<Vec<(String, Archive)>>) -> Opti
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };
-    let archives = archives.into_iter().flatten().map(|(_, archive)| archive).collect();
-    Prunable::with(options, archives).ok().map(|prunable| prunable.freed)
-}
-
-fn facts(version: &Path) -> Option<Facts> {
-    Facts::from_json(&export::facts(version).ok()?).ok()
-}
-
-/// The first line of what an error says, and of why.
-fn first_line(error: &Error) -> String {
-    let line = |text: String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let reason = std::error::Error::source(error).map(|reason| format!(": {reason}")).unwrap_or_default();
-    line(format!("{}{}", line(error.to_string()), reason))
+    Prunable::with(options, archives?).ok().map(|prunable| prunable.freed)
 }
 
 /// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.

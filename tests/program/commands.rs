@@ -376,3 +376,13 @@ fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
     }
     place.run(["runs", "show", "19"]).failed_with(1);
 }
+
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    let place = Place::new();
+    for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["status"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let code = place.command(arguments).stdout(full).status().unwrap().code();
+        assert_eq!(code, Some(1), "{arguments:?}");
+    }
+}

@@ -37,7 +37,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("runs", &[], 0),
         ("runs show", &[&run], 0),
         ("status", &["demo"], 0),
-        ("status", &["demo", "wrong"], 1),
+        ("status", &["demo", "wrong"], 5),
         ("store status", &[&store], 0),
         ("summary", &["demo"], 0),
         ("verify", &[], 0),

@@ -92,7 +92,8 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     define(&place, "energy", &service, "[schedule]\ncron = \"@hourly\"\n");
     place.define("broken", "[schedule]\ncron = \"x\"\n");
-    let once = || Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
+    // A broken definition does not affect the others, but the exit code.
+    let once = || Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).failed_with(2);
     events(&once());
     // As if it had been down for three hours.
     let memory = place.file("output/schedule/energy.json");

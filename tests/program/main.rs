@@ -16,6 +16,7 @@ mod days;
 mod definitions;
 mod disks;
 mod docs;
+mod doctors;
 mod documents;
 #[cfg(feature = "spark")]
 mod engines;

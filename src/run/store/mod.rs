@@ -125,6 +125,13 @@ impl RemoteStore {
         self.store.url()
     }
 
+    /// What a run would need of the store, without the runs. Returns the record of the latest version in it.
+    pub(super) async fn test(&self, name: &str) -> Result<Option<RecordedProvenance>> {
+        self.store.probe().await?;
+        self.refuse_older().await?;
+        self.latest_record(name).await
+    }
+
     /// Before a run: tests the store, and fetches the runs that the archive does not have. Returns the record of the
     /// latest version in the store.
     pub(super) async fn begin(&self, name: &str) -> Result<Option<RecordedProvenance>> {

@@ -30,7 +30,7 @@ ENVIRONMENT = {{\"BELLWETHER_API_KEY_FILE\": {key}}}
 LATER = (75, 130)
 
 
-def scheduled(name, cron, timezone, command, retry_delay, deadline):
+def scheduled(name, cron, timezone, command, retry_delay):
     @dag(
         dag_id=f\"bellwether-{{name}}\",
         schedule=CronTriggerTimetable(cron, timezone=timezone),
@@ -45,7 +45,6 @@ def scheduled(name, cron, timezone, command, retry_delay, deadline):
             retry_delay=retry_delay,
             retry_exponential_backoff=True,
             max_retry_delay=timedelta(minutes=15),
-            execution_timeout=deadline,
         )
         def run():
             code = subprocess.run(command, cwd=ROOT, env={{**os.environ, **ENVIRONMENT}}).returncode
@@ -73,13 +72,12 @@ def scheduled(name, cron, timezone, command, retry_delay, deadline):
         let words: Vec<String> = setup.words(Action::Run(&plan.name)).iter().map(|word| quoted(word)).collect();
         text.push_str(&format!(
             "\nscheduled(\n    {name},\n    cron={cron},\n    timezone={zone},\n    command=[{command}],\n    \
-             retry_delay=timedelta(seconds={retry}),\n    deadline=timedelta(seconds={deadline}),\n)\n",
+             retry_delay=timedelta(seconds={retry}),\n)\n",
             name = quoted(&plan.name),
             cron = quoted(&Dialect::Airflow.five_fields(plan, schedule)?),
             zone = quoted(&schedule.timezone.to_string()),
             command = words.join(", "),
             retry = schedule.retry_after.as_secs(),
-            deadline = schedule.deadline.as_secs(),
         ));
     }
     Ok(text)

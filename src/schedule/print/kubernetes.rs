@@ -15,7 +15,7 @@ pub(super) fn jobs(setup: &Setup) -> Result<String> {
 #   a PersistentVolumeClaim `bellwether` with the project, mounted at {root}
 #   an image `bellwether:{version}` with the program at {program}
 {EXIT_CODES}{left_out}{clocks}\
-# A pod that ends with 75 or 130 is started again, until the deadline of the definition; any other failure ends the job.
+# A pod that ends with 75 or 130 is started again, up to ten times; any other failure ends the job.
 ",
         left_out = setup.left_out(Action::Run("")),
         clocks = setup
@@ -63,7 +63,6 @@ spec:
   jobTemplate:
     spec:
       backoffLimit: 10
-      activeDeadlineSeconds: {deadline}
       podFailurePolicy:
         rules:
           - action: Count
@@ -103,7 +102,6 @@ spec:
         zone = quoted(&schedule.timezone.to_string()),
         // Below ten seconds the controller may miss a time.
         catch_up = schedule.catch_up.as_secs().max(60),
-        deadline = schedule.deadline.as_secs(),
         version = env!("CARGO_PKG_VERSION"),
         command = command.join(", "),
     ))

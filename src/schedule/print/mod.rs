@@ -28,7 +28,7 @@ use chrono_tz::Tz;
 
 pub use settings::Settings;
 
-use super::definitions::files;
+use super::definitions::{files, nothing_scheduled};
 use super::status::Folders;
 use crate::error::{Error, Result};
 use crate::escape::escaped;
@@ -122,8 +122,7 @@ impl Setup {
             plans.extend(plan.schedule.clone().map(|schedule| (plan, schedule)));
         }
         if plans.is_empty() {
-            let what = format!("no definition in `{}` has a `[schedule]`", folders.definitions.display());
-            return Err(Error::usage(what, "add one, such as `cron = \"30 18 * * MON-FRI\"`"));
+            return Err(nothing_scheduled(&folders.definitions));
         }
         let program = env::current_exe().map_err(Error::start)?;
         Ok(Self {

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::plan::StoreUrl;
+use crate::schedule::HostName;
 
 /// What is set, by options or variables, when a file is printed; none for a default.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Settings {
     pub jobs: Option<NonZeroUsize>,
     /// The address to answer on.
     pub listen: Option<SocketAddr>,
+    /// More names of the host that it answers as.
+    pub listen_hosts: Vec<HostName>,
     /// The file of metrics.
     pub metrics: Option<PathBuf>,
     /// The store.
@@ -70,7 +73,10 @@ impl Settings {
             ("--log", self.log.clone()),
             ("--log-level", self.log_level.clone()),
         ];
-        given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?])).flatten().collect()
+        let hosts = self.listen_hosts.iter().filter(|_| action == Action::Keep);
+        let hosts = hosts.map(|host| ("--listen-host", Some(host.to_string())));
+        let given = given.into_iter().chain(hosts);
+        given.filter_map(|(option, value)| Some([option.to_owned(), value?])).flatten().collect()
     }
 
     /// What is set but left out of a command, a sentence each.

@@ -117,9 +117,10 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
     }
     python::check("check_platforms.py", [place.path()]);
     // Options say the same as variables.
-    let options = ["schedule", "--jobs", "4", "--listen", "127.0.0.1:9464", "print", "--for", "systemd"];
+    let listen = ["--listen", "127.0.0.1:9464", "--listen-host", "status.example"];
+    let options = [&["schedule", "--jobs", "4"][..], &listen, &["print", "--for", "systemd"]].concat();
     let text = place.run(options).succeeded().stdout;
-    assert!(text.contains("--jobs 4 --listen 127.0.0.1:9464"), "{text}");
+    assert!(text.contains("--jobs 4 --listen 127.0.0.1:9464 --listen-host status.example"), "{text}");
     place.run(["schedule", "--once", "print", "--for", "systemd"]).failed_with(2);
 }
 

@@ -66,8 +66,8 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         ("limit", "fresh", 0, ""),
         ("stale", "stale", 3, "3 trading days"),
         ("failing", "failing", 3, "refused the API key with status 403"),
-        ("unrun", "unknown", 1, "no version has been published"),
-        ("broken", "unknown", 1, "no service"),
+        ("unrun", "unknown", 5, "no version has been published"),
+        ("broken", "unknown", 5, "no service"),
     ] {
         let printed = as_json(&place, &[name], code);
         assert_eq!((&printed["version"], &printed["verdict"]), (&1.into(), &verdict.into()), "{name}: {printed}");
@@ -77,7 +77,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         assert!(reason.is_empty() || reasons[0].as_str().unwrap().contains(reason), "{one}");
     }
     assert_eq!(as_json(&place, &[], 3)["definitions"].as_array().unwrap().len(), 6);
-    assert_eq!(as_json(&place, &["fresh", "unrun"], 1)["verdict"], "unknown");
+    assert_eq!(as_json(&place, &["fresh", "unrun"], 5)["verdict"], "unknown");
     let fresh = &as_json(&place, &["fresh"], 0)["definitions"][0];
     assert_eq!((&fresh["rows"], &fresh["tickers"], &fresh["versions"]), (&1.into(), &1.into(), &1.into()));
     assert_eq!(fresh["newest_date"], Utc::now().date_naive().to_string());
@@ -127,7 +127,7 @@ fn a_run_missing_at_its_deadline_is_stale() {
 }
 
 /// The status, content type and body of an answer.
-fn get(port: u16, path: &str) -> (u16, String, String) {
+pub(super) fn get(port: u16, path: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("as the test expects");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("as the test expects");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("as the test expects");
@@ -142,7 +142,7 @@ fn get(port: u16, path: &str) -> (u16, String, String) {
 fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "failing"] {
-        define(&place, name, &service, "");
+        define(&place, name, &service, "[schedule]\ncron = \"@yearly\"\n");
         run(&place, name).succeeded();
     }
     run(&place, "failing").failed_with(1);
@@ -150,7 +150,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     let address = format!("127.0.0.1:{port}");
     let process = Process::start(&place, &["--listen", &address, "--metrics", "all.prom"]);
     wait_until(|| TcpStream::connect(&address).is_ok() && place.file("all.prom").exists());
-    assert_eq!(get(port, "/healthz"), (200, "text/plain".to_owned(), "ok\n".to_owned()));
+    assert_eq!(get(port, "/healthz"), (200, "text/plain; charset=utf-8".to_owned(), "ok\n".to_owned()));
     let (code, kind, body) = get(port, "/status");
     assert_eq!((code, kind.as_str()), (200, "application/json"));
     let printed: Value = serde_json::from_str(&body).unwrap();

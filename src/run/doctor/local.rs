@@ -1,0 +1,190 @@
+//! This machine: the disks, the lock of the definition, and the archive with its history.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use rustix::fs::{Access, access};
+
+use super::{Diagnosis, DoctorOptions};
+use crate::archive::{self, Archive, services, unfinished_runs};
+use crate::error::ErrorKind;
+use crate::export::RecordedProvenance;
+use crate::footprint::{free_space, nearest};
+use crate::human::{bytes, counted};
+use crate::links;
+use crate::lock::{self, LockState, state_of};
+use crate::plan::Plan;
+use crate::run::as_of::newest;
+use crate::run::continuity::{self, Continuity, Expected};
+use crate::run::options::WhenLost;
+use crate::run::start::SKEW;
+
+/// With less space than this there is a warning; a run of all sectors takes about as much.
+const LITTLE_SPACE: u64 = 1_000_000_000;
+
+/// With less space than this a run would fail.
+const NO_SPACE: u64 = 50_000_000;
+
+/// What every run needs.
+pub(super) fn of_machine(options: &DoctorOptions) -> Vec<Diagnosis> {
+    let mut found = of_disks(options, &[options.data.clone(), options.archive.clone()]);
+    found.extend(of_archives(options));
+    found
+}
+
+/// What a run of a plan needs.
+pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&RecordedProvenance>) -> Vec<Diagnosis> {
+    let archive = options.archive.join(&plan.service.name);
+    let written = [
+        options.data.join("datasets").join(&plan.name),
+        options.data.join("evidence"),
+        archive.join(".partial"),
+        options.archive.join(lock::FOLDER),
+    ];
+    let mut found = of_disks(options, &written);
+    found.extend(of_lock(plan, options));
+    found.extend(of_history(plan, options, in_store));
+    found
+}
+
+/// Whether another run of the definition is in progress.
+fn of_lock(plan: &Plan, options: &DoctorOptions) -> Option<Diagnosis> {
+    const CHECK: &str = "lock";
+    match state_of(&options.archive, &plan.name) {
+        Ok(LockState::New | LockState::Free(_)) => None,
+        Ok(LockState::Held(holder)) => {
+            let holder = holder.map_or_else(String::new, |holder| format!(": {holder}"));
+            let found = format!("a run of `{}` is in progress{holder}", plan.name);
+            Some(Diagnosis::warning(CHECK, found, "try again when it has finished, or wait for it with `--wait`"))
+        }
+        Err(error) => Some(Diagnosis::of_error(CHECK, &error)),
+    }
+}
+
+/// The disks with the data and the archive, and whether some folders on them can be written.
+fn of_disks(options: &DoctorOptions, written: &[PathBuf]) -> Vec<Diagnosis> {
+    const CHECK: &str = "disk";
+    for path in written {
+        for root in [&options.data, &options.archive] {
+            if let Err(error) = links::refuse_below(root, path) {
+                return vec![Diagnosis::of_error(CHECK, &error)];
+            }
+        }
+        if let Some(diagnosis) = of_folder(path) {
+            return vec![diagnosis];
+        }
+    }
+    let device = |path: &Path| nearest(path).metadata().map(|found| found.dev()).ok();
+    let mut found = vec![of_disk(&options.data)];
+    if device(&options.archive) != device(&options.data) {
+        found.push(of_disk(&options.archive));
+    }
+    found
+}
+
+/// What keeps a run from writing into a folder, which it creates if needed.
+fn of_folder(path: &Path) -> Option<Diagnosis> {
+    const CHECK: &str = "disk";
+    let there = nearest(path);
+    let (found, remedy) = if !there.is_dir() {
+        ("is not a folder", "move it, or choose another folder with `--data` or `--archive`")
+    } else if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        ("cannot be written", "choose a folder that you can write to with `--data` or `--archive`")
+    } else {
+        return None;
+    };
+    Some(Diagnosis::failed(CHECK, format!("`{}` {found}", there.display()), remedy))
+}
+
+fn of_disk(folder: &Path) -> Diagnosis {
+    const CHECK: &str = "disk";
+    let Some(free) = free_space(folder) else {
+        return Diagnosis::none(CHECK, "the system does not report free space");
+    };
+    let found = format!("{} free for `{}`", bytes(free), folder.display());
+    match free {
+        ..NO_SPACE => Diagnosis::failed(CHECK, found, "free some space, or choose another disk with `--data`"),
+        NO_SPACE..LITTLE_SPACE => {
+            Diagnosis::warning(CHECK, found, "free some space, or choose another disk with `--data`")
+        }
+        _ => Diagnosis::ok(CHECK, found),
+    }
+}
+
+/// The archives of all services.
+fn of_archives(options: &DoctorOptions) -> Vec<Diagnosis> {
+    let (root, now) = (&options.archive, options.clock.now());
+    match services(root) {
+        Err(error) if error.kind() != ErrorKind::NotFound => vec![Diagnosis::of_error("archive", &error)],
+        Err(_) => vec![Diagnosis::none("archive", format!("none in `{}` yet", root.display()))],
+        Ok(names) => names.iter().map(|name| of_archive(&root.join(name), now)).collect(),
+    }
+}
+
+/// The archive of the definition's service, and its history.
+fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&RecordedProvenance>) -> Vec<Diagnosis> {
+    const HISTORY: &str = "history";
+    let (root, now) = (&options.archive, options.clock.now());
+    let archive = match archive::of_service(root, &plan.service.name) {
+        Ok(archive) => archive,
+        Err(error) => return vec![Diagnosis::of_error("archive", &error)],
+    };
+    let expected = Expected {
+        plan,
+        data: &options.data,
+        archive: &archive,
+        known_runs: &options.known_runs,
+        in_store,
+        when_lost: WhenLost::Fail,
+    };
+    let history = match continuity::check(expected) {
+        Ok(Continuity { notes, .. }) => {
+            let note = notes.into_iter().next();
+            Diagnosis::ok(HISTORY, note.unwrap_or_else(|| format!("of service {}", plan.service)))
+        }
+        Err(error) => Diagnosis::of_error(HISTORY, &error),
+    };
+    vec![of_archive(&archive, now), history]
+}
+
+fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
+    const CHECK: &str = "archive";
+    let archive = match Archive::open(path) {
+        Ok(archive) => archive,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Diagnosis::none(CHECK, format!("none in `{}` yet", path.display()));
+        }
+        Err(error) => return Diagnosis::of_error(CHECK, &error),
+    };
+    // A run waits for a clock that is behind by less.
+    if newest(&archive).is_some_and(|newest| newest - now > SKEW) {
+        let found = "the clock is behind the archive's newest run";
+        return Diagnosis::failed(CHECK, found, "set the clock; a run refuses to start until it is later");
+    }
+    if let Some(file) = archive.first_misfit() {
+        let found = format!("`{}` is missing or has another size", file.display());
+        return Diagnosis::failed(
+            CHECK,
+            found,
+            "restore it from a backup; `bellwether verify` lists all damaged files",
+        );
+    }
+    let missing: Vec<&str> = archive.missing().collect();
+    if let Some(first) = missing.first() {
+        let runs = counted(missing.len() as u64, "run", "runs");
+        let found = format!("`{}` lacks {runs} that others are based on, such as `{first}`", path.display());
+        return Diagnosis::failed(
+            CHECK,
+            found,
+            "restore them from a backup, or fetch them with `bellwether store pull`",
+        );
+    }
+    let interrupted = unfinished_runs(path).map_or(0, |runs| runs.len() as u64);
+    let interrupted = match interrupted {
+        0 => String::new(),
+        count => format!(", {} to resume", counted(count, "interrupted run", "interrupted runs")),
+    };
+    let runs = counted(archive.runs().len() as u64, "run", "runs");
+    Diagnosis::ok(CHECK, format!("{runs}, every file in place{interrupted}"))
+}

@@ -1,0 +1,163 @@
+//! `doctor`: what a run would refuse, it finds, and what it calls right is.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::schedules::process::{define, history};
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::proxy::Proxy;
+use crate::support::scripted::{Scripted, json, reply};
+use crate::support::tls::{TlsService, certificate};
+
+const REST: &str = "[signals]\nsectors = [\"utilities\"]\n";
+
+fn of(place: &Place, command: &[&str], variables: &[(&str, &str)]) -> Outcome {
+    Outcome::of(place.command(command).envs(variables.iter().copied()))
+}
+
+#[test]
+fn the_key_line_is_ok_only_with_a_key_and_names_where_it_comes_from() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}{REST}", service.source));
+    fs::write(place.file("own-key"), "demo\n").unwrap();
+    let doctor = |variables: &[(&str, &str)]| of(&place, &["doctor", "it"], variables);
+    let of_key = |outcome: Outcome| -> String {
+        let lines: Vec<String> =
+            outcome.stdout.lines().filter(|line| line.contains("  key  ")).map(Into::into).collect();
+        assert_eq!(lines.len(), 1, "{}", outcome.stdout);
+        lines[0].clone()
+    };
+    let shown = of_key(doctor(&[("BELLWETHER_API_KEY", "demo")]).succeeded());
+    assert!(shown.starts_with("ok  ") && shown.ends_with("from `BELLWETHER_API_KEY`"), "{shown}");
+    let shown = of_key(doctor(&[("BELLWETHER_API_KEY_FILE", "own-key")]).succeeded());
+    assert!(shown.starts_with("ok  ") && shown.contains("own-key`, which `BELLWETHER_API_KEY_FILE`"), "{shown}");
+    let both = [("BELLWETHER_API_KEY", "demo"), ("BELLWETHER_API_KEY_FILE", "own-key")];
+    assert!(of_key(doctor(&both).succeeded()).ends_with("from `BELLWETHER_API_KEY`"));
+    for none in [&[][..], &[("BELLWETHER_API_KEY_FILE", "no-such-file")]] {
+        let outcome = doctor(none).failed_with(1);
+        assert!(!outcome.stdout.contains("from `BELLWETHER_API_KEY`"), "{}", outcome.stdout);
+        assert!(of_key(outcome).starts_with("failed "));
+    }
+    place.define("it", &format!("[source]\n{}api_key_command = [\"echo\", \"demo\"]\n{REST}", service.source));
+    assert!(of_key(doctor(&[]).succeeded()).ends_with("from the command `echo`"));
+}
+
+#[test]
+fn wrong_and_swapped_addresses_are_said_as_a_run_says_them() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let (signals, news) = (service.address("base_url"), service.address("sentiment_base_url"));
+    let page = Scripted::start(|_| reply("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html></html>"));
+    let page = format!("http://{}/a", page.address());
+    let wrong = format!("{signals}/wrong");
+    for (base_url, sentiment_base_url, settings) in [
+        (signals, news, &[][..]),
+        (wrong.as_str(), news, &["base_url"]),
+        (signals, wrong.as_str(), &["sentiment_base_url"]),
+        (news, signals, &["base_url", "sentiment_base_url"]),
+        (page.as_str(), page.as_str(), &["base_url", "sentiment_base_url"]),
+    ] {
+        let source =
+            format!("name = \"it\"\nbase_url = \"{base_url}\"\nsentiment_base_url = \"{sentiment_base_url}\"\n");
+        place.define("it", &format!("[source]\n{source}patience = \"1s\"\n{REST}"));
+        let key = [("BELLWETHER_API_KEY", "demo")];
+        let outcome = of(&place, &["doctor", "it"], &key);
+        assert_eq!(outcome.code, Some(i32::from(!settings.is_empty())), "{source}{}", outcome.stdout);
+        let words: String = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for setting in settings {
+            assert!(words.contains(&format!(": is `{setting}` correct? check the address")), "{source}{words}");
+        }
+        assert!(settings.is_empty() || !words.contains("ask the vendor"), "{words}");
+        // The run agrees.
+        let run = of(&place, &["run", "it", "-q", "--data", "elsewhere", "--new-archive"], &key);
+        assert_eq!(run.code == Some(0), settings.is_empty(), "{source}{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_proxy_in_use_is_named_also_when_it_works() {
+    let place = Place::new();
+    let service = TlsService::start(|target| if target.starts_with("/a/") { "{}" } else { "[]" });
+    let proxy = Proxy::start(Some(service.address));
+    let addresses = "base_url = \"https://vendor.example/a\"\nsentiment_base_url = \"https://vendor.example/b\"\n";
+    place.define("it", &format!("[source]\n{addresses}{REST}"));
+    let through = format!("http://me:S3CRET-password@{}", proxy.address);
+    let trusted = certificate().display().to_string();
+    let variables = [("BELLWETHER_API_KEY", "demo"), ("HTTPS_PROXY", &through), ("SSL_CERT_FILE", &trusted)];
+    let outcome = of(&place, &["doctor", "it", "--json"], &variables).succeeded();
+    let named = format!("through the proxy `{}`", proxy.address);
+    assert_eq!(outcome.stdout.matches(&named).count(), 2, "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("S3CRET"), "{}", outcome.stdout);
+}
+
+/// What is done to a project that a run then refuses.
+type Obstacle = (&'static str, fn(&Place));
+
+#[test]
+fn what_a_run_would_refuse_doctor_finds() {
+    let obstacles: [Obstacle; 12] = [
+        ("data is a file", |place| {
+            fs::rename(place.file("output"), place.file("aside")).unwrap();
+            fs::write(place.file("output"), "").unwrap();
+        }),
+        ("datasets is a file", |place| {
+            fs::rename(place.file("output/datasets"), place.file("aside")).unwrap();
+            fs::write(place.file("output/datasets"), "").unwrap();
+        }),
+        ("the archive is a file", |place| {
+            fs::rename(place.file("output/archive"), place.file("aside")).unwrap();
+            fs::write(place.file("output/archive"), "").unwrap();
+        }),
+        ("the archive of the service is a link", |place| {
+            fs::rename(place.file("output/archive/vendor"), place.file("aside")).unwrap();
+            symlink(place.file("aside"), place.file("output/archive/vendor")).unwrap();
+        }),
+        ("the folder of unfinished runs is a link", |place| {
+            fs::rename(place.file("output/archive/vendor/.partial"), place.file("aside")).unwrap();
+            symlink(place.file("aside"), place.file("output/archive/vendor/.partial")).unwrap();
+        }),
+        ("the dataset is a link", |place| {
+            fs::rename(place.file("output/datasets/it"), place.file("aside")).unwrap();
+            symlink(place.file("aside"), place.file("output/datasets/it")).unwrap();
+        }),
+        ("the archive is gone", |place| {
+            fs::rename(place.file("output/archive"), place.file("aside")).unwrap();
+        }),
+        ("a seal is damaged", |place| {
+            let run = crate::support::rows::sealed_run(place);
+            fs::write(run.join("run.json"), "{").unwrap();
+        }),
+        ("the archive has an older layout", |place| {
+            let run = crate::support::rows::sealed_run(place);
+            fs::rename(&run, place.file("output/archive").join(run.file_name().unwrap())).unwrap();
+        }),
+        ("another service", |place| {
+            let text = fs::read_to_string(place.file("pipelines/it.toml")).unwrap();
+            place.define("it", &text.replace("name = \"vendor\"", "name = \"other\""));
+        }),
+        ("a store that is a file", |place| {
+            let text = fs::read_to_string(place.file("pipelines/it.toml")).unwrap();
+            let store = place.file("store");
+            fs::write(&store, "").unwrap();
+            place.define("it", &format!("{text}[store]\nurl = \"file://{}\"\n", store.display()));
+        }),
+        ("the lock is a folder", |place| {
+            fs::remove_file(place.file("output/archive/.locks/it")).unwrap();
+            fs::create_dir(place.file("output/archive/.locks/it")).unwrap();
+        }),
+    ];
+    let key = [("BELLWETHER_API_KEY", "demo")];
+    for (what, obstruct) in obstacles {
+        let place = Place::new();
+        let service = Scripted::of_histories(|_| json("200 OK", &history()));
+        define(&place, "it", &service, "");
+        of(&place, &["run", "it", "-q"], &key).succeeded();
+        of(&place, &["doctor", "it"], &key).succeeded();
+        obstruct(&place);
+        let outcome = of(&place, &["doctor", "it"], &key);
+        assert!(outcome.code == Some(1) && outcome.stdout.contains("\nfailed  "), "{what}: {}", outcome.stdout);
+        let run = of(&place, &["run", "it", "-q"], &key);
+        assert_ne!(run.code, Some(0), "{what}: {}", run.stderr);
+    }
+}
