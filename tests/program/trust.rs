@@ -241,3 +241,18 @@ fn init_writes_what_is_trusted_and_says_what_is_not() {
     assert!(shown.contains("can be written by its group") && shown.contains("hint: run `chmod go-w "), "{shown}");
     assert_eq!(mode_of(place.path()), 0o770, "the user's own folder is left as it is");
 }
+
+#[test]
+fn a_rebuilt_version_does_not_choose_a_store() {
+    let place = Place::new();
+    place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\nsentiment.articles = false\n");
+    run(&place, &["run", "demo", "-q"]).succeeded();
+    let latest = place.file("output/datasets/demo/latest").canonicalize().expect("a version");
+    let (record, version) = (latest.join("dataset.json"), latest.file_name().expect("a name").to_str().expect("text"));
+    let mut planted: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let store = format!("\n[store]\nurl = \"file://{}/store\"\n", place.path().display());
+    planted["definition"] = format!("{}{store}", planted["definition"].as_str().expect("a definition")).into();
+    fs::write(&record, planted.to_string()).unwrap();
+    let outcome = run(&place, &["build", "demo", "--as-of", version, "--output", "rows.csv"]);
+    assert!(!place.file("store").exists() && place.file("rows.csv").exists(), "{outcome:?}");
+}
