@@ -93,6 +93,7 @@ fn silent_and_slow_clients_never_stop_runs_or_other_clients() {
 #[test]
 fn a_connection_without_a_request_is_closed_after_ten_seconds() {
     let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = \"energy\"\nschedule.cron = \"@yearly\"\n");
     let (process, port) = scheduler(&place, 256, &[]);
     let begun = Instant::now();
     // One byte a second does not keep it open either.
@@ -114,6 +115,7 @@ fn a_connection_without_a_request_is_closed_after_ten_seconds() {
 #[test]
 fn a_request_must_name_this_machine_its_address_or_a_given_host() {
     let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = \"energy\"\nschedule.cron = \"@yearly\"\n");
     let (process, port) = scheduler(&place, 256, &["--listen-host", "status.example.com"]);
     let is_answered = |headers: &str| match status_of(port, headers).as_str() {
         "HTTP/1.1 200 OK" => true,
