@@ -19,6 +19,7 @@ mod aligned_series;
 mod articles;
 mod assemble;
 mod calendar;
+mod codes;
 mod copies;
 mod error;
 mod external_sort;
@@ -124,7 +125,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut sorting = ExternalSort::new(plan, scratch, stop);
+    let mut sorting = ExternalSort::new(plan, scratch, stop)?;
     let known = &SlabContext { calendar, names, past };
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
@@ -145,7 +146,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
                 let _work = work!("deliver rows");
                 deliver(rows)?;
             } else {
-                sorting.add(rows.flat().map_err(DatasetError::join)?)?;
+                sorting.add(&rows.flat().map_err(DatasetError::join)?)?;
             }
         }
         Ok(())

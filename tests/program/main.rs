@@ -51,6 +51,7 @@ mod schedules;
 mod secrets;
 mod service;
 mod services;
+mod sorts;
 mod sql;
 mod stores;
 mod support;
