@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use arrow::array::RecordBatch;
@@ -28,7 +28,7 @@ const MAX_GROUP_BYTES: i64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub(in crate::archive) struct Folder {
     path: PathBuf,
-    seal: Seal,
+    seal: Arc<Seal>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -40,8 +40,8 @@ type VerifiedFile = (PathBuf, String, u64, Option<SystemTime>);
 static CHECKED: LazyLock<Mutex<HashSet<VerifiedFile>>> = LazyLock::new(Mutex::default);
 
 impl Folder {
-    pub(in crate::archive) fn new(path: PathBuf, seal: Seal) -> Self {
-        Self { path, seal, stop: CancellationToken::new() }
+    pub(in crate::archive) fn new(path: PathBuf, seal: impl Into<Arc<Seal>>) -> Self {
+        Self { path, seal: seal.into(), stop: CancellationToken::new() }
     }
 
     /// The same folder, read until a token is cancelled.
@@ -101,6 +101,15 @@ impl Folder {
             Ok(metadata) => Ok((path, file, metadata)),
             Err(source) => Err(FileError::damaged(&path, source)),
         }
+    }
+
+    /// All rows of a file, batch by batch.
+    pub(in crate::archive) fn all_rows(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        self.rows(name, schema, (0, u64::MAX))
     }
 
     /// Rows of a file, batch by batch: `count` rows after the first `skipped`.

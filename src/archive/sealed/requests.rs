@@ -14,7 +14,7 @@ pub(in crate::archive) const REJECTS: &str = "rejects.parquet";
 pub(in crate::archive) const REQUESTS: &str = "requests.parquet";
 
 /// Reads request records from rows with the columns of the schema.
-pub(super) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
+pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
     let column = |name: &str| rows.column_by_name(name).expect("the rows were read in the columns of the schema");
     let texts = |name: &str| column(name).as_string::<i32>();
     let numbers = |column: &ArrayRef| column.as_primitive::<Int32Type>().values().clone();
