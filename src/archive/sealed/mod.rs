@@ -14,4 +14,5 @@ pub(super) mod requests;
 pub(super) mod rowfile;
 pub(super) mod rows;
 pub(super) mod seal;
+mod seals;
 mod source;
