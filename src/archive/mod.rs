@@ -129,6 +129,7 @@ pub(crate) use migrate::{
 pub(crate) use scope::{Scope, SuspectRule};
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
+pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;

@@ -19,16 +19,17 @@ use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
+use crate::archive::sealed::run_rows::RunRows;
 use crate::error::Result;
 use crate::tables::{Reject, RequestRecord, Table};
 
 /// The folders that a pack directly replaces: those whose runs are all in it, and not in a smaller pack that it
 /// replaces as well. Folders that no longer exist cannot be checked.
-pub(super) fn replaced_by<'a>(archive: &'a Archive, pack: &Folder) -> Vec<&'a Arc<Folder>> {
+pub(super) fn replaced_by<'a>(folders: &'a [Arc<Folder>], pack: &Folder) -> Vec<&'a Arc<Folder>> {
     let members: HashSet<&str> = parts(pack).collect();
     let is_replaced =
         |folder: &&Arc<Folder>| folder.path() != pack.path() && parts(folder).all(|part| members.contains(part));
-    let mut replaced: Vec<&Arc<Folder>> = archive.folders().iter().filter(is_replaced).collect();
+    let mut replaced: Vec<&Arc<Folder>> = folders.iter().filter(is_replaced).collect();
     replaced.sort_by_key(|folder| (Reverse(parts(folder).count()), folder.path()));
     let mut smaller_packs: Vec<HashSet<&str>> = Vec::new();
     replaced.retain(|folder| {
@@ -50,7 +51,7 @@ pub(super) fn parts(folder: &Folder) -> impl Iterator<Item = &str> {
 /// The files of a pack that miss a row of a folder that the pack directly replaces.
 pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<Vec<String>> {
     let mut files = Vec::new();
-    for folders in disjoint(replaced_by(archive, pack)) {
+    for folders in disjoint(replaced_by(archive.folders(), pack)) {
         files.extend(lacking(pack, &folders)?);
     }
     files.sort_unstable();
@@ -155,57 +156,4 @@ fn holds_runs(pack: &Folder, folders: &[&Arc<Folder>], name: &str, schema: &Sche
         }
     }
     Ok(true)
-}
-
-/// The rows of a file that holds one run after another.
-struct RunRows {
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>>>,
-    /// Rows that were read but not yet taken.
-    rest: Option<RecordBatch>,
-}
-
-impl RunRows {
-    fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
-        Ok(Self { batches: Box::new(folder.all_rows(name, schema)?), rest: None })
-    }
-
-    /// At most `most` rows; none at the end.
-    fn take(&mut self, most: usize) -> Result<Option<RecordBatch>> {
-        let next = self.rest.take().map_or_else(|| self.batches.next().transpose(), |rest| Ok(Some(rest)))?;
-        Ok(next.map(|rows| {
-            let count = most.min(rows.num_rows());
-            if count < rows.num_rows() {
-                self.rest = Some(rows.slice(count, rows.num_rows() - count));
-            }
-            rows.slice(0, count)
-        }))
-    }
-
-    /// Whether the next rows here are the next ones there, too.
-    fn are_next_of(&mut self, other: &mut Self, count: u64) -> Result<bool> {
-        let mut left = count;
-        while left > 0 {
-            let Some(rows) = self.take(usize::try_from(left).unwrap_or(usize::MAX))? else { return Ok(false) };
-            left -= rows.num_rows() as u64;
-            let mut from = 0;
-            while from < rows.num_rows() {
-                let Some(others) = other.take(rows.num_rows() - from)? else { return Ok(false) };
-                if rows.slice(from, others.num_rows()) != others {
-                    return Ok(false);
-                }
-                from += others.num_rows();
-            }
-        }
-        Ok(true)
-    }
-
-    fn pass_over(&mut self, count: u64) -> Result<()> {
-        let mut left = count;
-        while left > 0
-            && let Some(rows) = self.take(usize::try_from(left).unwrap_or(usize::MAX))?
-        {
-            left -= rows.num_rows() as u64;
-        }
-        Ok(())
-    }
 }

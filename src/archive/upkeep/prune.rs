@@ -104,7 +104,7 @@ pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let mut checked = 0;
     while let Some(&pack) = packs.get(checked) {
         checked += 1;
-        let replaced = replaced_by(archive, pack).into_iter().filter(|folder| folder.seal().is_pack());
+        let replaced = replaced_by(archive.folders(), pack).into_iter().filter(|folder| folder.seal().is_pack());
         let more: Vec<&Arc<Folder>> =
             replaced.filter(|folder| !packs.iter().any(|known| Arc::ptr_eq(known, folder))).collect();
         packs.extend(more);
