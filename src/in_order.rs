@@ -4,13 +4,19 @@
 //! each step, so memory does not grow with the number of pieces or threads.
 
 use std::iter;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
+use std::time::Duration;
+
+use rayon::Yield;
 
 use crate::error::Result;
 
 /// The most pieces that may be worked on, or ready, before they are taken.
 const AHEAD: usize = 3;
+
+/// How often a thread of the pool looks for work while it waits.
+const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// Works on pieces and takes the results in order, up to the first failure.
 ///
@@ -30,11 +36,27 @@ pub(crate) fn in_order<P: Send, R: Send, I: Iterator<Item = Result<P>>>(
             Err(error) => work_on(iter::once(Err(error)), work, &ready),
         });
         for result in done {
-            let Ok(result) = result.recv() else { break };
+            let Some(result) = wait(&result) else { break };
             take(result?)?;
         }
         Ok(())
     })
+}
+
+/// Waits for a result; none if its work was given up. The caller may be a thread of the pool, and the only one: then it
+/// works on the pieces itself.
+fn wait<R>(result: &mpsc::Receiver<R>) -> Option<R> {
+    loop {
+        match result.try_recv() {
+            Ok(result) => return Some(result),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => match rayon::yield_now() {
+                None => return result.recv().ok(),
+                Some(Yield::Executed) => {}
+                Some(Yield::Idle) => thread::sleep(LOOK_EVERY),
+            },
+        }
+    }
 }
 
 /// Works on pieces in parallel and sends the results in order, until the receiver is gone because something failed.
@@ -55,4 +77,50 @@ fn work_on<P: Send, R: Send>(
             });
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+    use crate::error::{Error, Result};
+
+    fn pieces(count: u32) -> Result<impl Iterator<Item = Result<u32>>> {
+        Ok((0..count).map(Ok))
+    }
+
+    fn push(taken: &mut Vec<u32>, result: u32) -> Result<()> {
+        taken.push(result);
+        Ok(())
+    }
+
+    #[test]
+    fn results_come_in_order_and_end_with_the_first_failure() {
+        let mut taken = Vec::new();
+        let double = |piece: u32| Ok(piece * 2);
+        in_order(|| pieces(500), double, |result| push(&mut taken, result)).unwrap();
+        assert!(taken.iter().copied().eq((0..500).map(|piece| piece * 2)));
+        let fails = |piece: u32| if piece % 7 == 6 { Err(Error::interrupted()) } else { Ok(piece) };
+        for (work, take) in [(fails as fn(u32) -> Result<u32>, Ok as fn(u32) -> Result<u32>), (Ok, fails)] {
+            let mut taken = Vec::new();
+            let outcome = in_order(|| pieces(500), work, |result| push(&mut taken, take(result)?));
+            assert!(outcome.is_err());
+            assert_eq!(taken, [0, 1, 2, 3, 4, 5]);
+        }
+    }
+
+    /// A build counts revisions beside taking over files, on a thread of the pool.
+    #[test]
+    fn threads_of_the_pool_do_not_wait_for_each_other() {
+        let all = || {
+            let mut sum = 0;
+            let add = |piece: u32| {
+                sum += piece;
+                Ok(())
+            };
+            in_order(|| pieces(50), Ok, add).unwrap();
+            sum
+        };
+        let sums: Vec<u32> = rayon::broadcast(|_| all());
+        assert!(sums.iter().all(|sum| *sum == 49 * 50 / 2));
+    }
 }
