@@ -13,8 +13,8 @@ use arrow::error::ArrowError;
 /// The names that the codes of a dataset's rows refer to.
 #[derive(Debug)]
 pub(super) struct Codes {
+    schema_of_names: SchemaRef,
     schema: SchemaRef,
-    coded: SchemaRef,
     /// The names of each column of a closed set, in the order in which batches brought them.
     names: Vec<(usize, ArrayRef)>,
 }
@@ -30,15 +30,15 @@ impl Codes {
         let none: ArrayRef = Arc::new(StringArray::new_null(0));
         let choices = schema.fields().iter().enumerate().filter(|(_, field)| is_choice(field));
         Self {
-            schema: Arc::clone(schema),
-            coded: Arc::new(Schema::new(schema.fields().iter().map(coded).collect::<Vec<_>>())),
+            schema_of_names: Arc::clone(schema),
+            schema: Arc::new(Schema::new(schema.fields().iter().map(coded).collect::<Vec<_>>())),
             names: choices.map(|(index, _)| (index, Arc::clone(&none))).collect(),
         }
     }
 
     /// The schema of rows with codes.
     pub(super) fn schema(&self) -> &SchemaRef {
-        &self.coded
+        &self.schema
     }
 
     /// Rows with codes, of rows with names.
@@ -51,7 +51,7 @@ impl Codes {
             let code = |key: i8| codes[key as usize];
             columns[*index] = Arc::new(if is_same { column.keys().clone() } else { column.keys().unary(code) });
         }
-        RecordBatch::try_new(Arc::clone(&self.coded), columns)
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }
 
     /// Rows with names, of rows with codes.
@@ -61,7 +61,7 @@ impl Codes {
             let codes: &Int8Array = columns[*index].as_primitive();
             columns[*index] = Arc::new(DictionaryArray::try_new(codes.clone(), Arc::clone(names))?);
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        RecordBatch::try_new(Arc::clone(&self.schema_of_names), columns)
     }
 }
 

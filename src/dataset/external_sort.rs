@@ -280,7 +280,7 @@ mod tests {
                 Arc::new(TimestampMicrosecondArray::from_iter_values(rows.clone().map(|row| row / 4 * 86_400_000_000))),
                 choice(2, periods[number]),
                 choice(1, regimes[number]),
-                choice(3, if number % 2 == 0 { ["buy", "sell"] } else { ["sell", "buy"] }),
+                choice(3, if number.is_multiple_of(2) { ["buy", "sell"] } else { ["sell", "buy"] }),
                 Arc::new(Float64Array::from_iter_values(rows.map(|row| (row * 7 % 10) as f64 / 10.0))),
             ];
             let rows = RecordBatch::try_new(Arc::clone(&plan.schema), columns).unwrap();
@@ -314,7 +314,11 @@ mod tests {
                     _ => assert!((1..batches.len()).contains(&files), "{files} files"),
                 }
                 let mut delivered = Vec::new();
-                sorting.finish(|rows| Ok(delivered.push(rows))).unwrap();
+                let push = |rows| {
+                    delivered.push(rows);
+                    Ok(())
+                };
+                sorting.finish(push).unwrap();
                 assert!(!scratch.exists(), "nothing is left");
 
                 let mut expected: Vec<Row> = batches.iter().flat_map(rows).collect();

@@ -215,11 +215,12 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
 
 /// The rows of the archive as of each run.
 fn built_as_of_each_run(place: &Place) -> Vec<Vec<u8>> {
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).unwrap();
-    let instants = runs["runs"].as_array().unwrap().iter().map(|run| run["sealed_at"].as_str().unwrap().to_owned());
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("a document");
+    let instant = |run: &Value| run["sealed_at"].as_str().expect("an instant").to_owned();
+    let instants = runs["runs"].as_array().expect("a list").iter().map(instant);
     let build = |as_of: String| {
         let arguments = ["build", "demo", "--as-of", &as_of, "--format", "csv", "--output", "-"];
-        place.command(arguments).output().unwrap().stdout
+        place.command(arguments).output().expect("rows").stdout
     };
     instants.map(build).collect()
 }

@@ -27,7 +27,15 @@ struct Identity {
     changed: (i64, i64),
 }
 
-static READ: LazyLock<Mutex<HashMap<PathBuf, (Identity, Arc<Seal>)>>> = LazyLock::new(Mutex::default);
+/// The seals, by folder.
+static READ: LazyLock<Mutex<HashMap<PathBuf, ReadSeal>>> = LazyLock::new(Mutex::default);
+
+/// A seal, and the file that it was read from.
+#[derive(Clone)]
+struct ReadSeal {
+    identity: Identity,
+    seal: Arc<Seal>,
+}
 
 /// The seal of a folder.
 pub(super) fn read(folder: &Path) -> Result<Arc<Seal>> {
@@ -40,15 +48,15 @@ pub(super) fn read(folder: &Path) -> Result<Arc<Seal>> {
         changed: (found.ctime(), found.ctime_nsec()),
     };
     let known = READ.lock().unwrap_or_else(PoisonError::into_inner).get(folder).cloned();
-    if let Some((_, seal)) = known.filter(|(known, _)| *known == identity) {
-        return Ok(seal);
+    if let Some(known) = known.filter(|known| known.identity == identity) {
+        return Ok(known.seal);
     }
     let seal = Arc::new(Seal::read(folder)?);
     let changed = Duration::new(found.ctime().unsigned_abs(), found.ctime_nsec().unsigned_abs() as u32);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + changed);
     if since.is_ok_and(|since| since > JUST_NOW) {
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-        read.insert(folder.to_owned(), (identity, Arc::clone(&seal)));
+        read.insert(folder.to_owned(), ReadSeal { identity, seal: Arc::clone(&seal) });
     }
     Ok(seal)
 }

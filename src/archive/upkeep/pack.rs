@@ -261,12 +261,14 @@ mod tests {
             let (mut read, mut all) = (Vec::new(), Vec::new());
             for day in 0..300 {
                 let run = folder(day, each);
-                (read.push(Arc::clone(&run)), all.push(run));
+                read.push(Arc::clone(&run));
+                all.push(run);
                 let due = due(read.iter());
                 if !due.is_empty() {
                     let pack = packed(&due);
                     read.truncate(read.len() - due.len());
-                    (read.push(Arc::clone(&pack)), all.push(pack));
+                    read.push(Arc::clone(&pack));
+                    all.push(pack);
                 }
             }
             let packs: Vec<&Arc<Folder>> = all.iter().filter(|folder| folder.seal().is_pack()).collect();

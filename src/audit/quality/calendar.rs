@@ -94,7 +94,11 @@ impl Calendar {
             }
             Ok(presence)
         };
-        in_order(|| subject.view().observations(Table::Signals), of_piece, |piece| Ok(presence.merge(piece)))?;
+        let merge = |piece| {
+            presence.merge(piece);
+            Ok(())
+        };
+        in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
         Ok(presence.calendar())
     }
 

@@ -156,7 +156,10 @@ pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -
 /// If a run cannot be read.
 pub(crate) fn contradictions(subject: &Subject) -> Result<ComparisonCounts> {
     let mut found = Sources::default();
-    compare_signals(subject, &mut |(piece, _)| Ok(found.add(piece)))?;
+    compare_signals(subject, &mut |(piece, _)| {
+        found.add(piece);
+        Ok(())
+    })?;
     Ok(found.total())
 }
 
