@@ -136,6 +136,7 @@ mod freshness;
 #[doc(hidden)]
 pub mod harness;
 mod human;
+mod in_order;
 pub mod interface;
 pub mod key_source;
 mod links;

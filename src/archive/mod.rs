@@ -120,7 +120,7 @@ pub use upkeep::{Removal, Verified};
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
-pub(crate) use fold::histories::{Histories, History};
+pub(crate) use fold::histories::{Histories, History, StoredObservations};
 pub(crate) use lineage::missing;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
@@ -129,12 +129,13 @@ pub(crate) use migrate::{
 pub(crate) use scope::{Scope, SuspectRule};
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
+pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
-pub(crate) use view::{ArticleHistories, View};
+pub(crate) use view::{ArticleObservations, Giant, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
-use super::fold::histories::Histories;
+use super::fold::histories::{Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
 use super::fold::observed::Observed;
 use super::scope::{Scope, listed, listing, sectors};
@@ -198,33 +198,30 @@ impl View {
         Ok(None)
     }
 
-    /// The history of a table's cells up to the view's instant, a few whole tickers at a time.
+    /// The observations of a table's cells up to the view's instant, a few whole tickers at a time.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn histories(&self, table: Table) -> Result<impl Iterator<Item = Result<Histories>>> {
+    pub fn observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
         let mut merged = self.merged(table)?;
-        let view = self.clone();
-        Ok(std::iter::from_fn(move || {
-            let tickers = merged.next(Cuts::Tickers).transpose()?;
-            Some(tickers.and_then(|tickers| view.histories_of(table, &tickers)))
-        }))
+        let next = move || merged.next(Cuts::Tickers).transpose();
+        Ok(std::iter::from_fn(next).map(move |tickers| Ok(StoredObservations::of(table, tickers?.batches))))
     }
 
-    /// The histories of articles up to the view's instant, in ticker order.
+    /// The observations of articles up to the view's instant, in ticker order.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn articles(&self) -> Result<impl Iterator<Item = Result<ArticleHistories>>> {
+    pub fn articles(&self) -> Result<impl Iterator<Item = Result<ArticleObservations>> + use<>> {
         let mut merged = self.merged(Table::Articles)?;
         let view = self.clone();
         let mut giant: Option<String> = None;
         let mut next = move || {
             if let Some(ticker) = giant.take() {
                 merged.pass_over(&Bound::after(&ticker))?;
-                return Ok(Some(ArticleHistories::Giant(Giant { view: view.clone(), ticker })));
+                return Ok(Some(ArticleObservations::Giant(Giant { view: view.clone(), ticker })));
             }
             let Some(mut piece) = merged.next(Cuts::Dates)? else { return Ok(None) };
             if piece.end.is_within_ticker() {
@@ -233,15 +230,9 @@ impl View {
                 piece.batches.iter_mut().for_each(|batch| *batch = batch.slice(0, before.rows_before(batch)));
                 giant = Some(ticker);
             }
-            view.histories_of(Table::Articles, &piece).map(|whole| Some(ArticleHistories::Whole(whole)))
+            Ok(Some(ArticleObservations::Whole(StoredObservations::of(Table::Articles, piece.batches))))
         };
         Ok(std::iter::from_fn(move || next().transpose()))
-    }
-
-    /// The histories of a piece.
-    fn histories_of(&self, table: Table, piece: &Portion) -> Result<Histories> {
-        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, EVER);
-        histories().map_err(ArchiveError::merge)
     }
 
     /// The known cells of a table in order, piece by piece, in the columns of [`Table::known_schema`]. The articles of a
@@ -441,10 +432,10 @@ impl ObservedSlab {
     }
 }
 
-/// The histories of articles of some tickers.
-pub enum ArticleHistories {
+/// The observations of articles of some tickers.
+pub enum ArticleObservations {
     /// Of whole tickers.
-    Whole(Histories),
+    Whole(StoredObservations),
     /// Of a ticker with too many articles to hold in memory.
     Giant(Giant),
 }
@@ -456,20 +447,17 @@ pub struct Giant {
 }
 
 impl Giant {
-    /// The histories of its articles, in pieces of whole dates.
+    /// The observations of its articles, in pieces of whole dates.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn pieces(&self) -> Result<impl Iterator<Item = Result<Histories>>> {
+    pub fn pieces(&self) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
         let mut merged = self.view.merged(Table::Articles)?;
         let (begin, end) = (Bound::before(&self.ticker), Bound::after(&self.ticker));
         merged.pass_over(&begin)?;
-        let mut next = move || {
-            let piece = merged.next_until(&end, Cuts::Dates)?;
-            piece.map(|piece| self.view.histories_of(Table::Articles, &piece)).transpose()
-        };
-        Ok(std::iter::from_fn(move || next().transpose()))
+        let next = move || merged.next_until(&end, Cuts::Dates).transpose();
+        Ok(std::iter::from_fn(next).map(|piece| Ok(StoredObservations::of(Table::Articles, piece?.batches))))
     }
 }
 

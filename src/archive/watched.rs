@@ -4,12 +4,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
+use super::sealed::catalog::SealedRun;
 use super::sealed::listings::{Listing, Listings, read};
+use super::sealed::requests::{AnsweredRequest, REQUESTS, answered};
+use super::sealed::run_rows::RowsByRun;
 use super::{Scope, View};
 use crate::error::Result;
+use crate::file::FileError;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan, Request, TickerSource};
-use crate::tables::{Change, Past, SeriesKey, SeriesWatch, Table, Watch, Watched};
+use crate::tables::{Change, Past, RequestRecord, SeriesKey, SeriesWatch, Table, Watch, Watched};
 
 impl View {
     /// The tickers whose news a scope asks for.
@@ -69,25 +73,48 @@ impl View {
             past.expect(ticker, input);
             of_inputs.insert(Request::of_ticker(input, ticker.clone()).to_string(), (ticker, input));
         }
-        for run in self.runs() {
-            let sealed_at = run.seal().sealed_at.timestamp_micros();
-            for record in run.requests()? {
+        self.each_answered(
+            |_| true,
+            |run, record| {
+                let sealed_at = run.seal().sealed_at.timestamp_micros();
                 let observed_at = record.observed_at.timestamp_micros();
                 past.add(observed_at, sealed_at);
-                if let Some(ticker) = requests.get(&record.request) {
+                if let Some(ticker) = requests.get(record.request) {
                     past.add_list(ticker, observed_at, sealed_at);
                 }
-                if let Some((ticker, input)) = of_inputs.get(&record.request) {
+                if let Some((ticker, input)) = of_inputs.get(record.request) {
                     past.add_input(ticker, *input, observed_at, sealed_at);
                 }
-            }
-        }
+            },
+        )?;
         past = past.with_sectors(self.sectors_over_time(scope)?);
         Ok(if dataset.columns.contains(&Column::WatchedUntil) {
             past.with_series(self.watched_series(scope)?)
         } else {
             past
         })
+    }
+
+    /// Passes on each answered request that is wanted, run by run in the order in which these were sealed. Packs are read
+    /// once, for all of their runs.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub(crate) fn each_answered(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        mut pass: impl FnMut(&SealedRun, AnsweredRequest<'_>),
+    ) -> Result<()> {
+        let schema = RequestRecord::schema();
+        let mut rows = RowsByRun::of(self.archive(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
+        for run in self.runs() {
+            for rows in rows.of_run(run)? {
+                let failed = |reason| FileError::damaged(&run.path().join(REQUESTS), reason);
+                answered(&rows, &is_wanted).map_err(failed)?.into_iter().for_each(|record| pass(run, record));
+            }
+        }
+        Ok(())
     }
 
     /// When the vendor told of the series of a scope.

@@ -14,7 +14,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
 
 use super::observed::column;
-use crate::archive::{Counts, SealedRun, View};
+use crate::archive::{AnsweredRequest, Counts, SealedRun, View};
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::tables::{Drift, RequestRecord};
@@ -114,19 +114,24 @@ pub struct UnknownFields {
 /// If the archive cannot be read.
 pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
     let runs: Vec<&SealedRun> = view.runs().collect();
+    let places: HashMap<&str, usize> = runs.iter().enumerate().map(|(place, run)| (run.name(), place)).collect();
     let mut found = Answers::default();
     let mut requests: HashMap<String, LatestAnswers> = HashMap::new();
-    for (run, sealed) in runs.iter().enumerate() {
-        let mut answered = sealed.requests()?;
-        answered.retain(|record| is_asked(&record.request));
-        if answered.is_empty() {
-            continue;
+    view.each_answered(&is_asked, |run, record| {
+        if found.runs.last().is_none_or(|last| last.name != run.name()) {
+            found.runs.push(AnsweredRun::of(run));
         }
-        found.runs.push(AnsweredRun::of(sealed, &answered));
-        for record in &answered {
-            requests.entry(record.request.clone()).or_default().add(RequestAnswer::of(run, record));
+        found.runs.last_mut().expect("it was just added").add(run, &record);
+        let request = record.request;
+        let answer = RequestAnswer::of(places[run.name()], record);
+        match requests.get_mut(request) {
+            Some(known) => known.add(answer),
+            None => requests.entry(request.to_owned()).or_default().add(answer),
         }
-        found.newest = answered;
+    })?;
+    if let Some(newest) = found.runs.last() {
+        found.newest = runs[places[newest.name.as_str()]].requests()?;
+        found.newest.retain(|record| is_asked(&record.request));
     }
     found.runs.reverse();
     found.unknown = UnknownFields::of(&requests);
@@ -156,16 +161,9 @@ struct RequestAnswer {
 }
 
 impl RequestAnswer {
-    fn of(run: usize, record: &RequestRecord) -> Self {
-        Self {
-            run,
-            endpoint: record.endpoint,
-            observed_at: record.observed_at,
-            rows: record.rows,
-            rejects: record.rejects,
-            listed: 0,
-            unknown_fields: record.unknown_fields.clone(),
-        }
+    fn of(run: usize, record: AnsweredRequest<'_>) -> Self {
+        let AnsweredRequest { endpoint, request: _, rows, rejects, unknown_fields, observed_at } = record;
+        Self { run, endpoint, observed_at, rows, rejects, listed: 0, unknown_fields }
     }
 
     fn unlisted(&self) -> u64 {
@@ -221,19 +219,24 @@ impl CutOff {
 }
 
 impl AnsweredRun {
-    fn of(run: &SealedRun, answered: &[RequestRecord]) -> Self {
+    fn of(run: &SealedRun) -> Self {
         let seal = run.seal();
-        let last = answered.iter().map(|record| record.observed_at).max().unwrap_or(seal.started_at);
-        let fetched_in = (last - seal.started_at).to_std().unwrap_or_default();
         Self {
             name: seal.run.clone(),
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()).unwrap_or_default(),
             started_at: seal.started_at,
-            fetched_in,
-            requests: answered.len() as u64,
-            rejects: answered.iter().map(|record| record.rejects).sum(),
+            fetched_in: Duration::ZERO,
+            requests: 0,
+            rejects: 0,
             changes: seal.changes,
         }
+    }
+
+    fn add(&mut self, run: &SealedRun, record: &AnsweredRequest<'_>) {
+        let since = (record.observed_at - run.seal().started_at).to_std().unwrap_or_default();
+        self.fetched_in = self.fetched_in.max(since);
+        self.requests += 1;
+        self.rejects += record.rejects;
     }
 }
 

@@ -30,19 +30,20 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
-use arrow::array::{AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::AsArray;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
-use arrow::row::{RowConverter, SortField};
-use blake3::Hasher;
+use blake3::Hash;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, filtered, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
+use crate::columns::Rows;
 use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
 use crate::date::Date;
 use crate::error::Result;
+use crate::export::Content;
 use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag, Vintage};
@@ -96,6 +97,8 @@ pub struct Leak {
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(FileError::write(scratch))?;
+    // In the order of the key, so that nothing has to be sorted.
+    let plan = &DatasetPlan { sort: plan.rows.key().to_vec(), ..plan.clone() };
     let complete = &DatasetPlan { are_lists_complete: true, ..plan.clone() };
     let read = |slab| slab;
     let walk = Experiment { scope, plan, scratch, read };
@@ -122,18 +125,22 @@ struct Experiment<'a> {
 struct Planting<'a> {
     archive: &'a Archive,
     view: &'a View,
+    /// All rows of the view.
+    whole: RowsDigest,
     /// A copy in which everything is listed again, without canaries.
     control: &'a View,
+    /// Its rows before each day that is tried, and all of them.
+    of_control: BTreeMap<Option<NaiveDate>, RowsDigest>,
 }
 
 /// Number and digest of some rows.
-type RowsDigest = (u64, [u8; 32]);
+type RowsDigest = (u64, Hash);
 
 impl Experiment<'_> {
     fn leak(&self, archive: &Archive) -> Result<Leak> {
         let now = archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default();
         let view = View::of(archive.clone(), now);
-        let all_days = self.days(&view)?;
+        let (all_days, whole) = self.days(&view)?;
         let mut leak = Leak::default();
         for day in cuts(&all_days) {
             let part =
@@ -153,7 +160,7 @@ impl Experiment<'_> {
             leak.add(what, whole, cut);
         }
         if !self.plan.features.is_empty() {
-            self.plant_all(archive, &view, &all_days, &mut leak)?;
+            self.plant_all(archive, (&view, whole), &all_days, &mut leak)?;
         }
         Ok(leak)
     }
@@ -177,10 +184,9 @@ impl Experiment<'_> {
                 let is_seen = |first: &i64| past.sealed(*first) <= instant.timestamp_micros();
                 Ok(Slab { signals: filtered(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
-            let published = self.digest(&then, DatasetPart::default(), || {
-                then.slabs_of(series.clone(), self.scope, self.plan.vintage)
-            })?;
-            let rebuilt = self.digest(&now, DatasetPart::default(), || {
+            let [published] =
+                self.digests(&then, [None], || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
+            let [rebuilt] = self.digests(&now, [None], || {
                 let slabs = now.slabs_of(series.clone(), self.scope, self.plan.vintage)?;
                 Ok(slabs.map(|slab| seen_by(slab?).map_err(DatasetError::join)))
             })?;
@@ -190,11 +196,23 @@ impl Experiment<'_> {
     }
 
     /// Runs the trials with canaries.
-    fn plant_all(&self, archive: &Archive, view: &View, all_days: &[NaiveDate], leak: &mut Leak) -> Result<()> {
+    fn plant_all(
+        &self,
+        archive: &Archive,
+        (view, whole): (&View, RowsDigest),
+        all_days: &[NaiveDate],
+        leak: &mut Leak,
+    ) -> Result<()> {
         let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
-        let planting = Planting { archive, view, control: &control };
-        for day in cuts(all_days) {
-            match self.last_served_day(day, all_days) {
+        let days: Vec<(NaiveDate, Option<NaiveDate>)> =
+            cuts(all_days).into_iter().map(|day| (day, self.last_served_day(day, all_days))).collect();
+        let ends = days.iter().filter_map(|(day, planted)| self.past(*day, (*planted)?).0.dated_before);
+        let ends: Vec<Option<NaiveDate>> = ends.map(Some).chain([None]).collect();
+        let of_control = self.all_digests(&control, &ends, || self.of_part(&control, DatasetPart::default()))?;
+        let of_control = ends.into_iter().zip(of_control).collect();
+        let planting = Planting { archive, view, whole, control: &control, of_control };
+        for (day, planted) in days {
+            match planted {
                 Some(planted) => self.plant_day(&planting, planted, day, leak)?,
                 None => leak
                     .skip(format!("canaries: for signals of {day}"), "no earlier signals to count trading days from"),
@@ -213,15 +231,20 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// The days of the dataset's rows.
-    fn days(&self, view: &View) -> Result<Vec<NaiveDate>> {
+    /// The days of the dataset's rows, and their digest.
+    fn days(&self, view: &View) -> Result<(Vec<NaiveDate>, RowsDigest)> {
         let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
-        self.build(view, DatasetPart::default(), |rows| {
-            let micros = dates(rows).values().iter();
-            days.extend(micros.filter_map(|&micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
-            Ok(())
-        })?;
-        Ok(days.into_iter().collect())
+        let mut digest = PartDigest::of(self.plan, None);
+        self.built(
+            view,
+            || self.of_part(view, DatasetPart::default()),
+            |rows| {
+                let micros = dates(rows).map(|(micros, _)| micros);
+                days.extend(micros.filter_map(|micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
+                digest.add(rows)
+            },
+        )?;
+        Ok((days.into_iter().collect(), digest.finish()))
     }
 
     /// The last day whose news a signal of a day may use.
@@ -256,40 +279,45 @@ impl Experiment<'_> {
         Ok(chosen.into_iter().collect())
     }
 
-    /// Plants articles dated `planted`, the last day that signals of `day` may use.
-    fn plant_day(&self, planting: &Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
-        let Planting { archive, view, control } = planting;
-        let date = Date { micros: midnight(planted), offset_minutes: None };
-        let (after, count) = self.plant(archive, view, vec![date; 2], "archive")?;
-        let what = format!("canaries: articles of {count} tickers dated {planted}");
-        let whole = self.rows(view, DatasetPart::default())?;
-        let before = self.rows(&View::of(after.archive().clone(), view.as_of()), DatasetPart::default())?;
-        leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
-        let (past, shown) = match self.plan.lag {
+    /// The rows that news of the day `planted`, the last that signals of `day` may use, must not change; in words, too.
+    fn past(&self, day: NaiveDate, planted: NaiveDate) -> (DatasetPart, String) {
+        let before = |end: NaiveDate| {
+            (DatasetPart { dated_before: Some(end), ..DatasetPart::default() }, format!("rows before {end}"))
+        };
+        let next = planted.succ_opt().unwrap_or(planted);
+        match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
             Lag::Calendar(lag) if lag.count() == 0 => {
-                let begins = DayBoundary::of(planted, self.plan.dates);
-                let over = DayBoundary::of(planted.succ_opt().unwrap_or(planted), self.plan.dates);
+                let (begins, over) =
+                    (DayBoundary::of(planted, self.plan.dates), DayBoundary::of(next, self.plan.dates));
                 let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
                 (part, format!("signals made before {planted} was over"))
             }
-            Lag::Calendar(_) => {
-                (DatasetPart { dated_before: Some(day), ..DatasetPart::default() }, format!("rows before {day}"))
-            }
-            Lag::Trading(_) => {
-                let next = planted.succ_opt().unwrap_or(planted);
-                (DatasetPart { dated_before: Some(next), ..DatasetPart::default() }, format!("rows before {next}"))
-            }
+            Lag::Calendar(_) => before(day),
+            Lag::Trading(_) => before(next),
+        }
+    }
+
+    /// Plants articles dated `planted`, the last day that signals of `day` may use.
+    fn plant_day(&self, planting: &Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
+        let Planting { archive, view, whole, control, of_control } = planting;
+        let date = Date { micros: midnight(planted), offset_minutes: None };
+        let (after, count) = self.plant(archive, view, vec![date; 2], "archive")?;
+        let what = format!("canaries: articles of {count} tickers dated {planted}");
+        let before = self.rows(&View::of(after.archive().clone(), view.as_of()), DatasetPart::default())?;
+        leak.add(format!("{what}, as of an instant before they were observed"), *whole, before);
+        let (past, shown) = self.past(day, planted);
+        let whole = || self.of_part(&after, DatasetPart::default());
+        let [now, all] = self.digests(&after, [past.dated_before, None], whole)?;
+        let (then, now) = match past.made_before {
+            Some(_) => (self.rows(control, past)?, self.rows(&after, past)?),
+            None => (of_control[&past.dated_before], now),
         };
-        let (then, now) = (self.rows(control, past)?, self.rows(&after, past)?);
         leak.add(format!("{what}, {shown}"), then, now);
         let what = format!("{what} show up in later rows");
         if self.plan.availability == Availability::Observed {
             leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
-            return Ok(());
-        }
-        let all = self.rows(&after, DatasetPart::default())?;
-        if all != self.rows(control, DatasetPart::default())? {
+        } else if all != of_control[&None] {
             leak.trials.push(Trial { what, rows: all.0, outcome: TrialOutcome::Sound });
         } else {
             leak.skip(what, "no later row has a feature computed from them");
@@ -299,7 +327,7 @@ impl Experiment<'_> {
 
     /// Plants articles and records dated one second after a signal.
     fn plant_instant(&self, planting: &Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
-        let Planting { archive, view, control } = planting;
+        let Planting { archive, view, control, .. } = planting;
         let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER;
         let micros = later.timestamp_micros();
         let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
@@ -354,11 +382,6 @@ impl Experiment<'_> {
         Ok(slabs.map(move |slab| slab.map(read)))
     }
 
-    /// Builds a part of a dataset.
-    fn build(&self, view: &View, part: DatasetPart, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        self.built(view, || self.of_part(view, part), deliver)
-    }
-
     fn of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
         Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(DatasetError::join)))
     }
@@ -368,49 +391,79 @@ impl Experiment<'_> {
         &self,
         view: &View,
         slabs: impl FnOnce() -> Result<S> + Send,
-        mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+        mut deliver: impl FnMut(&Rows) -> Result<()>,
     ) -> Result<()> {
-        let failed = DatasetError::join;
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
         let names = SeriesNames::default();
         let past = self.plan.needs_past().then(|| view.past(self.scope, self.plan)).transpose()?;
         dataset::build(DatasetInput { slabs, whole, names, past, stop }, self.plan, self.scratch.join("sort"), |rows| {
-            deliver(&rows.flat().map_err(failed)?)
+            deliver(&rows)
         })
         .map(drop)
     }
 
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
-        self.digest(view, part, || self.of_part(view, part))
+        self.digests(view, [part.dated_before], || self.of_part(view, part)).map(|[digest]| digest)
     }
 
-    /// Number and digest of the rows of some slabs, as far as they belong to a part.
-    fn digest<S: Iterator<Item = Result<Slab>>>(
+    /// Numbers and digests of the rows of some slabs, for each of some days those dated before it.
+    fn digests<S: Iterator<Item = Result<Slab>>, const N: usize>(
         &self,
         view: &View,
-        part: DatasetPart,
+        ends: [Option<NaiveDate>; N],
         slabs: impl FnOnce() -> Result<S> + Send,
-    ) -> Result<RowsDigest> {
-        let failed = DatasetError::join;
-        let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
-        let converter = RowConverter::new(fields.collect()).map_err(failed)?;
-        let (mut count, mut hasher) = (0, Hasher::new());
-        self.built(view, slabs, |rows| {
-            let rows = match part.dated_before.map(midnight) {
-                Some(day) => filtered(rows, dates(rows).iter().map(|date| date.is_some_and(|date| date < day))),
-                None => Ok(rows.clone()),
-            };
-            let rows = rows.map_err(failed)?;
-            count += rows.num_rows() as u64;
-            for row in &converter.convert_columns(rows.columns()).map_err(failed)? {
-                hasher.update(row.as_ref());
+    ) -> Result<[RowsDigest; N]> {
+        let digests = self.all_digests(view, &ends, slabs)?;
+        Ok(digests.try_into().expect("there is a digest for each day"))
+    }
+
+    fn all_digests<S: Iterator<Item = Result<Slab>>>(
+        &self,
+        view: &View,
+        ends: &[Option<NaiveDate>],
+        slabs: impl FnOnce() -> Result<S> + Send,
+    ) -> Result<Vec<RowsDigest>> {
+        let mut digests: Vec<PartDigest> = ends.iter().map(|end| PartDigest::of(self.plan, *end)).collect();
+        self.built(view, slabs, |rows| digests.iter_mut().try_for_each(|digest| digest.add(rows)))?;
+        Ok(digests.into_iter().map(PartDigest::finish).collect())
+    }
+}
+
+/// The digest of rows before a day, in sequence.
+struct PartDigest {
+    before: Option<i64>,
+    count: u64,
+    content: Content,
+}
+
+impl PartDigest {
+    fn of(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
+        Self { before: before.map(midnight), count: 0, content: Content::new(&plan.schema) }
+    }
+
+    fn add(&mut self, rows: &Rows) -> Result<()> {
+        let Some(end) = self.before else { return self.add_all(rows) };
+        let (mut from, mut at) = (0, 0);
+        for (date, count) in dates(rows) {
+            if date >= end {
+                self.add_all(&rows.slice(from, at - from))?;
+                from = at + count;
             }
-            Ok(())
-        })?;
-        Ok((count, hasher.finalize().into()))
+            at += count;
+        }
+        self.add_all(&rows.slice(from, at - from))
+    }
+
+    fn add_all(&mut self, rows: &Rows) -> Result<()> {
+        self.count += rows.num_rows() as u64;
+        self.content.update(rows).map_err(DatasetError::join)
+    }
+
+    fn finish(self) -> RowsDigest {
+        (self.count, self.content.digest())
     }
 }
 
@@ -456,7 +509,9 @@ fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     earlier.iter().copied().step_by(step).collect()
 }
 
-fn dates(rows: &RecordBatch) -> &TimestampMicrosecondArray {
-    let dates = rows.column_by_name(Column::Date.name()).expect("every dataset has dates");
-    dates.as_primitive::<TimestampMicrosecondType>()
+/// The dates of some rows, each with the number of rows that have it in a row.
+fn dates(rows: &Rows) -> impl Iterator<Item = (i64, usize)> {
+    let column = rows.column(Column::Date.name()).expect("every dataset has dates");
+    let dates = column.values().as_primitive::<TimestampMicrosecondType>();
+    column.runs().map(|(index, count)| (dates.value(index), count))
 }

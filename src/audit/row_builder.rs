@@ -1,19 +1,20 @@
-//! Builds result rows one at a time and delivers them in batches.
+//! Builds result rows one at a time, on several threads, and delivers them in batches.
 
 use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
 };
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::archive::ArchiveError;
 use crate::error::Result;
 
 /// Approximate rows per batch.
-pub(super) const ROWS_AT_ONCE: usize = 1 << 14;
+const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// Rows not delivered yet.
+/// Rows being built.
 pub(super) struct RowBuilder {
     schema: SchemaRef,
     columns: Vec<ColumnBuilder>,
@@ -70,15 +71,10 @@ impl RowBuilder {
         }
     }
 
-    /// Delivers the pending rows if there are enough.
-    pub(super) fn relieve(&mut self, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        if self.rows >= ROWS_AT_ONCE { self.flush(deliver) } else { Ok(()) }
-    }
-
-    /// Delivers the pending rows, if any.
-    pub(super) fn flush(&mut self, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        if std::mem::take(&mut self.rows) == 0 {
-            return Ok(());
+    /// The rows; none if there are none.
+    pub(super) fn finish(mut self) -> Result<Option<RecordBatch>> {
+        if self.rows == 0 {
+            return Ok(None);
         }
         let column = |column: &mut ColumnBuilder| -> ArrayRef {
             match column {
@@ -90,7 +86,34 @@ impl RowBuilder {
             }
         };
         let columns = self.columns.iter_mut().map(column).collect();
-        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        deliver(&rows.map_err(ArchiveError::merge)?)
+        RecordBatch::try_new(self.schema, columns).map(Some).map_err(ArchiveError::merge)
+    }
+}
+
+/// Rows of several builders on their way, delivered in larger batches.
+#[derive(Default)]
+pub(super) struct RowQueue {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+}
+
+impl RowQueue {
+    /// Adds rows, and delivers those that wait if there are enough.
+    pub(super) fn add(
+        &mut self,
+        rows: Option<RecordBatch>,
+        deliver: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.rows += rows.as_ref().map_or(0, RecordBatch::num_rows);
+        self.batches.extend(rows);
+        if self.rows >= ROWS_AT_ONCE { self.flush(deliver) } else { Ok(()) }
+    }
+
+    /// Delivers the rows that wait, if any.
+    pub(super) fn flush(&mut self, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        let Some(first) = self.batches.first() else { return Ok(()) };
+        let rows = concat_batches(&first.schema(), &self.batches).map_err(ArchiveError::merge)?;
+        *self = Self::default();
+        deliver(&rows)
     }
 }

@@ -29,6 +29,9 @@ enum Action {
         keep: usize,
     },
     /// Remove packed runs, and nothing else.
+    ///
+    /// At once: a program that opened the archive before they were packed may fail for want of them. `bellwether prune`
+    /// leaves them for a day.
     Prune {
         /// Print what would be removed without removing it.
         #[arg(long)]

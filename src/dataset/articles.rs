@@ -53,7 +53,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
     let mut rows = ArticleRows { plan, tickers, past, copies: Copies::default() };
     // The archive keeps the tickers and dates in order, and whole dates together; only another clock can change that.
     let is_in_order = plan.sort == Column::KEY_OF_ARTICLES && plan.dates == NaiveRule::Utc;
-    let mut sorting = ExternalSort::new(plan, scratch, stop);
+    let mut sorting = ExternalSort::new(plan, scratch, stop)?;
     let mut counts = Counts::default();
     for cells in cells {
         cancel::check(stop)?;
@@ -61,7 +61,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
         match (batch.num_rows(), is_in_order) {
             (0, _) => {}
             (_, true) => deliver(batch.into())?,
-            (_, false) => sorting.add(batch)?,
+            (_, false) => sorting.add(&batch)?,
         }
     }
     sorting.finish(|rows| deliver(rows.into()))?;
@@ -152,7 +152,7 @@ impl ArticleRows<'_> {
 }
 
 /// The rows of a batch in the order of the plan.
-fn sorted(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatch, ArrowError> {
+pub(super) fn sorted(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatch, ArrowError> {
     let column = |column: &Column| batch.column_by_name(column.name()).cloned();
     let columns: Vec<ArrayRef> = plan.sort.iter().filter_map(column).collect();
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();

@@ -19,6 +19,7 @@ mod aligned_series;
 mod articles;
 mod assemble;
 mod calendar;
+mod codes;
 mod copies;
 mod error;
 mod external_sort;
@@ -35,15 +36,14 @@ mod wide;
 mod window;
 
 use std::collections::HashMap;
+use std::mem;
 use std::ops::AddAssign;
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::thread;
-use std::{iter, mem};
 
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::in_order::in_order;
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::{Past, Slab};
 use crate::trace::work;
@@ -63,9 +63,6 @@ pub(crate) use error::DatasetError;
 pub use naive::with_naive_dates;
 pub use series_names::SeriesNames;
 pub use wide::Wide;
-
-/// The most slabs that may be joined, or ready, before they are delivered.
-const SLABS_AHEAD: usize = 3;
 
 /// The input of a dataset.
 pub struct DatasetInput<'a, Signals, Whole> {
@@ -124,33 +121,24 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut sorting = ExternalSort::new(plan, scratch, stop);
+    let mut sorting = ExternalSort::new(plan, scratch, stop)?;
     let known = &SlabContext { calendar, names, past };
-    thread::scope(|scope| -> Result<()> {
-        // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
-        let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
-        let join = move || match slabs() {
-            Ok(slabs) => join_all(slabs, plan, known, &ready),
-            Err(error) => join_all(iter::once(Err(error)), plan, known, &ready),
-        };
-        thread::Builder::new().spawn_scoped(scope, join).map_err(Error::start)?;
-        for rows in joined {
-            let Ok(rows) = rows.recv() else { break };
+    in_order(
+        slabs,
+        |slab| of_slab(&slab, plan, known),
+        |(rows, of_slab)| {
             cancel::check(stop)?;
-            let (rows, of_slab) = rows?;
             counts += of_slab;
             if rows.num_rows() == 0 {
-                continue;
-            }
-            if is_ticker_first {
+                Ok(())
+            } else if is_ticker_first {
                 let _work = work!("deliver rows");
-                deliver(rows)?;
+                deliver(rows)
             } else {
-                sorting.add(rows.flat().map_err(DatasetError::join)?)?;
+                sorting.add(&rows.flat().map_err(DatasetError::join)?)
             }
-        }
-        Ok(())
-    })?;
+        },
+    )?;
     sorting.finish(|rows| deliver(rows.into()))?;
     Ok(counts)
 }
@@ -160,30 +148,6 @@ struct SlabContext {
     calendar: Calendar,
     names: SeriesNames,
     past: Option<Past>,
-}
-
-/// Receives the rows of a joined slab and its counts.
-type JoinedRows = mpsc::Receiver<Result<(Rows, Counts)>>;
-
-/// Joins slabs in parallel and sends their rows in order, until the receiver is gone because a delivery failed.
-fn join_all(
-    slabs: impl Iterator<Item = Result<Slab>>,
-    plan: &DatasetPlan,
-    known: &SlabContext,
-    ready: &mpsc::SyncSender<JoinedRows>,
-) {
-    rayon::in_place_scope_fifo(|scope| {
-        for slab in slabs {
-            let (done, rows) = mpsc::sync_channel(1);
-            if ready.send(rows).is_err() {
-                return;
-            }
-            scope.spawn_fifo(move |_| {
-                // The receiver may be gone.
-                let _ = done.send(slab.and_then(|slab| of_slab(&slab, plan, known)));
-            });
-        }
-    });
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {

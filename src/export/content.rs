@@ -46,7 +46,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as the
 
 /// The digest of rows in sequence.
 #[derive(Debug)]
-pub(super) struct Content {
+pub(crate) struct Content {
     columns: Vec<ColumnDigest>,
 }
 
@@ -97,7 +97,7 @@ impl Texts {
 }
 
 impl Content {
-    pub(super) fn new(schema: &Schema) -> Self {
+    pub(crate) fn new(schema: &Schema) -> Self {
         let column = |field: &std::sync::Arc<Field>| ColumnDigest {
             name: field.name().clone(),
             type_in_words: type_in_words(field),
@@ -107,12 +107,12 @@ impl Content {
         Self { columns: schema.fields().iter().map(column).collect() }
     }
 
-    pub(super) fn update(&mut self, rows: &Rows) -> Result<(), ArrowError> {
+    pub(crate) fn update(&mut self, rows: &Rows) -> Result<(), ArrowError> {
         let columns = self.columns.par_iter_mut().zip(rows.columns());
         columns.try_for_each(|(column, rows)| column.runs.update(rows))
     }
 
-    pub(super) fn digest(self) -> Hash {
+    pub(crate) fn digest(self) -> Hash {
         let mut hasher = Hasher::new();
         for ColumnDigest { name, type_in_words, is_nullable, runs } in self.columns {
             hash_text(&mut hasher, &name);

@@ -60,6 +60,7 @@ use ::arrow::datatypes::SchemaRef;
 use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
+pub(crate) use content::Content;
 pub(crate) use error::ExportError;
 pub use published::{ListedVersion, RecordedProvenance, VersionKind, latest, published, version_of};
 pub use reader::PublishedReader;

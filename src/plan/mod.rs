@@ -203,6 +203,8 @@ pub struct DatasetPlan {
     pub written: WrittenColumns,
     /// The sort columns; together they identify a row.
     pub sort: Vec<Column>,
+    /// Bytes of rows that are sorted in memory. More are sorted in files.
+    pub sort_memory: usize,
     /// The filter on the signals.
     pub filter: Filter,
     /// Which observation of a signal to use.

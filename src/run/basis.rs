@@ -216,6 +216,8 @@ impl<'a> DatasetBasis<'a> {
             schema: _,
             written,
             sort,
+            // Rows are in the same order wherever they are sorted.
+            sort_memory: _,
             filter,
             vintage,
             live_within,

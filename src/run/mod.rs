@@ -246,6 +246,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.finish());
+        prune::prune_copies(view.archive());
         let new_rejects = published.new_rejects;
         // Contradictions between answers of the run are known once it is sealed.
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();

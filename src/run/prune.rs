@@ -4,6 +4,7 @@
 //! |---|---|
 //! | versions | beyond the newest `keep` of their definition, unless `latest` or another link points to them |
 //! | packed runs | once their pack has been there for a day and is verified to hold every row |
+//! | replaced packs | likewise; every run does that, too |
 //! | interrupted runs | once they can no longer be resumed |
 //! | leftovers | of killed processes, after a day |
 //! | evidence, reports | when they are older than a limit |
@@ -35,6 +36,7 @@ use crate::names;
 use crate::plan::Plan;
 use crate::remove;
 use crate::time::Clock;
+use crate::trace::work;
 
 /// The lock of an archive that is being pruned. No definition has such a name.
 const LOCK: &str = ".prune";
@@ -303,6 +305,18 @@ pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<R
     plans.iter().try_for_each(archive::prune)?;
     stage.finish();
     Ok(removals(plans))
+}
+
+/// Removes the copies of rows in packs that a larger pack has replaced for a day, which every run does. The run is
+/// complete, so a failure is a warning in the log; so is a removal that another process is at.
+pub(super) fn prune_copies(archive: &Archive) {
+    let plan = Pruning::of_copies(archive.clone());
+    let Some(root) = archive.path().parent().filter(|_| !plan.removals.is_empty()) else { return };
+    let _work = work!("prune packs");
+    let pruned = lock(root, Clock::System).and_then(|_lock| archive::prune(&plan));
+    if let Err(error) = pruned {
+        tracing::warn!(%error, "cannot remove replaced packs");
+    }
 }
 
 /// How many versions each dataset keeps that has a valid definition in a folder.

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::observer::Control;
 use super::stage::Stage;
 use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all};
 use crate::error::Result;
 use crate::export::{Version, versions};
+use crate::file::FileRecord;
 use crate::human::counted;
 
 /// Verifies every file of an archive, and of the datasets in an output folder.
@@ -66,10 +69,13 @@ fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) 
         }
         files += version.file_count();
         faults.extend(version.fault_of_facts());
-        for file in &version.files {
-            faults.extend(fault(&version.path.join(&file.name), file, &control.stop)?);
+        let of_file = |file: &FileRecord| {
+            let fault = fault(&version.path.join(&file.name), file, &control.stop)?;
             stage.done(0, file.bytes);
-        }
+            Ok(fault)
+        };
+        let of_files = version.files.par_iter().map(of_file).collect::<Result<Vec<Option<String>>>>()?;
+        faults.extend(of_files.into_iter().flatten());
     }
     stage.finish();
     Ok(Verified { files, faults })

@@ -78,6 +78,25 @@ fn offline_builds_are_identical_on_any_number_of_threads() {
     archived.place.run(["verify"]).succeeded();
 }
 
+/// Files are reused while revisions are counted: on one thread, one of them must not wait for the other.
+#[test]
+fn a_build_that_reuses_files_and_audits_end_on_one_thread() {
+    let archived = Archived::new();
+    let on_one_thread = |arguments: &[&str]| {
+        let program = archived.place.command(arguments.iter().copied());
+        let mut command = Command::new("timeout");
+        command.arg("300").arg(program.get_program()).args(program.get_args());
+        command.current_dir(archived.place.path()).env("RAYON_NUM_THREADS", "1");
+        Outcome::of(&mut command).succeeded().stdout
+    };
+    assert!(on_one_thread(&["build", "it"]).contains("reused its files"));
+    for audit in ["revisions", "quality", "sources"] {
+        let several = archived.place.run(["audit", audit, "it", "--json"]).succeeded().stdout;
+        assert_eq!(on_one_thread(&["audit", audit, "it", "--json"]), several, "{audit}");
+    }
+    on_one_thread(&["verify"]);
+}
+
 #[test]
 fn filters_vintage_lineage_and_sources_work_as_documented() {
     let archived = Archived::new();

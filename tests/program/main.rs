@@ -55,6 +55,7 @@ mod secrets;
 mod selections;
 mod service;
 mod services;
+mod sorts;
 mod sql;
 mod stores;
 mod support;

@@ -228,3 +228,49 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
     assert_eq!(runs["runs"].as_array().unwrap().len(), 5);
     place.run(["verify"]).succeeded();
 }
+
+/// The rows of the archive as of each run.
+fn built_as_of_each_run(place: &Place) -> Vec<Vec<u8>> {
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("a document");
+    let instant = |run: &Value| run["sealed_at"].as_str().expect("an instant").to_owned();
+    let instants = runs["runs"].as_array().expect("a list").iter().map(instant);
+    let build = |as_of: String| {
+        let arguments = ["build", "demo", "--as-of", &as_of, "--format", "csv", "--output", "-"];
+        place.command(arguments).output().expect("rows").stdout
+    };
+    instants.map(build).collect()
+}
+
+#[test]
+fn a_run_removes_packs_that_a_larger_one_has_replaced_for_a_day_and_nothing_else() {
+    let place = Place::new();
+    place.define("demo", &format!("{DEMO}output.keep = 1\n"));
+    let archive = place.file("output/archive/demo");
+    let folders = |prefix: &str| -> BTreeSet<PathBuf> {
+        let entries = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix)).collect()
+    };
+    let run = || _ = place.run(["run", "demo", "-q"]).succeeded();
+    (0..2).for_each(|_| run());
+    place.run(["archive", "compact"]).succeeded();
+    let smaller = folders("pack=").pop_first().unwrap();
+    run();
+    place.run(["archive", "compact"]).succeeded();
+    let both = folders("pack=");
+    let larger = both.iter().find(|pack| **pack != smaller).unwrap();
+    let before = built_as_of_each_run(&place);
+    assert!(before.len() == 3 && before.iter().all(|rows| !rows.is_empty()));
+
+    run();
+    assert_eq!(folders("pack="), both, "other processes may still read it");
+    age(&larger.join("run.json"), 2);
+    fs::write(smaller.join("notes.txt"), "mine").unwrap();
+    run();
+    assert_eq!(folders("pack="), both, "a folder with a file of somebody else stays, and the run succeeds");
+    fs::remove_file(smaller.join("notes.txt")).unwrap();
+    run();
+    assert_eq!(folders("pack="), BTreeSet::from([larger.clone()]));
+    assert_eq!(folders("run=").len(), 6, "runs stay until they are pruned on request");
+    assert_eq!(built_as_of_each_run(&place)[..3], before[..]);
+    place.run(["verify"]).succeeded();
+}

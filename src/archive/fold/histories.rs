@@ -7,14 +7,14 @@ use arrow::compute::take_record_batch;
 use arrow::error::ArrowError;
 
 use super::cells::Cells;
+use crate::archive::ArchiveError;
 use crate::archive::sealed::keys;
+use crate::error::Result;
 use crate::tables::{Change, SeriesKey, Table};
 
 /// Observations of some whole tickers, leaving out those that repeat the one before.
 #[derive(Clone, Debug)]
 pub struct Histories {
-    /// The table.
-    pub table: Table,
     /// In the columns of the table, sorted by series, cell and observation time.
     pub rows: RecordBatch,
     /// The kind of change of each row.
@@ -30,6 +30,29 @@ pub struct History {
     pub key: SeriesKey,
     /// The rows of each cell, in cell order.
     pub cells: Vec<Range<usize>>,
+}
+
+/// Observations of some whole tickers, or of some whole dates of one, as they are stored.
+pub struct StoredObservations {
+    table: Table,
+    batches: Vec<RecordBatch>,
+}
+
+impl StoredObservations {
+    pub(in crate::archive) fn of(table: Table, batches: Vec<RecordBatch>) -> Self {
+        Self { table, batches }
+    }
+
+    /// The histories of their cells.
+    ///
+    /// # Errors
+    ///
+    /// If the observations have other columns than their table.
+    pub fn histories(&self) -> Result<Histories> {
+        // Whatever was observed by a run that counts is known.
+        let histories = || Histories::of(&Cells::of(self.table, &self.batches)?, i64::MAX);
+        histories().map_err(ArchiveError::merge)
+    }
 }
 
 impl Histories {
@@ -50,6 +73,6 @@ impl Histories {
             History { key, cells: of_series.to_vec() }
         };
         let series = ranges.into_iter().map(of_series).collect();
-        Ok(Self { table: cells.table, rows, changes, series })
+        Ok(Self { rows, changes, series })
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a file of rows sorted by ticker, in pieces that end at a ticker or a date.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ pub(in crate::archive) struct ByTicker {
     horizon: Option<Horizon>,
     /// What the rows are converted by, if they are of another layout.
     convert: Option<Convert>,
-    /// The next row group.
-    group: usize,
+    /// The row groups to read.
+    groups: Range<usize>,
     batches: Option<ParquetRecordBatchReader>,
     /// Rows left in the open batches.
     left_in_batches: usize,
@@ -60,7 +61,7 @@ impl ByTicker {
     pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
         let (path, file, metadata) = folder.open(name, schema)?;
         let schema = schema.clone();
-        let mask = ProjectionMask::all();
+        let (mask, groups) = (ProjectionMask::all(), 0..metadata.metadata().num_row_groups());
         Ok(Self {
             path,
             file,
@@ -70,7 +71,7 @@ impl ByTicker {
             mask,
             horizon: None,
             convert: None,
-            group: 0,
+            groups,
             batches: None,
             left_in_batches: 0,
             pending: VecDeque::new(),
@@ -92,6 +93,16 @@ impl ByTicker {
         let whole = Self::open(folder, name, schema)?;
         let horizon = (share == Share::Some).then(|| horizon.clone());
         Ok(Some(Self { horizon, ..whole }.narrowed(|_| true)))
+    }
+
+    /// Number of row groups.
+    pub(in crate::archive) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Reads one row group only.
+    pub(in crate::archive) fn in_group(self, group: usize) -> Self {
+        Self { groups: group..group + 1, ..self }
     }
 
     /// Converts all rows to the columns of another schema; some may be left out.
@@ -143,15 +154,6 @@ impl ByTicker {
 
     fn rows_pending(&self) -> usize {
         self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
-    }
-
-    /// At least `least` rows, and on to the next cut; `None` at the end of the file.
-    pub(in crate::archive) fn take_rows(&mut self, least: usize, cuts: Cuts) -> Result<Option<RecordBatch>> {
-        match self.cut(least, cuts, None)? {
-            Some(bound) => self.take_until(&bound).map(Some),
-            None if self.rows_pending() == 0 => Ok(None),
-            None => self.hand_out(usize::MAX).map(Some),
-        }
     }
 
     /// A cut after at least `least` rows; `None` if the file ends before, or reaches a limit.
@@ -252,8 +254,8 @@ impl ByTicker {
             return;
         }
         let groups = self.metadata.metadata().row_groups();
-        while let Some(group) = groups.get(self.group) {
-            let ends_before = match group.column(0).statistics() {
+        while !self.groups.is_empty() {
+            let ends_before = match groups[self.groups.start].column(0).statistics() {
                 Some(Statistics::ByteArray(statistics)) => {
                     statistics.max_opt().is_some_and(|last| last.data() < wanted.as_bytes())
                 }
@@ -262,7 +264,7 @@ impl ByTicker {
             if !ends_before {
                 return;
             }
-            self.group += 1;
+            self.groups.start += 1;
         }
     }
 
@@ -295,19 +297,19 @@ impl ByTicker {
                     Ok(None) => self.batches = None,
                     Err(error) => return Err(self.damaged(error)),
                 },
-                None if self.group < self.metadata.metadata().num_row_groups() => {
+                None if !self.groups.is_empty() => {
                     let metadata = self.metadata.clone();
-                    let group = metadata.metadata().row_group(self.group);
+                    let group = metadata.metadata().row_group(self.groups.start);
                     let columns = self.file.columns(group, &self.mask).map_err(|error| self.damaged(error))?;
                     self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
                         .with_projection(self.mask.clone())
-                        .with_row_groups(vec![self.group])
+                        .with_row_groups(vec![self.groups.start])
                         .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
                         .build()
                         .map_err(|error| self.damaged(error))?;
                     self.batches = Some(reader);
-                    self.group += 1;
+                    self.groups.start += 1;
                 }
                 None => return Ok(None),
             }

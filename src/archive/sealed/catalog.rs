@@ -17,6 +17,7 @@ use super::answers::{self, ANSWERS, SeriesAnswer};
 use super::folder::Folder;
 use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{SEAL, Seal};
+use super::seals;
 use crate::archive::ArchiveError;
 use crate::archive::lineage::Lineage;
 use crate::cancel::CancellationToken;
@@ -341,6 +342,7 @@ fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
             Err(error) => return Err(ListingError { error, vanished: fs::symlink_metadata(&path).is_err() }),
         }
     }
+    seals::forget_removed(archive, &sealed);
     Ok(sealed)
 }
 
@@ -354,7 +356,7 @@ fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
     if !found.is_dir() || fs::symlink_metadata(path.join(SEAL)).is_err() {
         return fs::symlink_metadata(path).map(|_| None).map_err(FileError::read(path));
     }
-    Ok(Some(Folder::new(path.to_owned(), Seal::read(path)?)))
+    Ok(Some(Folder::new(path.to_owned(), seals::read(path)?)))
 }
 
 /// Every run with a folder of its own or in a pack.

@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::seal::{SEAL, Seal};
@@ -28,7 +29,7 @@ const MAX_GROUP_BYTES: i64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub(in crate::archive) struct Folder {
     path: PathBuf,
-    seal: Seal,
+    seal: Arc<Seal>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -40,8 +41,8 @@ type VerifiedFile = (PathBuf, String, u64, Option<SystemTime>);
 static CHECKED: LazyLock<Mutex<HashSet<VerifiedFile>>> = LazyLock::new(Mutex::default);
 
 impl Folder {
-    pub(in crate::archive) fn new(path: PathBuf, seal: Seal) -> Self {
-        Self { path, seal, stop: CancellationToken::new() }
+    pub(in crate::archive) fn new(path: PathBuf, seal: impl Into<Arc<Seal>>) -> Self {
+        Self { path, seal: seal.into(), stop: CancellationToken::new() }
     }
 
     /// The same folder, read until a token is cancelled.
@@ -103,6 +104,25 @@ impl Folder {
         }
     }
 
+    /// All rows of a file, batch by batch.
+    pub(in crate::archive) fn all_rows(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        self.read(name, schema, FilePart::Whole)
+    }
+
+    /// Some columns of a file, batch by batch.
+    pub(in crate::archive) fn columns(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+        columns: &[&str],
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        self.read(name, schema, FilePart::Columns(columns))
+    }
+
     /// Rows of a file, batch by batch: `count` rows after the first `skipped`.
     pub(in crate::archive) fn rows(
         &self,
@@ -110,20 +130,41 @@ impl Folder {
         schema: &SchemaRef,
         (skipped, count): (u64, u64),
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        self.read(name, schema, FilePart::Rows { skipped, count })
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+        part: FilePart<'_>,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let (path, _, metadata) = self.open(name, schema)?;
         let damaged = |path: &Path, source: Reason| FileError::damaged(path, source);
+        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata);
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata)
-            .with_offset(limit(skipped))
-            .with_limit(limit(count))
-            .build()
-            .map_err(|error| damaged(&path, error.into()))?;
+        let rows = match part {
+            FilePart::Whole => rows,
+            FilePart::Rows { skipped, count } => rows.with_offset(limit(skipped)).with_limit(limit(count)),
+            FilePart::Columns(columns) => {
+                let mask = ProjectionMask::columns(rows.parquet_schema(), columns.iter().copied());
+                rows.with_projection(mask)
+            }
+        };
+        let rows = rows.build().map_err(|error| damaged(&path, error.into()))?;
         let stop = self.stop.clone();
         Ok(rows.map(move |rows| {
             cancel::check(&stop)?;
             rows.map_err(|error| damaged(&path, error.into()))
         }))
     }
+}
+
+/// What is read of a file.
+enum FilePart<'a> {
+    Whole,
+    Rows { skipped: u64, count: u64 },
+    Columns(&'a [&'a str]),
 }
 
 /// The identity of a file from its metadata, or why it cannot match its record.

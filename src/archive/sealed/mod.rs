@@ -13,5 +13,7 @@ pub(super) mod listings;
 pub(super) mod requests;
 pub(super) mod rowfile;
 pub(super) mod rows;
+pub(super) mod run_rows;
 pub(super) mod seal;
+mod seals;
 mod source;

@@ -131,6 +131,15 @@ pub struct Counts {
     pub delisted: u64,
 }
 
+/// The fields that every layout has.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    layout: serde_json::Value,
+    #[serde(default)]
+    bellwether: serde_json::Value,
+}
+
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.added += other.added;
@@ -224,7 +233,12 @@ impl Seal {
 
     /// The digest of the seal's text.
     fn digest(&self) -> String {
-        digest::of(Self { seal: NO_DIGEST.to_owned(), ..self.clone() }.text().as_bytes())
+        // It is the last value of the text, and members have their own.
+        let mut text = self.text();
+        if let Some(start) = text.rfind(&format!("\"{}\"", self.seal)) {
+            text.replace_range(start + 1..=start + self.seal.len(), NO_DIGEST);
+        }
+        digest::of(text.as_bytes())
     }
 
     /// Reads the seal of a folder and checks that it is consistent.
@@ -240,17 +254,17 @@ impl Seal {
     pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damaged(&path, source);
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         // Another layout may have another seal, so only its version can be relied on.
-        match value["layout"].as_u64() {
+        let head: Head = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
+        match head.layout.as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => {
-                let bellwether = value["bellwether"].as_str().map(ToOwned::to_owned);
+                let bellwether = head.bellwether.as_str().map(ToOwned::to_owned);
                 return Err(FileError::Layout { path: folder.to_owned(), layout, known: LAYOUT, bellwether }.into());
             }
             None => return Err(damaged("it has no `layout`".into())),
         }
-        let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        let seal: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         seal.check().map_err(damaged)?;
         if folder.file_name().is_none_or(|name| name != seal.folder_name().as_str()) {
             return Err(damaged(format!("it belongs to `{}`", seal.folder_name()).into()));

@@ -1,6 +1,11 @@
 //! Checks that a pack contains what it replaces: every row of every file is compared, regardless of the seals.
+//!
+//! A pack of packs is compared with these, and each of them with the runs that it replaces itself. So a row is compared
+//! once for each pack that it was copied into, and a file is read from start to end, however many runs are in it.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -10,30 +15,64 @@ use arrow::row::{RowConverter, Rows, SortField};
 use super::pack::observations;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::answers::{self, ANSWERS};
-use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
+use crate::archive::sealed::run_rows::RunRows;
 use crate::error::Result;
-use crate::tables::{Reject, Table};
+use crate::tables::{Reject, RequestRecord, Table};
 
-/// The files of a pack that miss a row of a folder that the pack replaces: a member run, or a pack of such runs.
-/// Folders that no longer exist cannot be checked.
+/// The folders that a pack directly replaces: those whose runs are all in it, and not in a smaller pack that it
+/// replaces as well. Folders that no longer exist cannot be checked.
+pub(super) fn replaced_by<'a>(folders: &'a [Arc<Folder>], pack: &Folder) -> Vec<&'a Arc<Folder>> {
+    let members: HashSet<&str> = parts(pack).collect();
+    let is_replaced =
+        |folder: &&Arc<Folder>| folder.path() != pack.path() && parts(folder).all(|part| members.contains(part));
+    let mut replaced: Vec<&Arc<Folder>> = folders.iter().filter(is_replaced).collect();
+    replaced.sort_by_key(|folder| (Reverse(parts(folder).count()), folder.path()));
+    let mut smaller_packs: Vec<HashSet<&str>> = Vec::new();
+    replaced.retain(|folder| {
+        let is_direct = !smaller_packs.iter().any(|pack| parts(folder).all(|part| pack.contains(part)));
+        // Two packs of the same runs replace each other, and neither may account for the rows of the other.
+        if is_direct && folder.seal().is_pack() && parts(folder).count() < members.len() {
+            smaller_packs.push(parts(folder).collect());
+        }
+        is_direct
+    });
+    replaced
+}
+
+/// The seals of the runs in a folder.
+pub(super) fn parts(folder: &Folder) -> impl Iterator<Item = &str> {
+    folder.seal().parts().iter().map(|part| part.seal.as_str())
+}
+
+/// The files of a pack that miss a row of a folder that the pack directly replaces.
 pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<Vec<String>> {
-    let members: HashSet<&str> = pack.seal().members.iter().map(|member| member.seal.as_str()).collect();
-    let is_replaced = |folder: &&Arc<Folder>| {
-        folder.path() != pack.path() && folder.seal().parts().iter().all(|part| members.contains(part.seal.as_str()))
-    };
-    let replaced = archive.folders().iter().filter(is_replaced);
-    let (packs, runs): (Vec<_>, Vec<_>) = replaced.partition(|folder| folder.seal().is_pack());
     let mut files = Vec::new();
-    // Runs have no rows in common, so they are checked together. A pack may overlap with them and is checked by itself.
-    for folders in [runs].into_iter().chain(packs.into_iter().map(|pack| vec![pack])).filter(|some| !some.is_empty()) {
+    for folders in disjoint(replaced_by(archive.folders(), pack)) {
         files.extend(lacking(pack, &folders)?);
     }
     files.sort_unstable();
     files.dedup();
     Ok(files)
+}
+
+/// Folders in groups without a run in common: their rows are in the pack together.
+fn disjoint(folders: Vec<&Arc<Folder>>) -> Vec<Vec<&Arc<Folder>>> {
+    let mut groups: Vec<(HashSet<&str>, Vec<&Arc<Folder>>)> = Vec::new();
+    for folder in folders {
+        let fits = |(held, _): &&mut (HashSet<&str>, _)| parts(folder).all(|part| !held.contains(part));
+        match groups.iter_mut().find(fits) {
+            Some((held, group)) => {
+                held.extend(parts(folder));
+                group.push(folder);
+            }
+            None => groups.push((parts(folder).collect(), vec![folder])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// The files of a pack that miss a row of some folders, which have no run in common.
@@ -44,28 +83,15 @@ fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> 
             files.push(table.file());
         }
     }
-    let folders: Vec<Arc<Folder>> = folders.iter().map(|folder| Arc::clone(folder)).collect();
+    let owned: Vec<Arc<Folder>> = folders.iter().map(|folder| Arc::clone(folder)).collect();
     let mut held = listings::read(&[Arc::clone(pack)])?.into_iter();
-    if !listings::read(&folders)?.iter().all(|wanted| held.any(|listing| listing == *wanted)) {
+    if !listings::read(&owned)?.iter().all(|wanted| held.any(|listing| listing == *wanted)) {
         files.push(LISTINGS.to_owned());
     }
-    for folder in &folders {
-        for run in folder.seal().runs() {
-            let from = |folder: &Arc<Folder>| SealedRun::of(run.clone(), Arc::clone(folder));
-            let (own, packed) = (from(folder), from(pack));
-            if own.requests()? != packed.requests()? {
-                files.push(REQUESTS.to_owned());
-            }
-            if !holds(
-                packed.rows(ANSWERS, &answers::schema())?,
-                own.rows(ANSWERS, &answers::schema())?,
-                &answers::schema(),
-            )? {
-                files.push(ANSWERS.to_owned());
-            }
-            if !holds(packed.rejects()?, own.rejects()?, &Reject::schema())? {
-                files.push(REJECTS.to_owned());
-            }
+    let by_run = [(REQUESTS, RequestRecord::schema()), (ANSWERS, answers::schema()), (REJECTS, Reject::schema())];
+    for (name, schema) in by_run {
+        if !holds_runs(pack, folders, name, &schema)? {
+            files.push(name.to_owned());
         }
     }
     Ok(files)
@@ -98,6 +124,35 @@ fn holds(
                     },
                 }
             }
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a file of a pack, which holds one run after another, has the rows of each run in some folders.
+fn holds_runs(pack: &Folder, folders: &[&Arc<Folder>], name: &str, schema: &SchemaRef) -> Result<bool> {
+    let mut homes: HashMap<&str, &Arc<Folder>> = HashMap::new();
+    for folder in folders {
+        homes.extend(folder.seal().parts().iter().map(|part| (part.run.as_str(), *folder)));
+    }
+    let mut packed = RunRows::open(pack, name, schema)?;
+    // Runs come in the same order everywhere, so a folder is read from start to end.
+    let mut open: HashMap<&Path, RunRows> = HashMap::new();
+    for run in pack.seal().parts() {
+        let count = run.rows(name);
+        let Some(folder) = homes.get(run.run.as_str()) else {
+            packed.pass_over(count)?;
+            continue;
+        };
+        let mut own = match open.remove(folder.path()) {
+            Some(own) => own,
+            None => RunRows::open(folder, name, schema)?,
+        };
+        if !packed.are_next_of(&mut own, count)? {
+            return Ok(false);
+        }
+        if folder.seal().parts().last().is_some_and(|last| last.run != run.run) {
+            open.insert(folder.path(), own);
         }
     }
     Ok(true)

@@ -26,6 +26,7 @@ use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
+use crate::archive::sealed::run_rows::RowsByRun;
 use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
 use crate::archive::{ArchiveError, FOLDER_OF_UNFINISHED};
 use crate::cancel::{self, CancellationToken};
@@ -138,21 +139,15 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
     files.push(out.finish()?);
     let is_member = |run: &&SealedRun| members.iter().any(|member| member.run == run.name());
     let runs: Vec<&SealedRun> = archive.runs().iter().filter(is_member).collect();
-    let mut out = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?;
-    for run in &runs {
-        run.rows(ANSWERS, &answers::schema())?.try_for_each(|rows| out.write(Ok(rows?)))?;
+    let by_run = [(ANSWERS, answers::schema()), (REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())];
+    for (name, schema) in by_run {
+        let mut out = Rowfile::create(&folder.join(name), Arc::clone(&schema), 0)?;
+        let mut rows = RowsByRun::whole(archive, name, schema);
+        for run in &runs {
+            rows.of_run(run)?.into_iter().try_for_each(|rows| out.write(Ok(rows)))?;
+        }
+        files.push(out.finish()?);
     }
-    files.push(out.finish()?);
-    let mut out = Rowfile::create(&folder.join(REJECTS), Reject::schema(), 0)?;
-    for run in &runs {
-        run.rejects()?.try_for_each(|rows| out.write(Ok(rows?)))?;
-    }
-    files.push(out.finish()?);
-    let mut out = Rowfile::create(&folder.join(REQUESTS), RequestRecord::schema(), 0)?;
-    for run in &runs {
-        out.write(RequestRecord::batch(&run.requests()?))?;
-    }
-    files.push(out.finish()?);
     Ok(files)
 }
 
@@ -232,6 +227,7 @@ impl Drop for PackFolder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::contained::replaced_by;
     use super::*;
     use chrono::TimeDelta;
 
@@ -244,8 +240,8 @@ mod tests {
         let sealed_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(day.into());
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
         let mut seal = seal(service(), Vec::new(), name_of(sealed_at, 0), vec![file]);
-        seal.sealed_at = sealed_at;
-        Arc::new(Folder::new(PathBuf::new(), seal))
+        (seal.sealed_at, seal.seal) = (sealed_at, seal.run.clone());
+        Arc::new(Folder::new(seal.folder_name().into(), seal))
     }
 
     /// The folder of a pack of some folders.
@@ -254,7 +250,41 @@ mod tests {
         let rows = folders.iter().map(|folder| folder.seal().observations()).sum();
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
         let name = name(&members);
-        Arc::new(Folder::new(PathBuf::new(), seal(service(), members, name, vec![file])))
+        let seal = seal(service(), members, name, vec![file]);
+        Arc::new(Folder::new(seal.folder_name().into(), seal))
+    }
+
+    /// Otherwise the work would grow with the square of the nights, while nothing is pruned.
+    #[test]
+    fn each_run_and_pack_is_compared_with_one_pack_and_each_member_of_a_pack_once() {
+        for each in [0, 100, 3_000, 70_000] {
+            let (mut read, mut all) = (Vec::new(), Vec::new());
+            for day in 0..300 {
+                let run = folder(day, each);
+                read.push(Arc::clone(&run));
+                all.push(run);
+                let due = due(read.iter());
+                if !due.is_empty() {
+                    let pack = packed(&due);
+                    read.truncate(read.len() - due.len());
+                    read.push(Arc::clone(&pack));
+                    all.push(pack);
+                }
+            }
+            let packs: Vec<&Arc<Folder>> = all.iter().filter(|folder| folder.seal().is_pack()).collect();
+            assert!(packs.len() > 15, "{} packs", packs.len());
+            let mut compared = Vec::new();
+            for pack in packs {
+                let replaced = replaced_by(&all, pack);
+                let members: usize = replaced.iter().map(|folder| folder.seal().parts().len()).sum();
+                assert_eq!(members, pack.seal().members.len());
+                compared.extend(replaced.into_iter().map(|folder| folder.path().to_owned()));
+            }
+            assert_eq!(compared.len(), all.len() - read.len());
+            compared.sort();
+            compared.dedup();
+            assert_eq!(compared.len(), all.len() - read.len(), "with one pack each");
+        }
     }
 
     #[test]

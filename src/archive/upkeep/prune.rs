@@ -3,16 +3,17 @@
 //! A process that opened the archive before the pack was sealed may still read them. What is removed unattended is
 //! therefore restricted to packs that have been there for a day.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::contained::incomplete_files;
+use super::contained::{incomplete_files, parts, replaced_by};
 use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::seal::SEAL;
+use crate::archive::sealed::seal::{SEAL, Seal};
 use crate::cancel;
 use crate::error::Result;
 use crate::file::{self, FileError};
@@ -41,12 +42,37 @@ pub struct Removal {
 impl Pruning {
     /// Plans the pruning of an archive.
     pub(crate) fn of(archive: Archive) -> Self {
+        Self::with(archive, |_| true)
+    }
+
+    /// Plans the pruning of the packs and merges that a larger one has replaced for a day: copies of rows that the runs
+    /// and the larger one have as well.
+    pub(crate) fn of_copies(archive: Archive) -> Self {
+        Self::with(archive, |seal| seal.is_pack() || seal.is_merge()).settled()
+    }
+
+    fn with(archive: Archive, is_removed: impl Fn(&Seal) -> bool) -> Self {
+        let packs: Vec<(&Arc<Folder>, HashSet<&str>)> = archive
+            .read()
+            .iter()
+            .filter(|read| read.seal().is_pack())
+            .map(|pack| (pack, parts(pack).collect()))
+            .collect();
+        // The pack that is read instead of a folder and holds every run of it, or the merge that replaces it.
+        let replacing = |folder: &Folder| match folder.seal().is_merge() {
+            true => archive.read().iter().find(|read| read.seal().replaces(folder.seal())),
+            false => {
+                packs.iter().find(|(_, held)| parts(folder).all(|part| held.contains(part))).map(|(pack, _)| *pack)
+            }
+        };
         let removal = |folder: &&Arc<Folder>| {
             let seal = folder.seal();
-            let pack = pack_for(&archive, folder)?.seal().folder_name();
+            let pack = replacing(folder)?.seal().folder_name();
             Some(Removal { folder: seal.folder_name(), pack, bytes: seal.bytes() })
         };
-        let removals = archive.superseded().iter().filter_map(removal).collect();
+        let superseded = archive.superseded().into_iter().filter(|folder| is_removed(folder.seal()));
+        let removals = superseded.filter_map(|folder| removal(&folder)).collect();
+        drop(packs);
         Self { archive, removals }
     }
 
@@ -63,17 +89,6 @@ impl Pruning {
     }
 }
 
-/// The pack that is read instead of a folder and holds every run of it, or the merge that replaces it.
-fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>> {
-    if folder.seal().is_merge() {
-        return archive.read().iter().find(|read| read.seal().replaces(folder.seal()));
-    }
-    let holds = |pack: &&Arc<Folder>| {
-        folder.seal().parts().iter().all(|part| pack.seal().members.iter().any(|member| member.seal == part.seal))
-    };
-    archive.read().iter().filter(|read| read.seal().is_pack()).find(holds)
-}
-
 /// Carries out a plan, once each pack is verified to have every row of the folders that it replaces; and removes
 /// leftovers of a killed removal.
 ///
@@ -84,7 +99,15 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
-    for pack in archive.read_runs().filter(is_needed) {
+    let mut packs: Vec<&Arc<Folder>> = archive.read_runs().filter(is_needed).collect();
+    // A pack that replaces packs has the rows of their runs if these have them.
+    let mut checked = 0;
+    while let Some(&pack) = packs.get(checked) {
+        checked += 1;
+        let replaced = replaced_by(archive.folders(), pack).into_iter().filter(|folder| folder.seal().is_pack());
+        let more: Vec<&Arc<Folder>> =
+            replaced.filter(|folder| !packs.iter().any(|known| Arc::ptr_eq(known, folder))).collect();
+        packs.extend(more);
         if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
             let reason = format!("`{file}` is missing rows of its members");
             return Err(FileError::damaged(pack.path(), reason));

@@ -5,19 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use rayon::prelude::*;
 
 use super::contained::incomplete_files;
-use crate::archive::sealed::bound::Cuts;
+use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::by_ticker::ByTicker;
-use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings;
-use crate::archive::sealed::rows::changes;
+use crate::archive::sealed::requests::{self, REJECTS, REQUESTS};
+use crate::archive::sealed::rows::{changes, ticker};
 use crate::archive::sealed::seal::Counts;
 use crate::cancel::CancellationToken;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::file::{self, FileError, FileRecord};
-use crate::tables::{Change, Table};
+use crate::tables::{Change, Reject, RequestRecord, Table};
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default)]
@@ -28,47 +30,50 @@ pub struct Verified {
     pub faults: Vec<String>,
 }
 
-/// Verifies all folders of an archive, and passes each file to `done`. Rows are read only if the files match their
-/// checksums.
+/// Verifies all folders of an archive, several files at once, and passes each file to `done`. Rows are read only if the
+/// files match their checksums.
 ///
 /// # Errors
 ///
 /// If a folder cannot be read, or once the archive's token is cancelled.
-pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Result<Verified> {
-    let mut verified = Verified::default();
-    for run in archive.missing() {
-        let fault = format!("`{}` lacks run `{run}`, which later runs are based on", archive.path().display());
-        verified.faults.push(fault);
-    }
-    let missing = verified.faults.len();
-    for folder in archive.folders() {
-        let files = &folder.seal().files;
-        verified.files += files.len();
-        for file in files {
-            verified.faults.extend(fault(&folder.path().join(&file.name), file, archive.stop())?);
-            done(file);
+pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Result<Verified> {
+    let lacks = |run| format!("`{}` lacks run `{run}`, which later runs are based on", archive.path().display());
+    let mut faults: Vec<String> = archive.missing().map(lacks).collect();
+    let folders = archive.folders().iter();
+    let files: Vec<(&Arc<Folder>, &FileRecord)> =
+        folders.flat_map(|folder| folder.seal().files.iter().map(move |file| (folder, file))).collect();
+    let fault = |(folder, file): &(&Arc<Folder>, &FileRecord)| {
+        let fault = fault(&folder.path().join(&file.name), file, archive.stop())?;
+        done(file);
+        Ok(fault)
+    };
+    let of_files = files.par_iter().map(fault).collect::<Result<Vec<Option<String>>>>()?;
+    let are_sound = of_files.iter().all(Option::is_none);
+    faults.extend(of_files.into_iter().flatten());
+    if are_sound {
+        // Each in its place, so that the first failure is the same on any number of threads.
+        let of_rows: Vec<Result<Vec<String>>> =
+            archive.folders().par_iter().map(|folder| faults_of_rows(archive, folder)).collect();
+        for of_folder in of_rows {
+            faults.extend(of_folder?);
         }
     }
-    if verified.faults.len() == missing {
-        for folder in archive.folders() {
-            let files = if folder.seal().is_pack() { incomplete_files(archive, folder) } else { Ok(Vec::new()) };
-            let faults = files.and_then(|files| {
-                let faults = files.iter().map(|file| format!("`{file}` is missing rows of its members"));
-                Ok(faults.chain(counts_what_it_has(folder)?).collect::<Vec<String>>())
-            });
-            match faults {
-                Ok(faults) => {
-                    let located = |fault: String| format!("`{}`: {fault}", folder.path().display());
-                    verified.faults.extend(faults.into_iter().map(located));
-                }
-                Err(error) if matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) => {
-                    verified.faults.push(with_source(&error));
-                }
-                Err(error) => return Err(error),
-            }
-        }
+    Ok(Verified { files: files.len(), faults })
+}
+
+/// What is wrong with the rows of a folder whose files match their checksums.
+fn faults_of_rows(archive: &Archive, folder: &Arc<Folder>) -> Result<Vec<String>> {
+    let found = || -> Result<Vec<String>> {
+        let files = if folder.seal().is_pack() { incomplete_files(archive, folder)? } else { Vec::new() };
+        let missing = files.iter().map(|file| format!("`{file}` is missing rows of its members"));
+        let miscounted = (count_changes(folder)? != folder.seal().changes)
+            .then(|| "its seal and its rows disagree on the number of changes".to_owned());
+        Ok(missing.chain(miscounted).map(|fault| format!("`{}`: {fault}", folder.path().display())).collect())
+    };
+    match found() {
+        Err(error) if matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) => Ok(vec![with_source(&error)]),
+        found => found,
     }
-    Ok(verified)
 }
 
 fn with_source(error: &Error) -> String {
@@ -78,30 +83,54 @@ fn with_source(error: &Error) -> String {
     }
 }
 
-/// Reads all rows of a folder and compares the changes that its seal counts with those in the rows.
-fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
+/// Reads all rows of a folder, and counts the changes in them.
+fn count_changes(folder: &Arc<Folder>) -> Result<Counts> {
+    let tables = Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0);
     let mut counted = Counts::default();
-    for table in Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0) {
-        let mut file = ByTicker::open(folder, &table.file(), &table.file_schema())?;
-        while let Some(rows) = file.take_rows(1, Cuts::of_cells(table))? {
-            for change in changes(&rows) {
-                match change {
-                    Change::Added => counted.added += 1,
-                    Change::Revised => counted.revised += 1,
-                    Change::Withdrawn => counted.withdrawn += 1,
-                }
+    for of_table in tables.map(|table| count_in_table(folder, table)) {
+        counted += of_table?;
+    }
+    counted += listings::counted(&listings::read(std::slice::from_ref(folder))?);
+    let damaged = |name: &str, reason: Reason| FileError::damaged(&folder.path().join(name), reason);
+    for rows in folder.all_rows(REQUESTS, &RequestRecord::schema())? {
+        requests::records(&rows?).map_err(|reason| damaged(REQUESTS, reason))?;
+    }
+    for rows in folder.all_rows(ANSWERS, &answers::schema())? {
+        answers::records(&rows?).map_err(|reason| damaged(ANSWERS, reason))?;
+    }
+    folder.all_rows(REJECTS, &Reject::schema())?.try_for_each(|rows| rows.map(drop))?;
+    Ok(counted)
+}
+
+/// Reads all rows of a table, several row groups at once, and counts the changes in them.
+fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
+    let open = || ByTicker::open(folder, &table.file(), &table.file_schema());
+    let file = open()?;
+    let of_group = |group: usize| -> Result<(Counts, Option<(String, String)>)> {
+        let rows = open()?.in_group(group).take_rest()?;
+        let mut counted = Counts::default();
+        for change in changes(&rows) {
+            match change {
+                Change::Added => counted.added += 1,
+                Change::Revised => counted.revised += 1,
+                Change::Withdrawn => counted.withdrawn += 1,
             }
         }
+        let last = rows.num_rows().checked_sub(1);
+        Ok((counted, last.map(|last| (ticker(&rows, 0).to_owned(), ticker(&rows, last).to_owned()))))
+    };
+    let groups: Vec<Result<_>> = (0..file.group_count()).into_par_iter().map(of_group).collect();
+    let (mut counted, mut last) = (Counts::default(), String::new());
+    for group in groups {
+        let (of_group, tickers) = group?;
+        counted += of_group;
+        let Some((from, to)) = tickers else { continue };
+        if from < last {
+            return Err(file.damaged("its rows are not sorted by ticker"));
+        }
+        last = to;
     }
-    counted += listings::counted(&listings::read(&[Arc::new(folder.clone())])?);
-    for run in folder.seal().runs() {
-        let run = SealedRun::of(run.clone(), Arc::new(folder.clone()));
-        run.requests()?;
-        run.answers()?;
-        run.rejects()?.try_for_each(|rows| rows.map(drop))?;
-    }
-    let fault = || "its seal and its rows disagree on the number of changes".to_owned();
-    Ok((counted != folder.seal().changes).then(fault).into_iter().collect())
+    Ok(counted)
 }
 
 /// How a file differs from its record, if it does.

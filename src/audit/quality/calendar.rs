@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::day;
-use crate::archive::History;
+use crate::archive::{History, StoredObservations};
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::Subject;
 use crate::error::Result;
+use crate::in_order::in_order;
 use crate::tables::Table;
 
 /// Days since 1970.
@@ -52,6 +53,14 @@ impl Presence {
         }
     }
 
+    fn merge(&mut self, other: Self) {
+        let Self { present, begun, ended } = other;
+        let parts = [(&mut self.present, present), (&mut self.begun, begun), (&mut self.ended, ended)];
+        for (counts, more) in parts {
+            more.into_iter().for_each(|(day, count)| *counts.entry(day).or_default() += count);
+        }
+    }
+
     fn calendar(self) -> Calendar {
         let Self { present, begun, ended } = self;
         let (mut begun, mut ended) = (begun.into_iter().peekable(), ended.into_iter().peekable());
@@ -76,13 +85,20 @@ impl Calendar {
     /// The trading days of all series in scope.
     pub(super) fn of(subject: &Subject) -> Result<Self> {
         let mut presence = Presence::default();
-        for histories in subject.view().histories(Table::Signals)? {
-            let histories = histories?;
+        let of_piece = |piece: StoredObservations| {
+            let histories = piece.histories()?;
             let observed = ObservedColumns::of(&histories);
+            let mut presence = Presence::default();
             for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
                 presence.add(&days(subject, history, &observed));
             }
-        }
+            Ok(presence)
+        };
+        let merge = |piece| {
+            presence.merge(piece);
+            Ok(())
+        };
+        in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
         Ok(presence.calendar())
     }
 

@@ -14,7 +14,8 @@
 //! - *suspect*: signals and articles of dates that a later answer contradicts without covering them.
 //! - *cut off*: a length at which the service seems to cut off lists of articles.
 //!
-//! Signals are read twice, a few whole tickers at a time, because trading days depend on all of them.
+//! Signals are read twice, a few whole tickers at a time and several such pieces at once, because trading days depend on
+//! all of them.
 
 mod calendar;
 mod findings;
@@ -30,10 +31,11 @@ pub(crate) use news::{RowFindings, of_rows};
 
 use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
-use super::row_builder::RowBuilder;
+use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{History, Suspects};
+use crate::archive::{History, StoredObservations, Suspects};
 use crate::error::Result;
+use crate::in_order::in_order;
 use crate::interface::{Endpoint, Ticker};
 use crate::split_days::SplitDays;
 use crate::tables::{Drift, SeriesKey, Table};
@@ -108,6 +110,51 @@ impl TickerQuality {
     }
 }
 
+impl Quality {
+    /// Adds what was found in some series.
+    fn add_series(&mut self, piece: Self) {
+        self.series += piece.series;
+        self.total.add(piece.total);
+        for (ticker, counted) in piece.tickers {
+            self.tickers.entry(ticker).or_default().add(counted);
+        }
+    }
+
+    /// Adds findings that belong to no series: rejected records, unknown fields and windows.
+    fn push_answers(&self, rows: &mut RowBuilder) {
+        for RejectReason { operation: source, reason, records, .. } in &self.rejects.reasons {
+            let (source, count) = (Some(*source), Some(*records));
+            let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
+            findings::push(rows, &finding);
+        }
+        for Drift { endpoint, field, count, .. } in &self.unknown.fields {
+            let source = Some(endpoint.as_str());
+            let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(FindingKind::Drift) };
+            findings::push(rows, &finding);
+        }
+        if let Some(SplitDays { tickers, times: [_, other], .. }) = &self.split_days {
+            let what = format!("dated at {other}");
+            let finding = Finding { count: Some(*tickers), what: Some(&what), ..Finding::of(FindingKind::SplitDays) };
+            findings::push(rows, &finding);
+        }
+        if let Some(CutOff { articles, tickers, .. }) = self.cut_off {
+            let what = format!("lists of {articles} articles");
+            let finding = Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
+            findings::push(rows, &finding);
+        }
+        for window in &self.windows {
+            let (days, share) = (window.days.to_string(), window.share());
+            let finding = Finding {
+                count: Some(window.with_news),
+                value: share,
+                what: Some(&days),
+                ..Finding::of(FindingKind::Window)
+            };
+            findings::push(rows, &finding);
+        }
+    }
+}
+
 /// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests, and
 /// what [`of_rows`] found in a definition's dataset, are included.
 ///
@@ -122,40 +169,59 @@ pub(crate) fn quality(
 ) -> Result<Quality> {
     let Answers { rejects, unknown, cut_off, .. } = answers;
     let RowFindings { windows, split_days } = rows;
-    let found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
-    let suspects = subject.view().suspects()?;
-    let mut looking = QualityAudit { found, suspects, rows: RowBuilder::new(schema()) };
-    let calendar = Calendar::of(subject)?;
-    for histories in subject.view().histories(Table::Signals)? {
-        let histories = histories?;
+    let mut found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
+    let suspects = &subject.view().suspects()?;
+    let calendar = &Calendar::of(subject)?;
+    let mut queue = RowQueue::default();
+    let mut take = |piece: (Quality, Option<RecordBatch>)| {
+        found.add_series(piece.0);
+        queue.add(piece.1, &mut deliver)
+    };
+    let of_signals = |piece: StoredObservations| {
+        let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
+        let mut looking = QualityAudit::of(suspects);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            looking.signals(subject, history, &observed, &calendar);
+            looking.signals(subject, history, &observed, calendar);
         }
-        looking.rows.relieve(&mut deliver)?;
-    }
-    for histories in subject.view().histories(Table::Articles)? {
-        let histories = histories?;
+        looking.finish()
+    };
+    in_order(|| subject.view().observations(Table::Signals), of_signals, &mut take)?;
+    let of_articles = |piece: StoredObservations| {
+        let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
-        let since = looking.suspects.since_of_articles(&histories.rows);
+        let since = suspects.since_of_articles(&histories.rows);
+        let mut looking = QualityAudit::of(suspects);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             looking.articles(subject, history, &observed, &since);
         }
-        looking.rows.relieve(&mut deliver)?;
-    }
-    looking.add_answers();
-    looking.rows.flush(deliver)?;
-    Ok(looking.found)
+        looking.finish()
+    };
+    in_order(|| subject.view().observations(Table::Articles), of_articles, &mut take)?;
+    let mut rows = RowBuilder::new(schema());
+    found.push_answers(&mut rows);
+    queue.add(rows.finish()?, &mut deliver)?;
+    queue.flush(deliver)?;
+    Ok(found)
 }
 
-/// An audit in progress.
-struct QualityAudit {
+/// An audit of some series in progress.
+struct QualityAudit<'a> {
     found: Quality,
-    suspects: Suspects,
+    suspects: &'a Suspects,
     rows: RowBuilder,
 }
 
-impl QualityAudit {
+impl<'a> QualityAudit<'a> {
+    fn of(suspects: &'a Suspects) -> Self {
+        Self { found: Quality::default(), suspects, rows: RowBuilder::new(schema()) }
+    }
+
+    /// What was found, and a row for each finding.
+    fn finish(self) -> Result<(Quality, Option<RecordBatch>)> {
+        Ok((self.found, self.rows.finish()?))
+    }
+
     fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendar: &Calendar) {
         let days = calendar::days(subject, history, observed);
         if days.is_empty() {
@@ -243,40 +309,6 @@ impl QualityAudit {
     fn add(&mut self, ticker: &Ticker, counted: TickerQuality) {
         self.found.total.add(counted);
         self.found.tickers.entry(ticker.clone()).or_default().add(counted);
-    }
-
-    /// Adds findings that belong to no series: rejected records, unknown fields and windows.
-    fn add_answers(&mut self) {
-        for RejectReason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
-            let (source, count) = (Some(*source), Some(*records));
-            let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
-            findings::push(&mut self.rows, &finding);
-        }
-        for Drift { endpoint, field, count, .. } in &self.found.unknown.fields {
-            let source = Some(endpoint.as_str());
-            let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(FindingKind::Drift) };
-            findings::push(&mut self.rows, &finding);
-        }
-        if let Some(SplitDays { tickers, times: [_, other], .. }) = &self.found.split_days {
-            let what = format!("dated at {other}");
-            let finding = Finding { count: Some(*tickers), what: Some(&what), ..Finding::of(FindingKind::SplitDays) };
-            findings::push(&mut self.rows, &finding);
-        }
-        if let Some(CutOff { articles, tickers, .. }) = self.found.cut_off {
-            let what = format!("lists of {articles} articles");
-            let finding = Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
-            findings::push(&mut self.rows, &finding);
-        }
-        for window in &self.found.windows {
-            let (days, share) = (window.days.to_string(), window.share());
-            let finding = Finding {
-                count: Some(window.with_news),
-                value: share,
-                what: Some(&days),
-                ..Finding::of(FindingKind::Window)
-            };
-            findings::push(&mut self.rows, &finding);
-        }
     }
 }
 

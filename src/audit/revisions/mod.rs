@@ -12,7 +12,7 @@
 //!
 //! A series is the same whichever operation gives it. Only signals and article scores are compared; a summary describes
 //! the day of its request and has no past. The archive is read a few whole tickers at a time, or a few dates of one, so
-//! memory does not grow with its size.
+//! memory does not grow with its size; several pieces are counted at once.
 
 mod rows;
 mod since;
@@ -27,10 +27,11 @@ pub(crate) use since::{RewriteCount, RewrittenSince};
 pub use tally::{AgeGroup, CellCounts, Month, Revisions, Rewrites};
 
 use super::observed::ObservedColumns;
-use super::row_builder::RowBuilder;
+use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{ArticleHistories, Histories, History};
+use crate::archive::{ArticleObservations, Giant, Histories, History, StoredObservations};
 use crate::error::Result;
+use crate::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use walk::{ChangeWindow, Coverage, Rewrite, SeriesTally, Spans, Walk};
 
@@ -68,16 +69,16 @@ pub(crate) fn revisions(
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     let mut counting = Counting::of(subject, from);
-    let mut rows = RowBuilder::new(schema());
-    for histories in subject.view().histories(Table::Signals)? {
-        counting.count(&histories?, CoverageSource::Here, |change| rows::push(&mut rows, change));
-        rows.relieve(&mut deliver)?;
-    }
-    counting.each_of_articles(|counting, histories, spanned| {
-        counting.count(histories, spanned, |change| rows::push(&mut rows, change));
-        rows.relieve(&mut deliver)
-    })?;
-    rows.flush(deliver)?;
+    let mut queue = RowQueue::default();
+    let counter = counting.counter();
+    let count = |histories: &Histories, spanned: CoverageSource<'_>| {
+        let mut rows = RowBuilder::new(schema());
+        let counted = counter.count(histories, spanned, |change| rows::push(&mut rows, change));
+        Ok((counted, rows.finish()?))
+    };
+    counting.each_of_signals(count, |rows| queue.add(rows, &mut deliver))?;
+    counting.each_of_articles(count, |rows| queue.add(rows, &mut deliver))?;
+    queue.flush(deliver)?;
     Ok(counting.finish().0)
 }
 
@@ -104,7 +105,8 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals, which come in order.
     pub(crate) fn signals(&mut self, histories: &Histories) {
-        self.count(histories, CoverageSource::Here, |_| {});
+        let counted = self.counter().count(histories, CoverageSource::Here, |_| {});
+        self.add(counted);
     }
 
     /// Counts the histories of signals.
@@ -113,10 +115,8 @@ impl<'a> Counting<'a> {
     ///
     /// If a run cannot be read.
     pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
-        for histories in self.subject.view().histories(Table::Signals)? {
-            self.signals(&histories?);
-        }
-        Ok(())
+        let counter = self.counter();
+        self.each_of_signals(|histories, spanned| Ok((counter.count(histories, spanned, |_| {}), ())), Ok)
     }
 
     /// Counts the histories of articles.
@@ -125,52 +125,130 @@ impl<'a> Counting<'a> {
     ///
     /// If a run cannot be read.
     pub(crate) fn articles(&mut self) -> Result<()> {
-        self.each_of_articles(|counting, histories, spanned| {
-            counting.count(histories, spanned, |_| {});
-            Ok(())
-        })
+        let counter = self.counter();
+        self.each_of_articles(|histories, spanned| Ok((counter.count(histories, spanned, |_| {}), ())), Ok)
     }
 
-    /// Reads the histories of articles. A ticker with very many is read twice, piece by piece: the dates that its
-    /// answers covered are known only at the end.
-    fn each_of_articles(
+    /// Counts the histories of signals several pieces at once, and takes what else was made of each piece, in order.
+    fn each_of_signals<R: Send>(
         &mut self,
-        mut each: impl FnMut(&mut Self, &Histories, CoverageSource<'_>) -> Result<()>,
+        count: impl Fn(&Histories, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
-        for histories in self.subject.view().articles()? {
-            match histories? {
-                ArticleHistories::Whole(histories) => each(self, &histories, CoverageSource::Here)?,
-                ArticleHistories::Giant(giant) => {
-                    let mut spans = Spans::default();
-                    for piece in giant.pieces()? {
-                        let piece = piece?;
-                        let observed = ObservedColumns::of(&piece);
-                        piece.series.iter().for_each(|history| spans.add(&history.cells, &observed));
-                    }
-                    let coverage = Coverage::of(spans);
-                    for piece in giant.pieces()? {
-                        each(self, &piece?, CoverageSource::Before(&coverage))?;
-                    }
-                }
-            }
-        }
-        Ok(())
+        let view = self.subject.view();
+        in_order(
+            || view.observations(Table::Signals),
+            |piece: StoredObservations| count(&piece.histories()?, CoverageSource::Here),
+            |(counted, more)| {
+                self.add(counted);
+                take(more)
+            },
+        )
     }
 
-    fn count(&mut self, histories: &Histories, spanned: CoverageSource<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
+    /// The same for articles. A ticker with very many is read twice, piece by piece: the dates that its answers covered
+    /// are known only at the end.
+    fn each_of_articles<R: Send>(
+        &mut self,
+        count: impl Fn(&Histories, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        mut take: impl FnMut(R) -> Result<()>,
+    ) -> Result<()> {
+        let view = self.subject.view();
+        in_order(
+            || view.articles(),
+            |piece| match piece {
+                ArticleObservations::Whole(piece) => {
+                    count(&piece.histories()?, CoverageSource::Here).map(CountedArticles::Whole)
+                }
+                ArticleObservations::Giant(giant) => Ok(CountedArticles::Giant(giant)),
+            },
+            |counted| {
+                let giant = match counted {
+                    CountedArticles::Whole((counted, more)) => {
+                        self.add(counted);
+                        return take(more);
+                    }
+                    CountedArticles::Giant(giant) => giant,
+                };
+                let mut spans = Spans::default();
+                for piece in giant.pieces()? {
+                    let piece = piece?.histories()?;
+                    let observed = ObservedColumns::of(&piece);
+                    piece.series.iter().for_each(|history| spans.add(&history.cells, &observed));
+                }
+                let coverage = Coverage::of(spans);
+                for piece in giant.pieces()? {
+                    let (counted, more) = count(&piece?.histories()?, CoverageSource::Before(&coverage))?;
+                    self.add(counted);
+                    take(more)?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    fn counter(&self) -> Counter<'a> {
         let Self { subject, found, since } = self;
         let span = ChangeWindow {
             from: found.from.map(|from| from.timestamp_micros()),
             until: found.until.timestamp_micros(),
         };
-        let rewrites = match histories.table {
-            Table::Signals => &mut found.signals,
-            Table::Articles => &mut found.articles,
-            Table::Summaries | Table::SentimentHistory => return,
-        };
+        Counter { subject, span, since: since.as_ref().map(|(instant, _)| *instant) }
+    }
+
+    /// Adds counts of series, which come in order.
+    fn add(&mut self, counted: Vec<SeriesCount>) {
+        for SeriesCount { key, tally } in counted {
+            let rewrites = match key.table {
+                Some(Table::Signals) => &mut self.found.signals,
+                _ => &mut self.found.articles,
+            };
+            if let Some((_, rewritten)) = &mut self.since {
+                rewritten.add(&key, tally.since);
+            }
+            rewrites.add(&key, self.subject.sector(&key.ticker), tally);
+        }
+    }
+
+    /// The totals, and what was rewritten since the other instant.
+    pub(crate) fn finish(self) -> (Revisions, Option<RewrittenSince>) {
+        (self.found, self.since.map(|(_, rewritten)| rewritten.finish()))
+    }
+}
+
+/// Articles that were counted, or that are read piece by piece.
+enum CountedArticles<C> {
+    Whole(C),
+    Giant(Giant),
+}
+
+/// The counts of a series, or of a piece of it.
+struct SeriesCount {
+    key: SeriesKey,
+    tally: SeriesTally,
+}
+
+/// What counts changes in histories.
+#[derive(Clone, Copy)]
+struct Counter<'a> {
+    subject: &'a Subject,
+    span: ChangeWindow,
+    /// An instant; what was rewritten since is counted apart.
+    since: Option<i64>,
+}
+
+impl Counter<'_> {
+    /// Counts the changes of each series in scope, and reports each change.
+    fn count(
+        self,
+        histories: &Histories,
+        spanned: CoverageSource<'_>,
+        mut on_change: impl FnMut(CellChange<'_>),
+    ) -> Vec<SeriesCount> {
+        let Self { subject, span, since } = self;
         let observed = ObservedColumns::of(histories);
-        let walk = Walk { observed: &observed, span, since: since.as_ref().map(|(instant, _)| *instant) };
-        for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
+        let walk = Walk { observed: &observed, span, since };
+        let of_series = |History { key, cells }: &History| {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
             let own;
@@ -184,16 +262,9 @@ impl<'a> Counting<'a> {
                 }
             };
             let tally = walk.series(cells, coverage, |date| subject.has_date(date), report);
-            if let Some((_, rewritten)) = since {
-                rewritten.add(key, tally.since);
-            }
-            rewrites.add(key, sector, tally);
-        }
-    }
-
-    /// The totals, and what was rewritten since the other instant.
-    pub(crate) fn finish(self) -> (Revisions, Option<RewrittenSince>) {
-        (self.found, self.since.map(|(_, rewritten)| rewritten.finish()))
+            SeriesCount { key: key.clone(), tally }
+        };
+        histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()
     }
 }
 

@@ -17,7 +17,7 @@ mod rows;
 mod summaries;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 use arrow::array::{Array, RecordBatch};
 use chrono::{DateTime, Utc};
@@ -26,10 +26,11 @@ pub use super::observed::Value;
 pub use rows::schema;
 
 use super::observed::ObservedColumns;
-use super::row_builder::RowBuilder;
+use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{History, SeriesAnswer};
+use crate::archive::{History, SeriesAnswer, StoredObservations};
 use crate::error::Result;
+use crate::in_order::in_order;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::Reference;
 use crate::tables::{SeriesKey, Table};
@@ -56,6 +57,13 @@ pub struct ComparisonCounts {
     pub cells: u64,
     /// Number of cells with different values.
     pub disagreements: u64,
+}
+
+impl AddAssign for ComparisonCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.cells += other.cells;
+        self.disagreements += other.disagreements;
+    }
 }
 
 /// A cell with different values in two operations.
@@ -108,12 +116,19 @@ pub struct SourceValue {
 }
 
 impl Sources {
+    /// Adds what was found in some more cells.
+    fn add(&mut self, more: Self) {
+        more.pairs.into_iter().for_each(|(pair, counts)| *self.pairs.entry(pair).or_default() += counts);
+        more.tickers.into_iter().for_each(|(ticker, counts)| *self.tickers.entry(ticker).or_default() += counts);
+        let room = KEPT - self.first.len();
+        self.first.extend(more.first.into_iter().take(room));
+    }
+
     /// Total over all pairs.
     pub fn total(&self) -> ComparisonCounts {
-        self.pairs.values().fold(ComparisonCounts::default(), |sum, pair| ComparisonCounts {
-            cells: sum.cells + pair.cells,
-            disagreements: sum.disagreements + pair.disagreements,
-        })
+        let mut total = ComparisonCounts::default();
+        self.pairs.values().for_each(|pair| total += *pair);
+        total
     }
 }
 
@@ -123,11 +138,15 @@ impl Sources {
 ///
 /// If a run cannot be read, or if `deliver` fails.
 pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
-    comparing.all_signals(subject, &mut deliver)?;
-    summaries::compare(subject, &mut comparing, &mut deliver)?;
-    comparing.rows.flush(deliver)?;
-    Ok(comparing.found)
+    let (mut found, mut queue) = (Sources::default(), RowQueue::default());
+    let mut take = |piece: (Sources, Option<RecordBatch>)| {
+        found.add(piece.0);
+        queue.add(piece.1, &mut deliver)
+    };
+    compare_signals(subject, &mut take)?;
+    summaries::compare(subject, &mut take)?;
+    queue.flush(deliver)?;
+    Ok(found)
 }
 
 /// Counts the signals that operations give different values.
@@ -136,9 +155,12 @@ pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -
 ///
 /// If a run cannot be read.
 pub(crate) fn contradictions(subject: &Subject) -> Result<ComparisonCounts> {
-    let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
-    comparing.all_signals(subject, &mut |_| Ok(()))?;
-    Ok(comparing.found.total())
+    let mut found = Sources::default();
+    compare_signals(subject, &mut |(piece, _)| {
+        found.add(piece);
+        Ok(())
+    })?;
+    Ok(found.total())
 }
 
 /// The last answer of each operation about a series of signals.
@@ -166,29 +188,43 @@ fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
     Ok(answers)
 }
 
-/// A comparison in progress.
+/// Compares signals, several pieces at once, and takes what was found in each, in order.
+fn compare_signals(
+    subject: &Subject,
+    take: &mut impl FnMut((Sources, Option<RecordBatch>)) -> Result<()>,
+) -> Result<()> {
+    let answers = last_answers(subject)?;
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let of_piece = |piece: StoredObservations| {
+        let histories = piece.histories()?;
+        let observed = ObservedColumns::of(&histories);
+        let mut comparing = Comparing::new();
+        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+            if let Some(answers) = answers.get(&history.key) {
+                comparing.signals(subject, history, answers, &observed);
+            }
+        }
+        comparing.finish()
+    };
+    in_order(|| subject.view().observations(Table::Signals), of_piece, take)
+}
+
+/// A comparison of some series in progress.
 struct Comparing {
     found: Sources,
     rows: RowBuilder,
 }
 
 impl Comparing {
-    fn all_signals(&mut self, subject: &Subject, deliver: &mut impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        let answers = last_answers(subject)?;
-        if answers.is_empty() {
-            return Ok(());
-        }
-        for histories in subject.view().histories(Table::Signals)? {
-            let histories = histories?;
-            let observed = ObservedColumns::of(&histories);
-            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-                if let Some(answers) = answers.get(&history.key) {
-                    self.signals(subject, history, answers, &observed);
-                }
-            }
-            self.rows.relieve(&mut *deliver)?;
-        }
-        Ok(())
+    fn new() -> Self {
+        Self { found: Sources::default(), rows: RowBuilder::new(schema()) }
+    }
+
+    /// What was found, and a row for each disagreement.
+    fn finish(self) -> Result<(Sources, Option<RecordBatch>)> {
+        Ok((self.found, self.rows.finish()?))
     }
 
     fn signals(&mut self, subject: &Subject, history: &History, answers: &LastAnswers, observed: &ObservedColumns<'_>) {

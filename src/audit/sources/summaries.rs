@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Float64Type;
 
-use super::{Comparing, Disagreement, SharedCell, SourceValue, Value};
-use crate::archive::{Histories, History};
+use super::{Comparing, Disagreement, SharedCell, SourceValue, Sources, Value};
+use crate::archive::{Histories, History, StoredObservations};
 use crate::audit::observed::{ObservedColumns, column, instant_of};
 use crate::audit::subject::Subject;
 use crate::error::Result;
+use crate::in_order::in_order;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Reference;
 use crate::tables::{Change, Table};
@@ -21,24 +22,24 @@ type References = Vec<(Reference, String, SourceValue)>;
 /// not.
 pub(super) fn compare(
     subject: &Subject,
-    comparing: &mut Comparing,
-    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+    take: &mut impl FnMut((Sources, Option<RecordBatch>)) -> Result<()>,
 ) -> Result<()> {
     let references = references(subject)?;
     if references.is_empty() {
         return Ok(());
     }
-    for histories in subject.view().histories(Table::Articles)? {
-        let histories = histories?;
+    let of_piece = |piece: StoredObservations| {
+        let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
+        let mut comparing = Comparing::new();
         for history in &histories.series {
             for reference in references.get(&history.key.ticker).into_iter().flatten() {
-                article(comparing, history, &observed, reference);
+                article(&mut comparing, history, &observed, reference);
             }
         }
-        comparing.rows.relieve(&mut deliver)?;
-    }
-    Ok(())
+        comparing.finish()
+    };
+    in_order(|| subject.view().observations(Table::Articles), of_piece, take)
 }
 
 fn article(
@@ -66,8 +67,8 @@ fn article(
 
 fn references(subject: &Subject) -> Result<BTreeMap<Ticker, References>> {
     let mut references = BTreeMap::new();
-    for histories in subject.view().histories(Table::Summaries)? {
-        let histories = histories?;
+    for piece in subject.view().observations(Table::Summaries)? {
+        let histories = piece?.histories()?;
         for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             let last = cells.iter().map(|cell| cell.end - 1);
             for row in last.filter(|&row| histories.changes[row] != Change::Withdrawn) {

@@ -19,6 +19,8 @@ const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
 const DEFAULT_STATISTICS: [Statistic; 5] =
     [Statistic::Count, Statistic::Mean, Statistic::Min, Statistic::Max, Statistic::Last];
 const DEFAULT_LIVE_WITHIN: MaxAge = MaxAge::Trading(Days::new(2));
+/// Enough for two million rows with the default columns.
+const SORT_MEMORY: usize = 256 << 20;
 const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
 
 impl Validator {
@@ -62,6 +64,7 @@ impl Validator {
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),
             sort,
+            sort_memory: SORT_MEMORY,
             features,
             columns,
             schema,

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, Float64Array, RecordBatch};
+use arrow::array::{AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{Float64Type, Schema};
+use arrow::datatypes::{Float64Type, Int64Type, Schema};
 use bellwether::archive::Seal;
 use bellwether::run::{Control, compact};
 use parquet::arrow::ArrowWriter;
@@ -140,4 +140,23 @@ pub(super) fn falsified(pack: &mut Seal, folder: &Path) {
     let schema = Arc::new(Schema::clone(&rows.schema()));
     let rows = RecordBatch::try_new(Arc::clone(&schema), columns).expect("the same columns");
     write(folder, pack, "signals.parquet", &concat_batches(&schema, [&rows]).expect("rows"));
+}
+
+/// Rows with another number in the last row of a column.
+pub(super) fn increased(rows: &RecordBatch, column: &str) -> RecordBatch {
+    let place = rows.schema().index_of(column).expect("a column");
+    let last = rows.num_rows() - 1;
+    let mut columns = rows.columns().to_vec();
+    columns[place] = match columns[place].as_primitive_opt::<Float64Type>() {
+        Some(numbers) => {
+            let number = |row| if row == last { numbers.value(row) / 2.0 + 0.01 } else { numbers.value(row) };
+            Arc::new((0..=last).map(|row| Some(number(row))).collect::<Float64Array>())
+        }
+        None => {
+            let numbers = columns[place].as_primitive::<Int64Type>();
+            let number = |row| numbers.value(row) + i64::from(row == last);
+            Arc::new((0..=last).map(|row| Some(number(row))).collect::<Int64Array>())
+        }
+    };
+    RecordBatch::try_new(Arc::new(Schema::clone(&rows.schema())), columns).expect("the same columns")
 }

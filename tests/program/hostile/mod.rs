@@ -301,6 +301,44 @@ fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     lacks_rows(&place, &runs);
 }
 
+/// A pack of packs is compared with these alone, and they with their own runs: a wrong row is found in each of them, and
+/// in all of them at once.
+#[test]
+fn wrong_rows_are_found_in_a_pack_of_packs_and_in_the_packs_that_it_replaces() {
+    let compact = |place: &Place| bounded(place, &["archive", "compact"]).succeeded();
+    let packs = |place: &Place| -> Vec<PathBuf> {
+        let archive = place.file("output/archive/vendor");
+        let packs = names(&archive).into_iter().filter(|name| name.starts_with("pack="));
+        let mut packs: Vec<PathBuf> = packs.map(|name| archive.join(name)).collect();
+        packs.sort_by_key(|pack| seal_of(pack).members.len());
+        packs
+    };
+    let small = copy_of(sound());
+    compact(&small);
+    bounded(&small, &["run", "it", "-q"]).succeeded();
+    let large = copy_of(&small);
+    compact(&large);
+    bounded(&large, &["verify"]).succeeded();
+    let files: [(&str, Forgery); 3] = [
+        ("signals.parquet", |rows| forge::increased(rows, "confidence")),
+        ("requests.parquet", |rows| forge::increased(rows, "bytes")),
+        ("answers.parquet", |rows| forge::increased(rows, "rows")),
+    ];
+    for (file, forgery) in files {
+        for forged in 0..2 {
+            let place = copy_of(&large);
+            assert_eq!(packs(&place).len(), 2);
+            rewrite(&packs(&place)[forged], file, forgery);
+            lacks_rows(&place, &names(&place.file("output/archive/vendor")));
+        }
+        // The larger one has the rows of the smaller one, both wrong.
+        let place = copy_of(&small);
+        rewrite(&packs(&place)[0], file, forgery);
+        compact(&place);
+        lacks_rows(&place, &names(&place.file("output/archive/vendor")));
+    }
+}
+
 /// Checks that `verify` reports rows missing from the pack, and that `prune` removes nothing.
 fn lacks_rows(place: &Place, runs: &[String]) {
     let verified = bounded(place, &["verify"]).failed_with(1);
