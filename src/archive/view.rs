@@ -198,15 +198,16 @@ impl View {
         Ok(None)
     }
 
-    /// The observations of a table's cells up to the view's instant, a few whole tickers at a time.
+    /// The observations of a table's cells up to the view's instant, a few whole tickers at a time. The articles of a ticker
+    /// may come in several pieces, of whole dates each.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
     pub fn observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
         let mut merged = self.merged(table)?;
-        let next = move || merged.next(Cuts::Tickers).transpose();
-        Ok(std::iter::from_fn(next).map(move |tickers| Ok(StoredObservations::of(table, tickers?.batches))))
+        let next = move || merged.next(Cuts::of_cells(table)).transpose();
+        Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
     }
 
     /// The observations of articles up to the view's instant, in ticker order.

@@ -169,7 +169,7 @@ impl Column {
 }
 
 /// One of the three articles of a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {
     /// The lowest-scoring one.
     Low,

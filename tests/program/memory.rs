@@ -107,7 +107,12 @@ fn place(answers: Answers) -> Place {
 
 /// Peak memory of the next run in a place in MiB, until it prints a line with this prefix, or ends.
 fn peak_in(place: &Place, said: Option<&str>) -> u64 {
-    let mut command = place.command(["run", "it"]);
+    peak_of(place, &["run", "it"], said)
+}
+
+/// The same for any command.
+fn peak_of(place: &Place, arguments: &[&str], said: Option<&str>) -> u64 {
+    let mut command = place.command(arguments);
     command.env("BELLWETHER_API_KEY", "demo").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let status = format!("/proc/{}/status", child.id());
@@ -188,5 +193,20 @@ fn endless_articles_are_joined_and_reported_within_the_memory_limit() {
     let (small, large) = (of(2_000), of(400_000));
     for (small, large) in small.into_iter().zip(large) {
         assert!(large < small + 80, "2,000 articles took {small} MB, 400,000 took {large} MB");
+    }
+}
+
+#[test]
+fn endless_articles_are_audited_within_the_memory_limit() {
+    let of = |articles| {
+        let place = place(Answers { tickers: 1, days: 20, articles });
+        for _ in 0..2 {
+            peak_in(&place, None);
+        }
+        ["quality", "revisions", "sources"].map(|audit| peak_of(&place, &["audit", audit, "it"], None))
+    };
+    let (small, large) = (of(2_000), of(400_000));
+    for (small, large) in small.into_iter().zip(large) {
+        assert!(large < small + 100, "2,000 articles took {small} MB, 400,000 took {large} MB");
     }
 }

@@ -62,6 +62,35 @@ pub struct Quality {
     pub cut_off: Option<CutOff>,
     /// Tickers whose signals are dated at other times of day than those of most others.
     pub split_days: Option<SplitDays>,
+    /// The suspect articles of each ticker, which may come in several pieces.
+    suspect_articles: BTreeMap<Ticker, SuspectCells>,
+}
+
+/// Cells of suspect dates.
+#[derive(Clone, Copy, Debug)]
+struct SuspectCells {
+    first: i64,
+    last: i64,
+    count: u64,
+}
+
+impl SuspectCells {
+    /// Those at some dates; none without a date.
+    fn at(dates: &[i64]) -> Option<Self> {
+        let (first, last) = (*dates.iter().min()?, *dates.iter().max()?);
+        Some(Self { first, last, count: dates.len() as u64 })
+    }
+
+    /// With those of another piece.
+    fn and(self, other: Self) -> Self {
+        let (first, last) = (self.first.min(other.first), self.last.max(other.last));
+        Self { first, last, count: self.count + other.count }
+    }
+
+    fn finding(self, key: &SeriesKey) -> Finding<'_> {
+        let (date, until, count) = (Some(self.first), Some(self.last), Some(self.count));
+        Finding { date, until, count, ..Finding::of_series(FindingKind::Suspect, key) }
+    }
 }
 
 /// The quality of a ticker's data.
@@ -118,10 +147,18 @@ impl Quality {
         for (ticker, counted) in piece.tickers {
             self.tickers.entry(ticker).or_default().add(counted);
         }
+        for (ticker, cells) in piece.suspect_articles {
+            let all = self.suspect_articles.get(&ticker).map_or(cells, |before| before.and(cells));
+            self.suspect_articles.insert(ticker, all);
+        }
     }
 
-    /// Adds findings that belong to no series: rejected records, unknown fields and windows.
-    fn push_answers(&self, rows: &mut RowBuilder) {
+    /// Adds findings that belong to no piece: suspect articles, rejected records, unknown fields and windows.
+    fn push_rest(&self, rows: &mut RowBuilder) {
+        for (ticker, cells) in &self.suspect_articles {
+            let key = SeriesKey { table: Some(Table::Articles), ticker: ticker.clone(), period: None, regime: None };
+            findings::push(rows, &cells.finding(&key));
+        }
         for RejectReason { operation: source, reason, records, .. } in &self.rejects.reasons {
             let (source, count) = (Some(*source), Some(*records));
             let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
@@ -199,7 +236,7 @@ pub(crate) fn quality(
     };
     in_order(|| subject.view().observations(Table::Articles), of_articles, &mut take)?;
     let mut rows = RowBuilder::new(schema());
-    found.push_answers(&mut rows);
+    found.push_rest(&mut rows);
     queue.add(rows.finish()?, &mut deliver)?;
     queue.flush(deliver)?;
     Ok(found)
@@ -242,8 +279,11 @@ impl<'a> QualityAudit<'a> {
         }
         let dates = observed.known(history).filter(|row| observed.dates.is_valid(*row));
         let dates = dates.map(|row| observed.dates.value(row));
-        let suspect = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
-        counted.suspect = self.suspect(&history.key, suspect);
+        let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
+        counted.suspect = suspect.len() as u64;
+        if let Some(cells) = SuspectCells::at(&suspect) {
+            findings::push(&mut self.rows, &cells.finding(&history.key));
+        }
         counted.trading_days = calendar.within(&days);
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;
@@ -271,8 +311,10 @@ impl<'a> QualityAudit<'a> {
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
             observed.known(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
-        let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row)).collect();
-        counted.suspect = self.suspect(&history.key, suspect);
+        let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row));
+        let suspect: Vec<i64> = suspect.collect();
+        counted.suspect = suspect.len() as u64;
+        self.found.suspect_articles.extend(SuspectCells::at(&suspect).map(|cells| (history.key.ticker.clone(), cells)));
         // Articles are sorted by date, title and link.
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);
@@ -294,16 +336,6 @@ impl<'a> QualityAudit<'a> {
             }
         }
         self.add(&history.key.ticker, counted);
-    }
-
-    /// Counts the dates of suspect signals or articles, and adds a finding if there are any.
-    fn suspect(&mut self, key: &SeriesKey, suspect: Vec<i64>) -> u64 {
-        if let (Some(first), Some(last)) = (suspect.iter().min(), suspect.iter().max()) {
-            let (date, until, count) = (Some(*first), Some(*last), Some(suspect.len() as u64));
-            let finding = Finding { date, until, count, ..Finding::of_series(FindingKind::Suspect, key) };
-            findings::push(&mut self.rows, &finding);
-        }
-        suspect.len() as u64
     }
 
     fn add(&mut self, ticker: &Ticker, counted: TickerQuality) {

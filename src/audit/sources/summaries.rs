@@ -31,38 +31,55 @@ pub(super) fn compare(
     let of_piece = |piece: StoredObservations| {
         let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
-        let mut comparing = Comparing::new();
+        let mut listed = Vec::new();
         for history in &histories.series {
-            for reference in references.get(&history.key.ticker).into_iter().flatten() {
-                article(&mut comparing, history, &observed, reference);
-            }
+            let of_ticker = references.get(&history.key.ticker).into_iter().flatten();
+            listed.extend(of_ticker.filter_map(|reference| article(history, &observed, reference)));
         }
-        comparing.finish()
+        Ok(listed)
     };
-    in_order(|| subject.view().observations(Table::Articles), of_piece, take)
+    // The articles of a ticker may come in several pieces.
+    let mut found: BTreeMap<(Ticker, Reference), Disagreement> = BTreeMap::new();
+    in_order(
+        || subject.view().observations(Table::Articles),
+        of_piece,
+        |listed| {
+            for ((ticker, reference), cell) in listed {
+                let at = (ticker, reference);
+                if found.get(&at).is_none_or(|before| before.statements[0].value != before.statements[1].value) {
+                    found.insert(at, cell);
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let mut comparing = Comparing::new();
+    found.into_values().for_each(|cell| comparing.add(cell));
+    take(comparing.finish()?)
 }
 
+/// The listed article that a summary refers to, beside what the summary says of it.
 fn article(
-    comparing: &mut Comparing,
     history: &History,
     observed: &ObservedColumns<'_>,
     (reference, link, summary): &(Reference, String, SourceValue),
-) {
+) -> Option<((Ticker, Reference), Disagreement)> {
     let texts = observed.texts.expect("these are articles");
     let listed: Vec<usize> = observed.known(history).filter(|&row| texts[1].value(row) == link).collect();
     // A link may be listed several times; one match is enough.
     let agrees = listed.iter().copied().find(|&row| observed.value(row) == summary.value);
-    let Some(row) = agrees.or(listed.last().copied()) else { return };
+    let row = agrees.or(listed.last().copied())?;
     let listed =
         SourceValue { source: Endpoint::NewsArticles, value: observed.value(row), observed_at: observed.instant(row) };
-    comparing.add(Disagreement {
+    let cell = Disagreement {
         ticker: history.key.ticker.clone(),
         period: None,
         regime: None,
         date: observed.dates.value(row),
         about: SharedCell::Article(*reference, link.clone()),
         statements: [*summary, listed],
-    });
+    };
+    Some(((history.key.ticker.clone(), *reference), cell))
 }
 
 fn references(subject: &Subject) -> Result<BTreeMap<Ticker, References>> {
