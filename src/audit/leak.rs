@@ -445,21 +445,12 @@ impl PartDigest {
     }
 
     fn add(&mut self, rows: &Rows) -> Result<()> {
-        let Some(end) = self.before else { return self.add_all(rows) };
-        let (mut from, mut at) = (0, 0);
-        for (date, count) in dates(rows) {
-            if date >= end {
-                self.add_all(&rows.slice(from, at - from))?;
-                from = at + count;
-            }
-            at += count;
-        }
-        self.add_all(&rows.slice(from, at - from))
-    }
-
-    fn add_all(&mut self, rows: &Rows) -> Result<()> {
-        self.count += rows.num_rows() as u64;
-        self.content.update(rows).map_err(DatasetError::join)
+        let pieces = match self.before {
+            None => vec![rows.clone()],
+            Some(end) => before(rows, end),
+        };
+        self.count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
+        self.content.update(&pieces).map_err(DatasetError::join)
     }
 
     fn finish(self) -> RowsDigest {
@@ -507,6 +498,21 @@ fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     let (_, earlier) = sealed.split_last().map_or((None, &[][..]), |(last, earlier)| (Some(last), earlier));
     let step = earlier.len().div_ceil(CUTS).max(1);
     earlier.iter().copied().step_by(step).collect()
+}
+
+/// The rows dated before an instant: adjacent ones together.
+fn before(rows: &Rows, end: i64) -> Vec<Rows> {
+    let (mut pieces, mut from, mut at) = (Vec::new(), 0, 0);
+    for (date, count) in dates(rows).chain([(end, 0)]) {
+        if date >= end {
+            if at > from {
+                pieces.push(rows.slice(from, at - from));
+            }
+            from = at + count;
+        }
+        at += count;
+    }
+    pieces
 }
 
 /// The dates of some rows, each with the number of rows that have it in a row.

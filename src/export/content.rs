@@ -107,9 +107,12 @@ impl Content {
         Self { columns: schema.fields().iter().map(column).collect() }
     }
 
-    pub(crate) fn update(&mut self, rows: &Rows) -> Result<(), ArrowError> {
-        let columns = self.columns.par_iter_mut().zip(rows.columns());
-        columns.try_for_each(|(column, rows)| column.runs.update(rows))
+    /// Adds the rows of some pieces.
+    pub(crate) fn update(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
+        let columns = self.columns.par_iter_mut().enumerate();
+        columns.try_for_each(|(place, column)| {
+            pieces.iter().try_for_each(|rows| column.runs.update(&rows.columns()[place]))
+        })
     }
 
     pub(crate) fn digest(self) -> Hash {

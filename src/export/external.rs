@@ -68,7 +68,7 @@ impl ExternalFiles {
         for batch in reader.map_err(|error| damaged(error.into()))? {
             cancel::check(&self.stop)?;
             let read = batch.and_then(|batch| self.typed(&batch)).and_then(|batch| {
-                self.content.update(&Rows::from(batch.clone()))?;
+                self.content.update(&[Rows::from(batch.clone())])?;
                 take(&batch)?;
                 rows += batch.num_rows() as u64;
                 Ok(())

@@ -158,7 +158,8 @@ impl Publication {
         let date = self.names.of(Column::Date.name());
         let rows = &named(rows, date);
         let mut content = Content::new(rows.schema());
-        let hashed = || content.update(rows).map_err(|error| FileError::encode(&self.home.folder, error));
+        let hashed =
+            || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
             let schema = pandas::indexed_by(date, rows.schema());
             let mut table = TableWriter::create(&self.shelf, &stem, &schema)?;
@@ -297,7 +298,7 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
     };
     let hash = || {
         let _work = work!("hash content");
-        block.iter().try_for_each(|rows| content.update(rows)).map_err(failed)
+        content.update(block).map_err(failed)
     };
     let (hashed, written) = rayon::join(hash, write);
     hashed.and(written)

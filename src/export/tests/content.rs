@@ -42,7 +42,7 @@ fn small() -> RecordBatch {
 
 fn digest(batches: &[RecordBatch]) -> String {
     let mut content = Content::new(batches[0].schema_ref());
-    batches.iter().for_each(|batch| content.update(&batch.clone().into()).unwrap());
+    batches.iter().for_each(|batch| content.update(&[batch.clone().into()]).unwrap());
     hex(&content.digest())
 }
 
