@@ -43,9 +43,10 @@ pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
     definition: Option<String>,
 
-    /// Use only the runs sealed by this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Or
-    /// rebuild a version, `20260331T180000Z-7f3a`, from its own runs and its own definition. Default: everything in the
-    /// archive.
+    /// Use only the runs sealed by this instant, or rebuild a version. Default: everything in the archive.
+    ///
+    /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version, such as
+    /// `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own definition.
     #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
     as_of: Option<AsOf>,
 

@@ -53,8 +53,9 @@ impl Diagnostic for ExportError {
             Self::NoVersion { given, known, .. } => {
                 // A name may be that of a definition's file.
                 let stem = Path::new(given).file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
-                let meant =
-                    [given, stem].into_iter().find_map(|given| nearest(given, known.iter().map(String::as_str)));
+                // Versions are named by times: none is like another.
+                let names = || known.iter().map(String::as_str).filter(|name| !name.contains('/'));
+                let meant = [given, stem].into_iter().find_map(|given| nearest(given, names()));
                 let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
                 let more = known.len().saturating_sub(LISTED);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -121,7 +121,7 @@ fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     assert_eq!(distinct(&read(&few.join("it.parquet")), "ticker"), ["XOM"]);
     assert!(!place.file("output/datasets/it/latest").is_symlink());
     let nothing = place.run(["summary", "it"]).failed_with(1).stderr;
-    assert!(nothing.starts_with("error: no dataset `it`"), "{nothing}");
+    assert!(nothing.starts_with("error: no version `it`"), "{nothing}");
 
     // Its name is suggested and accepted.
     let few = format!("it/builds/{}", few.file_name().unwrap().to_str().unwrap());
