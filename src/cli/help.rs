@@ -30,11 +30,16 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("More", &["serve", "completions", "man"]),
 ];
 
-const ENVIRONMENT: [(&str, &str); 9] = [
+const ENVIRONMENT: [(&str, &str); 14] = [
     ("BELLWETHER_API_KEY", "the API key of the service"),
     ("BELLWETHER_API_KEY_FILE", "a file with the API key, relative to the project's root"),
     ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
     ("BELLWETHER_DATA, BELLWETHER_ARCHIVE", "folders, as `--data` and `--archive`"),
+    ("BELLWETHER_STORE", "the object store, as `--store`"),
+    ("BELLWETHER_JOBS", "how many runs `schedule` has at once, as `--jobs`"),
+    ("BELLWETHER_LISTEN", "the address of the status page, as `--listen`"),
+    ("BELLWETHER_METRICS", "a file for metrics, as `--metrics`"),
+    ("BELLWETHER_PRUNE_OLDER_THAN", "an age, as `--older-than` of `prune`"),
     ("BELLWETHER_TRUST", "projects whose definitions are trusted, whoever can write them"),
     ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),

@@ -53,7 +53,7 @@ pub(super) struct Schedule {
     once: bool,
 
     /// How many definitions may run at once.
-    #[arg(long, value_name = "COUNT", default_value = "1", env = "BELLWETHER_JOBS")]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = jobs, env = "BELLWETHER_JOBS")]
     jobs: NonZeroUsize,
 
     /// Answer `/`, `/status`, `/metrics` and `/healthz` on an address, such as `127.0.0.1:9464`.
@@ -92,6 +92,11 @@ enum Action {
         #[arg(long = "for", value_name = "PLATFORM", value_parser = one_of::<Platform>(Platform::ALL.map(Platform::as_str)))]
         platform: Platform,
     },
+}
+
+/// How many runs there are at once.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "use a whole number from 1 on".to_owned())
 }
 
 impl Schedule {

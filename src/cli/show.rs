@@ -37,15 +37,15 @@ pub(super) struct Show {
     dataset: String,
 
     /// Print the first N rows. Default: 10.
-    #[arg(long, value_name = "N", conflicts_with_all = ["tail", "sample"])]
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with_all = ["tail", "sample"])]
     head: Option<usize>,
 
     /// Print the last N rows.
-    #[arg(long, value_name = "N", conflicts_with = "sample")]
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with = "sample")]
     tail: Option<usize>,
 
     /// Print N random rows, the same each time.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
     sample: Option<usize>,
 
     /// Only these columns, in this order.
@@ -141,6 +141,11 @@ fn table(frame: DataFrame, are_chosen: bool) -> Result<String> {
 fn width(column: &Column) -> usize {
     let values = (0..column.len()).filter_map(|row| Some(column.get(row).ok()?.str_value().chars().count()));
     values.chain([column.name().chars().count(), column.dtype().to_string().chars().count()]).max().unwrap_or_default()
+}
+
+/// A number of rows.
+fn rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "use a whole number of rows, such as `20`".to_owned())
 }
 
 /// The first rows; reading stops after them.

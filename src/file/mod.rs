@@ -87,10 +87,9 @@ pub(crate) fn create_folders(path: &Path) -> Result<()> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.is_dir();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
     missing.into_iter().rev().try_for_each(|folder| match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(FileError::write(folder)(error)),
+        Err(_) if !folder.is_dir() => Err(FileError::write(folder)(io::ErrorKind::NotADirectory.into())),
         // Another process may have been faster.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !folder.is_dir() => {
-            Err(FileError::write(folder)(error))
-        }
         _ => sync_folder(folder_of(folder)),
     })
 }

@@ -222,7 +222,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
     assert_eq!(path, "report    output/reports/it.html\n");
     assert!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report").starts_with(&by_name));
     let unknown = place.run(["report", "other"]).failed_with(1).stderr;
-    assert!(unknown.starts_with("error: no dataset `other` in `output/datasets`\nhint: publish it first"), "{unknown}");
+    assert!(unknown.starts_with("error: no version `other` in `output/datasets`\nhint: known names: it;"), "{unknown}");
 }
 
 #[test]

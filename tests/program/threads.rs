@@ -41,7 +41,7 @@ fn can_limit(place: &Place) -> bool {
     version.is_some_and(|output| output.status.success())
 }
 
-const DEFINITION: &str = "source.service = \"demo\"\nsource.patience = \"1s\"\nsignals.sectors = [\"energy\"]\n";
+const DEFINITION: &str = "source.service = \"demo\"\nsource.patience = \"1s\"\nsignals.sectors = [\"energy\"]\nschedule.cron = \"@yearly\"\n";
 
 #[test]
 fn too_few_threads_are_an_error_with_a_remedy() {
