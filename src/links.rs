@@ -48,7 +48,7 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
 pub(crate) fn folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse(path),
-        Err(error) => Err(FileError::write(path)(error).into()),
+        Err(error) => Err(FileError::write(path)(error)),
         Ok(()) => path.parent().map_or(Ok(()), file::sync_folder),
     }
 }

@@ -129,7 +129,7 @@ enum Target {
 
 /// What was built.
 enum Built {
-    Version(Summary),
+    Version(Box<Summary>),
     /// A file with some rows.
     File(PathBuf, u64),
     Stream,
@@ -167,7 +167,9 @@ impl Build {
             let control = Control { observer, stop };
             let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             match to {
-                Target::Version => run::build(plan, data, options).await.map(Built::Version),
+                Target::Version => {
+                    run::build(plan, data, options).await.map(|summary| Built::Version(Box::new(summary)))
+                }
                 Target::File(file, format) => {
                     let path = file.path.clone();
                     run::save(plan, format, file, options).await.map(|rows| Built::File(path, rows))
@@ -178,7 +180,7 @@ impl Build {
             }
         });
         let built = built.map_err(Failure::of_run)?;
-        let summary = if let Built::Version(summary) = &built { Some(summary) } else { None };
+        let summary = if let Built::Version(summary) = &built { Some(&**summary) } else { None };
         self.timings.tell(summary, recording)?;
         match built {
             Built::Version(summary) if !self.quiet => say(&summary.to_string()),

@@ -38,7 +38,7 @@ impl Disk {
             let moved: Vec<PathBuf> = paths.iter().filter(|path| path.starts_with(from)).cloned().collect();
             for path in moved {
                 paths.remove(&path);
-                let below = path.strip_prefix(from).unwrap();
+                let below = path.strip_prefix(from).expect("it starts with it");
                 paths.insert(if below == Path::new("") { to.to_owned() } else { to.join(below) });
             }
         }

@@ -103,7 +103,7 @@ pub struct DoctorOptions {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Interrupted`] when it was cancelled. What is wrong with the project is in the diagnoses.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind::Interrupted) when it was cancelled. What is wrong with the project is in the diagnoses.
 ///
 /// # Cancel safety
 ///
