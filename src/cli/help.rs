@@ -44,7 +44,7 @@ const ENVIRONMENT: [(&str, &str); 14] = [
     ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),
     ("SSL_CERT_FILE", "certificates to trust instead of the system's"),
-    ("NO_COLOR", "no colors, with any value"),
+    ("NO_COLOR", "no colors, with any value that is not empty"),
 ];
 
 /// Examples of each command, each with a description.

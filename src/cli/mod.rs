@@ -70,7 +70,7 @@ use crate::usage;
 use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};
 
-/// Turns a vendor's trading signals and news scores into research data that can be trusted.
+/// Turns a vendor's trading signals and news scores into research data you can trust.
 #[derive(Debug, Parser)]
 #[command(
     name = "bellwether",
@@ -163,6 +163,7 @@ pub fn main() -> ExitCode {
 /// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
     process::prepare();
+    talk::decide_on_colors();
     mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);

@@ -16,6 +16,14 @@ pub(super) fn say(text: &str) -> Result<()> {
     out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
+/// Decides about colors as the help does: an empty `NO_COLOR` counts as not set.
+pub(super) fn decide_on_colors() {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| value.is_empty()) {
+        console::set_colors_enabled(data().is_terminal());
+        console::set_colors_enabled_stderr(stderr().is_terminal());
+    }
+}
+
 /// A color on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Color {

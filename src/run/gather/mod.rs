@@ -317,6 +317,9 @@ impl<'a> Gathering<'a> {
         match gone.first() {
             Some(&MissingOperation { endpoint, status }) if !self.is_known(endpoint.base()) => {
                 let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
+                if endpoint.is_of_one_ticker() {
+                    lacking += ", or knows none of the tickers";
+                }
                 RunError::Address { address, status, setting, lacking }.into()
             }
             _ => RunError::NoOperation { name, lacking }.into(),
