@@ -77,6 +77,11 @@ pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder_of(target))
 }
 
+/// Whether nothing is there any more; false if that cannot be seen.
+pub(crate) fn is_gone(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Creates a folder and the folders above it, if needed. The entry of each new one is made durable: without it, a power
 /// cut loses all that the folder holds.
 ///

@@ -14,7 +14,6 @@
 //! younger than what is removed, or locked. Two processes never prune an archive at once.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -211,8 +210,7 @@ impl Prunable {
 
     /// Counts what is gone.
     fn count(&mut self, pruned: Pruned, footprint: &Footprint) {
-        let found = pruned.path.symlink_metadata();
-        if found.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        if file::is_gone(&pruned.path) {
             self.freed += footprint.freed();
             self.all.push(pruned);
         }

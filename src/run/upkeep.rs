@@ -1,7 +1,6 @@
 //! Upkeep of the archive and the datasets: verification and packing.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -11,7 +10,7 @@ use super::stage::Stage;
 use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all};
 use crate::error::Result;
 use crate::export::{Version, versions};
-use crate::file::FileRecord;
+use crate::file::{self, FileRecord};
 use crate::human::counted;
 
 /// Verifies every file of an archive, and of the datasets in an output folder.
@@ -30,7 +29,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
         let is_well = verified.as_ref().is_ok_and(|verified| verified.faults.is_empty());
         // What was pruned meanwhile is not missing.
         let was_pruned =
-            || archives.iter().any(Archive::was_pruned) || versions.iter().any(|version| is_gone(&version.path));
+            || archives.iter().any(Archive::was_pruned) || versions.iter().any(|version| file::is_gone(&version.path));
         if is_well || attempt == LISTINGS || !was_pruned() {
             return verified;
         }
@@ -40,10 +39,6 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 
 /// How often a folder is listed that others keep changing.
 const LISTINGS: usize = 5;
-
-fn is_gone(folder: &Path) -> bool {
-    folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
-}
 
 /// Verifies the files of archives and versions.
 fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) -> Result<Verified> {

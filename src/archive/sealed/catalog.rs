@@ -5,7 +5,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -261,10 +260,7 @@ impl Archive {
 
     /// Whether a folder that it lists is gone: it was pruned since.
     pub(crate) fn was_pruned(&self) -> bool {
-        let is_gone = |folder: &Arc<Folder>| {
-            folder.path().symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
-        self.folders().iter().any(is_gone)
+        self.folders().iter().any(|folder| file::is_gone(folder.path()))
     }
 
     /// Every sealed folder: runs and packs.

@@ -10,7 +10,7 @@ use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::SEAL;
 use crate::cancel::{self, CancellationToken};
 use crate::error::Result;
-use crate::file::FileError;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::remove;
 
@@ -38,7 +38,7 @@ pub(crate) fn copy(
         match copy_folder(folder, &target, archive.stop()) {
             Ok(()) => copied.extend(runs),
             // It was pruned meanwhile: a pack has its runs.
-            Err(_) if !folder.path().exists() => remove::folder(&target).map_err(FileError::write(&target))?,
+            Err(_) if file::is_gone(folder.path()) => remove::folder(&target).map_err(FileError::write(&target))?,
             Err(error) => return Err(error),
         }
     }

@@ -9,7 +9,7 @@ use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{Seal, open_merged};
 use crate::error::{Error, Result};
 use crate::export::{self, FACTS, RECORD, RecordedVersion};
-use crate::file::FileRecord;
+use crate::file::{self, FileRecord};
 use crate::report;
 use crate::run::stage::Stage;
 use crate::store::{Latest, Object, Sealed, Sent};
@@ -79,7 +79,7 @@ impl RemoteStore {
         let sent = folders.iter().map(|(path, seal)| async move {
             let sent = match self.store.send(&archive.sealed(seal), path, |bytes| stage.done(0, bytes)).await {
                 // It was pruned meanwhile: the pack that has its runs is sent after the runs.
-                Err(_) if !path.exists() => return Ok(TransferCounts::default()),
+                Err(_) if file::is_gone(path) => return Ok(TransferCounts::default()),
                 sent => sent?,
             };
             let folders = usize::from(sent == Sent::Now);
@@ -99,7 +99,7 @@ impl RemoteStore {
             if self.store.record(&at, RECORD).await?.is_none() {
                 match self.push_version(&path, &whole, at).await {
                     // A newer version replaced it meanwhile.
-                    Err(_) if !path.exists() => {}
+                    Err(_) if file::is_gone(&path) => {}
                     sent => moved += sent?,
                 }
             }
