@@ -40,7 +40,7 @@ pub(super) struct Sql {
 
     /// The archive: a folder, or the URL of a copy for the engine to read, such as `s3://bucket/archive`. Default: `archive`
     /// in the data folder.
-    #[arg(long, value_name = "FOLDER|URL")]
+    #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE")]
     archive: Option<String>,
 
     #[command(flatten)]
