@@ -39,15 +39,15 @@ impl Arrangement {
     /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
     /// otherwise one per row.
     pub(super) fn cells(&self, signals: &Signals) -> (Vec<i64>, Vec<Limit>) {
-        let of = |rows: &mut dyn Iterator<Item = usize>| {
-            let limit = |row: usize| signals.limits.get(row).copied();
-            let (cells, limits): (Vec<i64>, Vec<Option<Limit>>) =
-                rows.map(|row| (signals.cell(row), limit(row))).unzip();
-            (cells, limits.into_iter().flatten().collect())
-        };
+        fn of(rows: impl Iterator<Item = usize> + Clone, signals: &Signals) -> (Vec<i64>, Vec<Limit>) {
+            let cells = rows.clone().map(|row| signals.cell(row)).collect();
+            let limits =
+                if signals.limits.is_empty() { Vec::new() } else { rows.map(|row| signals.limits[row]).collect() };
+            (cells, limits)
+        }
         match self {
-            Self::Aligned(aligned) => of(&mut dates(aligned).map(|(row, _)| row)),
-            Self::Any => of(&mut (0..signals.dates.len())),
+            Self::Aligned(aligned) => of(dates(aligned).map(|(row, _)| row), signals),
+            Self::Any => of(0..signals.dates.len(), signals),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn ordered<T: Clone>(values: Vec<T>, aligned: &[AlignedSeries]) -> Ve
 }
 
 /// One row of each date of each ticker, and the number of rows of that date.
-pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, usize)> + Clone {
     let dates_of = |of_ticker: &AlignedSeries| {
         let (first, count) = (of_ticker.series[0], of_ticker.series.len());
         (first..first + of_ticker.dates).map(move |row| (row, count))

@@ -31,6 +31,9 @@ pub(super) fn of(
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar, lists } = settings;
+    if plan.features.is_empty() {
+        return Ok((Features { rows: keys.len(), columns: Vec::new() }, Counts::default()));
+    }
     let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, key.limit.seen_by, plan.lag)).collect();
     let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
     let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);

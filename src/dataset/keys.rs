@@ -40,9 +40,13 @@ pub(super) struct CellKeys {
 impl CellKeys {
     /// The keys of cells for which days alone decide.
     pub(super) fn of_days(cells: &[i64]) -> Self {
+        let key = |cell| of_cell(cell, Limit::NONE);
+        if cells.is_sorted_by(|one, next| one < next) {
+            let keys = cells.iter().copied().map(key).collect();
+            return Self { keys, of_cells: (0..cells.len() as u32).collect(), are_of_days: true };
+        }
         let distinct = distinct(cells);
         let of_cells = places(cells, &distinct);
-        let key = |cell| of_cell(cell, Limit::NONE);
         Self { keys: distinct.into_iter().map(key).collect(), of_cells, are_of_days: true }
     }
 

@@ -1,6 +1,6 @@
 //! Counts the rows of a dataset as they are written.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use arrow::array::{ArrayRef, AsArray};
@@ -279,17 +279,21 @@ impl Tally {
             (signals > 0).then_some((pair, place as u8))
         };
         let (pairs, numbers): (Vec<PairFacts>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
+        let months: Vec<NaiveDate> =
+            days.iter().map(|day| Step::Month.start(*day)).collect::<BTreeSet<_>>().into_iter().collect();
+        let month_of_day: Vec<usize> =
+            days.iter().map(|day| months.partition_point(|month| *month < Step::Month.start(*day))).collect();
         let names = self.tickers.into_names();
         let of_ticker = |(number, (name, of_ticker)): (usize, (String, TickerTally))| {
             let TickerTally { days: sets, pairs, totals } = of_ticker;
-            let mut months: BTreeMap<NaiveDate, u32> = BTreeMap::new();
+            let mut of_months = vec![0; months.len()];
             for (day, set) in sets.days() {
-                let month = Step::Month.start(days[day as usize]);
-                *months.entry(month).or_default() += self.pair_sets.get(set).count_ones();
+                of_months[month_of_day[day as usize]] += self.pair_sets.get(set).count_ones();
             }
+            let months = months.iter().copied().zip(of_months).filter(|(_, signals)| *signals > 0).collect();
             let of_ticker = |succession: &Succession| succession.of_ticker(number, totals.rows);
             let flips = self.succession.as_ref().map(of_ticker).unwrap_or_default();
-            TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months: months.into_iter().collect() }
+            TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months }
         };
         let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
