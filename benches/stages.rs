@@ -20,7 +20,7 @@ use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::export::Stream;
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::Endpoint;
-use bellwether::plan::{Format, Plan, Request, ServiceIdentity};
+use bellwether::plan::{Column, Format, Plan, Request, ServiceIdentity};
 use bellwether::run::CancellationToken;
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
@@ -161,6 +161,16 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
 #[divan::bench]
 fn join(bencher: Bencher<'_, '_>) {
     let (place, plan) = (TempDir::new().expect("a folder"), plan());
+    sealed(place.path(), instant(0));
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| joined(place.path(), &plan, |rows| drop(black_box(rows))));
+}
+
+/// By date first, with all rows in memory, or in files of a megabyte.
+#[divan::bench(args = [usize::MAX, 1 << 20])]
+fn sort_by_date(bencher: Bencher<'_, '_>, memory: usize) {
+    let (place, mut plan) = (TempDir::new().expect("a folder"), plan());
+    plan.dataset.sort = vec![Column::Date, Column::Ticker, Column::Period, Column::Regime];
+    plan.dataset.sort_memory = memory;
     sealed(place.path(), instant(0));
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| joined(place.path(), &plan, |rows| drop(black_box(rows))));
 }
