@@ -132,6 +132,11 @@ impl Error {
         self.0.hint()
     }
 
+    /// Its causes, from the nearest to the innermost.
+    pub fn causes(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+        causes(&*self.0)
+    }
+
     /// The failure, if it is of this type.
     pub fn downcast_ref<F: Diagnostic>(&self) -> Option<&F> {
         let failure: &dyn std::error::Error = &*self.0;
@@ -218,6 +223,13 @@ impl Diagnostic for Frame {
     }
 }
 
+/// The causes of an error, from the nearest to the innermost.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
+}
+
 /// The text of a panic.
 pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -244,12 +256,6 @@ pub(crate) fn same(error: &io::Error) -> io::Error {
 
 /// The system's error in a chain of reasons: its kind decides on the hint, and its text is the system's.
 pub(crate) fn system_error(error: &Reason) -> Option<io::Error> {
-    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
-    while let Some(inner) = reason {
-        if let Some(source) = inner.downcast_ref::<io::Error>() {
-            return Some(same(source));
-        }
-        reason = inner.source();
-    }
-    None
+    let error: &(dyn std::error::Error + 'static) = error.as_ref();
+    std::iter::once(error).chain(causes(error)).find_map(|cause| cause.downcast_ref().map(same))
 }

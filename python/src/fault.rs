@@ -1,7 +1,5 @@
 //! The library's errors as exceptions of `bellwether._errors`.
 
-use std::error::Error as _;
-
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::problem::{Problem, Problems};
@@ -32,12 +30,7 @@ fn class_of(error: &Error) -> &'static str {
 
 /// An exception for an error of the library, with its causes.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let mut reasons = Vec::new();
-    let mut source = error.source();
-    while let Some(reason) = source {
-        reasons.push(without_keys(&reason.to_string()));
-        source = reason.source();
-    }
+    let reasons: Vec<String> = error.causes().map(|cause| without_keys(&cause.to_string())).collect();
     let problems = match error.downcast_ref() {
         Some(DefinitionError::Invalid(problems)) => places(problems),
         _ => Vec::new(),

@@ -202,8 +202,7 @@ impl RecordBatchReader for GuardedReader {
 
 /// A C stream reports errors only as text.
 fn text_of(error: &Error) -> String {
-    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
-    let text = reasons.fold(error.to_string(), |text, reason| format!("{text}: {reason}"));
+    let text = error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
     let text = error.hint().map_or_else(|| text.clone(), |hint| format!("{text}; hint: {hint}"));
     bellwether::secret::without_keys(&text)
 }

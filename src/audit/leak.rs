@@ -287,7 +287,7 @@ impl Experiment<'_> {
         let next = planted.succ_opt().unwrap_or(planted);
         match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
-            Lag::Calendar(lag) if lag.count() == 0 => {
+            Lag::Calendar(_) if self.plan.is_same_day() => {
                 let (begins, over) =
                     (DayBoundary::of(planted, self.plan.dates), DayBoundary::of(next, self.plan.dates));
                 let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };

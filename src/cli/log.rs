@@ -15,7 +15,7 @@ use tracing_subscriber::{Layer, fmt, registry};
 use super::outcome::Failure;
 use super::talk::note;
 use crate::definition::DefinitionError;
-use crate::error::Error;
+use crate::error::{Error, causes};
 use crate::escape::escaped;
 use crate::human::counted;
 use crate::problem::Problem;
@@ -137,8 +137,8 @@ pub(super) fn error_fields(error: &Error) -> Value {
     json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() })
 }
 
-fn reasons(error: &dyn std::error::Error) -> Vec<String> {
-    std::iter::successors(error.source(), |reason| (*reason).source()).map(ToString::to_string).collect()
+fn reasons(error: &(dyn std::error::Error + 'static)) -> Vec<String> {
+    causes(error).map(ToString::to_string).collect()
 }
 
 /// A text without the queries of the addresses in it.

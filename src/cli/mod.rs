@@ -60,7 +60,7 @@ use tokio_util::sync::CancellationToken;
 use crate::address;
 use crate::child;
 use crate::definition::DefinitionError;
-use crate::error::Error;
+use crate::error::{Error, causes};
 use crate::escape::escaped;
 use crate::project::Project;
 use crate::run::Control;
@@ -206,10 +206,8 @@ fn complain(error: &Failure) {
         }
         _ => note(&format!("error: {}", escaped(&error.to_string()))),
     }
-    let mut reason = error.source();
-    while let Some(source) = reason {
-        note(&format!("  because: {}", escaped(&source.to_string())));
-        reason = source.source();
+    for cause in causes(error) {
+        note(&format!("  because: {}", escaped(&cause.to_string())));
     }
     if let Some(hint) = error.hint() {
         note(&format!("hint: {}", escaped(&hint)));

@@ -341,8 +341,7 @@ fn explained(error: &Error) -> String {
     if text.starts_with("error: ") {
         return text;
     }
-    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
-    let reasons: String = reasons.map(|reason| format!(": {reason}")).collect();
+    let reasons: String = error.causes().map(|cause| format!(": {cause}")).collect();
     let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(&hint)));
     format!("error: {}{hint}", escaped(&format!("{text}{reasons}")))
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::error::FetchError;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
-use crate::error::{Error, Reason};
+use crate::error::{Error, Reason, causes};
 use crate::interface::ValidationFault;
 use crate::secret::ApiKey;
 
@@ -195,7 +195,7 @@ type Layer<'a> = &'a (dyn std::error::Error + 'static);
 
 /// An error and its sources.
 fn reasons(error: &reqwest::Error) -> impl Iterator<Item = Layer<'_>> {
-    std::iter::successors(Some(error as Layer<'_>), |reason| reason.source())
+    std::iter::once(error as Layer<'_>).chain(causes(error))
 }
 
 fn is_certificate(reason: Layer<'_>) -> bool {

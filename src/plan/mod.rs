@@ -218,7 +218,6 @@ pub struct DatasetPlan {
 impl DatasetPlan {
     /// Warnings about valid but unusual settings.
     pub fn warnings(&self) -> Vec<String> {
-        let is_same_day = self.lag == Lag::Calendar(Days::new(0)) && !self.features.is_empty();
         let mut warnings = Vec::new();
         if self.written.key.is_none() && self.rows == RowKind::Signal && self.shape == Shape::Long {
             warnings.push(
@@ -228,8 +227,13 @@ impl DatasetPlan {
         }
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d` unless signals \
                     are made at the end of their day";
-        warnings.extend(is_same_day.then(|| text.to_owned()));
+        warnings.extend((self.is_same_day() && !self.features.is_empty()).then(|| text.to_owned()));
         warnings
+    }
+
+    /// Whether a signal may use news of its own day.
+    pub fn is_same_day(&self) -> bool {
+        matches!(self.lag, Lag::Calendar(days) if days.count() == 0)
     }
 
     /// Whether a signal uses only news that was known when it was first seen.

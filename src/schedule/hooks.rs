@@ -18,6 +18,7 @@ use super::record::{Outcome, RunRecord};
 use crate::address::{host_of, is_loopback};
 use crate::cancel::CancellationToken;
 use crate::child::Running;
+use crate::error::causes;
 use crate::human::took;
 use crate::key_source::VARIABLE;
 use crate::plan::{Hook, Hooks};
@@ -143,8 +144,7 @@ async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit)
     let client = if url.scheme() == "http" { client.tls_certs_only([]) } else { client };
     let failed = |error: reqwest::Error| {
         let error = error.without_url();
-        let why = std::iter::successors(std::error::Error::source(&error), |reason| reason.source()).last();
-        match why {
+        match causes(&error).last() {
             _ if error.is_timeout() => format!("did not answer within {}", took(*timeout)),
             Some(why) => format!("cannot be reached: {why}"),
             None => format!("cannot be reached: {error}"),

@@ -197,9 +197,8 @@ pub struct Fault {
 impl Fault {
     pub(super) fn of(error: &Error) -> Self {
         let (hint, exit_code) = (error.hint().map(|hint| without_keys(&hint)), error.kind().exit_code());
-        let error: &dyn std::error::Error = error;
-        let reasons = std::iter::successors(Some(error), |reason| reason.source());
-        Self { reasons: reasons.map(|reason| without_keys(&reason.to_string())).collect(), hint, exit_code }
+        let reasons = std::iter::once(error.to_string()).chain(error.causes().map(ToString::to_string));
+        Self { reasons: reasons.map(|reason| without_keys(&reason)).collect(), hint, exit_code }
     }
 
     /// What failed and why, on one line.

@@ -6,7 +6,7 @@ use super::text::{indented, number, one_of, quoted, rows};
 use super::view::View;
 use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag, Reference};
+use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Reference};
 use crate::tables::Table;
 
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
@@ -61,7 +61,7 @@ impl News<'_> {
 
     /// Whether news of the signal's own day counts, some of which may be later than the signal.
     pub(super) fn is_same_day(&self) -> bool {
-        matches!(self.plan.lag, Lag::Calendar(days) if days.count() == 0) && self.has(|_| true)
+        self.plan.is_same_day() && self.has(|_| true)
     }
 
     /// Whether it matters which observation said a value of an article first.

@@ -60,7 +60,6 @@ pub struct Facts {
     /// Pairs of period and regime, shortest period first.
     pub pairs: Vec<PairFacts>,
     /// Days from 1900 to 2099 that have rows, in order.
-    #[serde(with = "record::days")]
     pub days: Vec<NaiveDate>,
     /// Confidences of buys and of sells.
     pub confidences: [Histogram; 2],
@@ -100,7 +99,6 @@ pub struct TickerFacts {
     pub flips: Flips,
     /// For each month that has signals, by its first day: the number of pairs with a signal, summed over days. Several
     /// signals of a pair on one day count once.
-    #[serde(with = "record::rows_by_day")]
     pub months: Vec<(NaiveDate, u32)>,
 }
 

@@ -43,7 +43,6 @@ pub struct Headline {
     /// The ticker it is about.
     pub ticker: String,
     /// Its date.
-    #[serde(with = "record::day")]
     pub date: NaiveDate,
     /// Its title, as the vendor wrote it.
     pub title: String,

@@ -1,5 +1,5 @@
 //! The JSON form of facts, stored beside a dataset so that a version that reuses another one's files does not count
-//! again. Days are text.
+//! again.
 
 use super::{Facts, SignalTotals};
 use crate::error::Reason;
@@ -34,65 +34,20 @@ impl From<(u64, u64, f64)> for SignalTotals {
     }
 }
 
-/// A list of days.
-pub(super) mod days {
-    use chrono::NaiveDate;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(crate) fn serialize<S: Serializer>(days: &[NaiveDate], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(days.iter().map(NaiveDate::to_string))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NaiveDate>, D::Error> {
-        let texts = Vec::<String>::deserialize(deserializer)?;
-        texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
-    }
-}
-
-/// Days with their rows.
-pub(super) mod rows_by_day {
-    use chrono::NaiveDate;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(crate) fn serialize<S: Serializer>(rows: &[(NaiveDate, u32)], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(rows.iter().map(|(day, rows)| (day.to_string(), rows)))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(NaiveDate, u32)>, D::Error> {
-        let texts = Vec::<(String, u32)>::deserialize(deserializer)?;
-        texts.iter().map(|(day, rows)| Ok((day.parse().map_err(de::Error::custom)?, *rows))).collect()
-    }
-}
-
-/// A day.
-pub(super) mod day {
-    use chrono::NaiveDate;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(crate) fn serialize<S: Serializer>(day: &NaiveDate, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(day)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
-
-/// Counts per day.
+/// Counts per day, as a list of pairs.
 pub(super) mod count_by_day {
     use std::collections::BTreeMap;
 
     use chrono::NaiveDate;
-    use serde::{Deserialize, Deserializer, Serializer, de};
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(days: &BTreeMap<NaiveDate, u64>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(days.iter().map(|(day, count)| (day.to_string(), count)))
+        serializer.collect_seq(days)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<NaiveDate, u64>, D::Error> {
-        let texts = Vec::<(String, u64)>::deserialize(deserializer)?;
-        texts.iter().map(|(day, count)| Ok((day.parse().map_err(de::Error::custom)?, *count))).collect()
+        Ok(Vec::deserialize(deserializer)?.into_iter().collect())
     }
 }

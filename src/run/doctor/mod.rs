@@ -6,7 +6,6 @@
 mod local;
 mod service;
 
-use std::error::Error as _;
 use std::path::PathBuf;
 
 use super::blocking::blocking;
@@ -72,12 +71,7 @@ impl Diagnosis {
     }
 
     fn of_error(check: &'static str, error: &Error) -> Self {
-        let mut found = error.to_string();
-        let mut reason = error.source();
-        while let Some(source) = reason {
-            found.push_str(&format!(": {source}"));
-            reason = source.source();
-        }
+        let found = error.causes().fold(error.to_string(), |found, cause| format!("{found}: {cause}"));
         Self { check, health: Health::Failed, found, remedy: error.hint() }
     }
 }
