@@ -4,7 +4,7 @@
 //! component: never a path, never `..`, never hidden unless the pattern is.
 //!
 //! In a pattern, `#` is a digit, `@` a lower-case hexadecimal digit, `%` one or more digits, `*` one or more characters
-//! other than `/`, and `$` the name of the dataset.
+//! other than `/`, `~` the sign `#`, and `$` the name of the dataset.
 
 /// The pattern of [`unique_name`](crate::time::unique_name), as a literal.
 macro_rules! unique {
@@ -13,6 +13,9 @@ macro_rules! unique {
     };
 }
 pub(crate) use unique;
+
+/// The end of the hidden name of a file that is not complete.
+pub(crate) const RANDOM: &str = "@@@@@@@@@@@@@@@@";
 
 /// The folder of definitions in a project.
 pub(crate) const DEFINITIONS: &str = "pipelines";
@@ -123,6 +126,7 @@ fn fits_bytes(name: &[u8], pattern: &[u8]) -> bool {
         b'#' => byte.is_ascii_digit() && fits_bytes(after, rest),
         b'@' => matches!(byte, b'0'..=b'9' | b'a'..=b'f') && fits_bytes(after, rest),
         b'%' => byte.is_ascii_digit() && (fits_bytes(after, rest) || fits_bytes(after, pattern)),
+        b'~' => byte == b'#' && fits_bytes(after, rest),
         b'*' => byte != b'/' && (fits_bytes(after, rest) || fits_bytes(after, pattern)),
         literal => byte == literal && fits_bytes(after, rest),
     }

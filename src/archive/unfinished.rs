@@ -361,9 +361,17 @@ impl UnfinishedState {
 fn is_abandoned(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> bool {
     match Origin::read(path) {
         // A run that is incomplete stays in place for a while.
-        None => links::open(&path.join(RECORD)).is_err() && file::is_older(path, file::DAY),
+        None => is_unwritten(&path.join(RECORD)) && file::is_older(path, file::DAY),
         // One that is sealed was killed before it could remove this folder.
         Some(origin) => is_sealed(sealed, &origin.run) || now - origin.started_at > DISCARD_AFTER,
+    }
+}
+
+/// Whether a record was never written whole: the disk was full, or the power failed.
+fn is_unwritten(record: &Path) -> bool {
+    match links::read(record) {
+        Ok(text) => serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_err(),
+        Err(error) => FileError::is_missing(&error),
     }
 }
 

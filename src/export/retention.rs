@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Deserialize;
 
 use super::link;
 use super::record::{self, RECORD};
+use super::target_folder::BUILDS;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::names::is_unique;
@@ -46,7 +47,7 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Resul
             warn(&version, retire(&version, &removed(&version)));
         }
     }
-    for path in left_overs(folder, published)? {
+    for path in left_overs(folder)? {
         warn(&path, clear(&path));
     }
     Ok(())
@@ -65,13 +66,18 @@ pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
     Ok(older.filter(|(_, next)| replaced_before(next)).map(|(version, _)| version).collect())
 }
 
-/// Leftovers of killed publications of a dataset; none without a latest version.
+/// Leftovers of killed publications of a dataset and of its ad hoc builds.
 ///
 /// # Errors
 ///
-/// If the folder cannot be read.
+/// If a folder cannot be read.
 pub(crate) fn abandoned(dataset: &Path) -> Result<Vec<PathBuf>> {
-    latest(dataset).map_or(Ok(Vec::new()), |latest| left_overs(dataset, &latest))
+    let mut found = left_overs(dataset)?;
+    let builds = dataset.join(BUILDS);
+    if !builds.is_symlink() {
+        found.extend(left_overs(&builds)?);
+    }
+    Ok(found)
 }
 
 fn latest(dataset: &Path) -> Option<String> {
@@ -92,11 +98,8 @@ fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, Pa
     Ok(unpinned.map(|(version, next)| (path(version), path(next))).collect())
 }
 
-fn left_overs(folder: &Path, published: &str) -> Result<Vec<PathBuf>> {
-    // The file system's clock, which may differ from ours.
-    let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
-    let Ok(now) = now else { return Ok(Vec::new()) };
-    Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path, now)).collect())
+fn left_overs(folder: &Path) -> Result<Vec<PathBuf>> {
+    Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path)).collect())
 }
 
 /// The name that a version gets before it is removed. The name of an ad hoc build is that of a version plus its
@@ -126,7 +129,7 @@ pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
 /// Removes a version atomically. One that contains anything else is left alone.
 fn retire(version: &Path, removed: &Path) -> io::Result<()> {
     remove::check(version)?;
-    fs::rename(version, removed)?;
+    file::move_aside(version, removed)?;
     remove::folder(removed)
 }
 
@@ -193,13 +196,12 @@ pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     Ok(pinned)
 }
 
-fn is_left_over(path: &Path, now: SystemTime) -> bool {
+fn is_left_over(path: &Path) -> bool {
     let is_named_so = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
         let version = LEFT_OVERS.iter().find_map(|prefix| name.strip_prefix(prefix));
         version.is_some_and(is_unique)
     });
-    let modified = || fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
-    is_named_so && modified().and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > file::DAY)
+    is_named_so && file::is_older(path, file::DAY)
 }
 
 fn clear(path: &Path) -> io::Result<()> {

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -16,7 +16,6 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, TargetFile};
 use crate::plan::{Format, FormulaGuard};
 use crate::remove;
-use crate::time::unique_name;
 
 /// The format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ impl RowOutput {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
             Destination::File(target) => {
                 target.check()?;
-                let hidden = hidden(&target.path);
+                let hidden = file::hidden_beside(&target.path);
                 // An error names the file that was asked for, not the hidden one.
                 let out = File::create_new(&hidden).map_err(FileError::write(&target.path))?;
                 (Box::new(out), Some(target), HiddenFile(Some(hidden)))
@@ -142,9 +141,4 @@ impl Drop for HiddenFile {
             let _ = remove::file(path);
         }
     }
-}
-
-fn hidden(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}-{}", unique_name(crate::time::Clock::System.now())))
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::CancellationToken;
 use crate::digest::{self, Digest, hex};
 use crate::error::{Error, Result};
+use crate::names::{RANDOM, fits};
 use crate::remove;
 use crate::time::random;
 
@@ -80,6 +81,16 @@ pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
 /// Whether nothing is there any more; false if that cannot be seen.
 pub(crate) fn is_gone(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Renames a folder before it is removed, durably: after a power cut it is either whole or not there.
+///
+/// # Errors
+///
+/// If it cannot be renamed, or that cannot be made durable.
+pub(crate) fn move_aside(folder: &Path, aside: &Path) -> io::Result<()> {
+    fs::rename(folder, aside)?;
+    File::open(folder_of(folder))?.sync_all()
 }
 
 /// Creates a folder and the folders above it, if needed. The entry of each new one is made durable: without it, a power
@@ -254,8 +265,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 ///
 /// If it cannot be written.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
+    let hidden = hidden_beside(path);
     let write = || -> io::Result<()> {
         let mut file = File::create_new(&hidden)?;
         file.write_all(bytes)?;
@@ -268,6 +278,19 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = remove::file(&hidden);
     })?;
     sync_folder(folder_of(path))
+}
+
+/// A hidden name for a file until it is complete. What killed processes left under such names is removed first.
+pub(crate) fn hidden_beside(path: &Path) -> PathBuf {
+    let prefix = format!(".{}-", path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default());
+    let suffix = |found: &Path| Some(found.file_name()?.to_str()?.strip_prefix(&prefix)?.to_owned());
+    let is_hidden = |found: &Path| suffix(found).is_some_and(|suffix| fits(&suffix, RANDOM));
+    let is_stale = |found: &PathBuf| is_hidden(found) && is_older(found, DAY);
+    for stale in entries(folder_of(path)).unwrap_or_default().into_iter().filter(is_stale) {
+        // Best effort: it is hidden and ignored by readers.
+        let _ = remove::file(&stale);
+    }
+    path.with_file_name(format!("{prefix}{:016x}", random()))
 }
 
 /// A file that a user named to be written.

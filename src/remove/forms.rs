@@ -117,14 +117,22 @@ impl FileForm {
 }
 
 /// Every file or link that is ever removed by itself.
-pub(super) static FILES: [FileForm; 8] = [
+pub(super) static FILES: [FileForm; 15] = [
     FileForm::file(&["$", concat!(".partial-", unique!()), ROWS_OF_SPARK]),
     FileForm::link(&["$", concat!(".latest-", unique!())]),
-    // A replacement for another file, or an unfinished output file.
+    // A file that is not complete.
     FileForm::file(&[".*-@@@@@@@@@@@@@@@@"]),
-    FileForm::file(&[concat!(".*-", unique!())]),
     FileForm::file(&["evidence", concat!(unique!(), ".body")]),
     FileForm::file(&["evidence", concat!(unique!(), ".rejects.parquet")]),
+    // An object that is not complete, in a store that is a folder.
+    FileForm::file(&[RUN_FOLDER, "*.*~%"]),
+    FileForm::file(&[PACK_FOLDER, "*.*~%"]),
+    FileForm::file(&[MERGE_FOLDER, "*.*~%"]),
+    FileForm::file(&["$", unique!(), "*.*~%"]),
+    FileForm::file(&[PARTITION, "*.*~%"]),
+    FileForm::file(&[unique!(), "%*-*", "*.*~%"]),
+    FileForm::file(&["$", "latest.json~%"]),
+    FileForm::file(&["datasets", ".probe-@@@@@@@@@@@@@@@@~%"]),
     // The oldest part of a journal.
     FileForm { mark: Some("\"definition\":\"$\""), ..FileForm::file(&["journal", "*.########.jsonl"]) },
     FileForm { mark: Some("<title>$ · Bellwether</title>"), ..FileForm::file(&["reports", "$.html"]) },

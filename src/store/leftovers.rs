@@ -67,6 +67,12 @@ fn folder_of(key: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// Whether a key is that of an object of ours.
+pub(super) fn is_key(key: &str) -> bool {
+    let latest_of = || key.strip_prefix("datasets/")?.strip_suffix("/latest.json");
+    key.starts_with(PROBE) || folder_of(key).is_some() || latest_of().is_some_and(names::is_dataset)
+}
+
 /// The name of a folder's record.
 pub(crate) fn record_of(folder: &str) -> &'static str {
     if folder.starts_with("archive/") { "run.json" } else { "dataset.json" }

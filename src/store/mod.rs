@@ -34,6 +34,7 @@ mod open;
 mod probe;
 #[cfg(feature = "aws")]
 mod profile;
+mod staged;
 #[cfg(feature = "cloud")]
 mod traffic;
 
@@ -42,6 +43,7 @@ pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
 pub(crate) use leftovers::{by_folder, record_of};
 pub(crate) use objects::{Object, Store};
+pub(crate) use staged::clear as clear_staged;
 
 /// The result of an operation on a store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;

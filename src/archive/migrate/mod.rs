@@ -173,8 +173,7 @@ pub(crate) fn remove_kept(archive: &Path, stop: &CancellationToken) -> Result<()
     remove::folder(&aside).map_err(failed(&aside))?;
     if fs::symlink_metadata(&kept).is_ok() {
         remove::check(&kept).map_err(failed(&kept))?;
-        // A rename, so that the old archive is either whole or not there.
-        fs::rename(&kept, &aside).map_err(failed(&kept))?;
+        file::move_aside(&kept, &aside).map_err(failed(&kept))?;
         remove::folder(&aside).map_err(failed(&aside))?;
     }
     Ok(())

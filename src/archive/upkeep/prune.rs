@@ -4,7 +4,6 @@
 //! therefore restricted to packs that have been there for a day.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,9 +125,8 @@ pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     }
     for removal in &plan.removals {
         cancel::check(archive.stop())?;
-        // A rename, so that a folder is either there or not.
         let (from, aside) = (path(removal), hidden.join(format!(".removing-{}", removal.folder)));
-        fs::rename(&from, &aside).map_err(failed(&from))?;
+        file::move_aside(&from, &aside).map_err(failed(&from))?;
         remove::folder(&aside).map_err(failed(&aside))?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::export::{self, FACTS, RECORD, RecordedVersion};
 use crate::file::{self, FileRecord};
 use crate::report;
 use crate::run::stage::Stage;
-use crate::store::{Latest, Object, Sealed, Sent};
+use crate::store::{self, Latest, Object, Sealed, Sent};
 
 /// The most folders in transfer at once.
 const FOLDERS_AT_ONCE: usize = 4;
@@ -31,6 +31,7 @@ impl RemoteStore {
             moved += self.push_dataset(&name).await?.0;
         }
         moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
+        store::clear_staged(self.store.url())?;
         Ok(moved)
     }
 

@@ -1,0 +1,46 @@
+//! Clears what killed processes left in a store that is a folder.
+//!
+//! Its client writes an object to `KEY#1` before it gives it its name, and hides such files from listings.
+
+use std::path::{Path, PathBuf};
+
+use super::leftovers::is_key;
+use crate::error::Result;
+use crate::file;
+use crate::plan::StoreUrl;
+use crate::remove;
+
+/// The most folders below each other in a store: those of a partitioned version.
+const DEPTH: usize = 8;
+
+/// Removes the objects of ours that were not completed within a day.
+///
+/// # Errors
+///
+/// If a folder of the store cannot be read.
+pub(crate) fn clear(url: &StoreUrl) -> Result<()> {
+    let Some(root) = url.folder() else { return Ok(()) };
+    let mut folders: Vec<(PathBuf, usize)> = ["archive", "datasets"].map(|name| (root.join(name), DEPTH)).into();
+    while let Some((folder, depth)) = folders.pop() {
+        if folder.is_symlink() {
+            continue;
+        }
+        for path in file::entries(&folder)? {
+            if path.is_dir() && depth > 0 {
+                folders.push((path, depth - 1));
+            } else if is_staged(&root, &path) && file::is_older(&path, file::DAY)
+                // Best effort: it is hidden, and the next upload tries again.
+                && let Err(error) = remove::file(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "cannot remove an incomplete object");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is an object of ours before it got its name.
+fn is_staged(root: &Path, path: &Path) -> bool {
+    let key = path.strip_prefix(root).ok().and_then(Path::to_str).and_then(|name| name.rsplit_once('#'));
+    key.is_some_and(|(key, number)| is_key(key) && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
