@@ -65,13 +65,17 @@ pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
     Ok(older.filter(|(_, next)| replaced_before(next)).map(|(version, _)| version).collect())
 }
 
-/// Leftovers of killed publications of a dataset; none without a latest version.
+/// Leftovers of killed publications of a dataset.
 ///
 /// # Errors
 ///
 /// If the folder cannot be read.
 pub(crate) fn abandoned(dataset: &Path) -> Result<Vec<PathBuf>> {
-    latest(dataset).map_or(Ok(Vec::new()), |latest| left_overs(dataset, &latest))
+    match latest(dataset) {
+        Some(latest) => left_overs(dataset, &latest),
+        // The first publication was killed, so no record has the file system's clock.
+        None => left_overs_at(dataset, SystemTime::now()),
+    }
 }
 
 fn latest(dataset: &Path) -> Option<String> {
@@ -95,7 +99,10 @@ fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, Pa
 fn left_overs(folder: &Path, published: &str) -> Result<Vec<PathBuf>> {
     // The file system's clock, which may differ from ours.
     let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
-    let Ok(now) = now else { return Ok(Vec::new()) };
+    now.map_or(Ok(Vec::new()), |now| left_overs_at(folder, now))
+}
+
+fn left_overs_at(folder: &Path, now: SystemTime) -> Result<Vec<PathBuf>> {
     Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path, now)).collect())
 }
 
