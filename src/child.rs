@@ -1,16 +1,16 @@
 //! A child process that does not outlive the value, nor the program: it is killed with everything that it started.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// How often to check on a command that should end.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often to check on a command.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The process groups of this program. The ID of a group is not reused before its first process is waited for, which
 /// removes it here under the same lock.
@@ -100,5 +100,85 @@ impl Drop for Running {
             let _ = self.child.wait();
             groups.running.retain(|group| *group != self.group);
         }
+    }
+}
+
+/// The limits of a command whose output is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutputLimits {
+    /// The most bytes that it may print.
+    pub(crate) bytes: usize,
+    /// How long it may take.
+    pub(crate) time: Duration,
+}
+
+/// Why there is no output of a command. The output itself, which may be a secret, is never part of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputFault {
+    #[error("{0}")]
+    Start(io::Error),
+
+    /// No thread to read the output.
+    #[error("{0}")]
+    Thread(io::Error),
+
+    #[error("{0}")]
+    Read(io::Error),
+
+    #[error("it failed with {0}")]
+    Status(ExitStatus),
+
+    #[error("its output is longer than {} KiB", .0 >> 10)]
+    Long(usize),
+
+    #[error("it did not finish within {} s", .0.as_secs())]
+    Slow(Duration),
+}
+
+/// Runs a command without input, and returns what it prints; `None` if it was cancelled, which `is_stopped` says.
+///
+/// # Errors
+///
+/// If it cannot be started, fails, or exceeds the limits. It is then killed with everything that it started.
+pub(crate) fn output(
+    command: &mut Command,
+    limits: OutputLimits,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Vec<u8>>, OutputFault> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = Running::spawn(command).map_err(OutputFault::Start)?;
+    let (printed, reading) = mpsc::channel();
+    if let Some(out) = running.child().stdout.take() {
+        // If the command cannot be killed, this thread ends with the program.
+        let read = move || {
+            let mut bytes = Vec::new();
+            let result = out.take(limits.bytes as u64 + 1).read_to_end(&mut bytes);
+            let _ = printed.send(result.map(|_| bytes));
+        };
+        thread::Builder::new().spawn(read).map_err(OutputFault::Thread)?;
+    }
+    let begun = Instant::now();
+    let mut output = None;
+    loop {
+        if let Ok(bytes) = reading.try_recv() {
+            let bytes = bytes.map_err(OutputFault::Read)?;
+            if bytes.len() > limits.bytes {
+                return Err(OutputFault::Long(limits.bytes));
+            }
+            output = Some(bytes);
+        }
+        // First all of the output, then the status: until it is waited for, the process ID is not reused.
+        if let Some(bytes) = &mut output
+            && let Some(status) = running.status().map_err(OutputFault::Read)?
+        {
+            return if status.success() { Ok(Some(std::mem::take(bytes))) } else { Err(OutputFault::Status(status)) };
+        }
+        if is_stopped() {
+            return Ok(None);
+        }
+        if begun.elapsed() >= limits.time {
+            return Err(OutputFault::Slow(limits.time));
+        }
+        thread::sleep(LOOK_EVERY);
     }
 }

@@ -33,3 +33,8 @@ pub mod export {
 pub mod tables {
     pub use crate::tables::*;
 }
+
+/// Reading what a store answers.
+pub mod store {
+    pub use crate::store::listing::{ListingFault, UsableListing, check, usable};
+}

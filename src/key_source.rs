@@ -10,14 +10,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::child::Running;
+use crate::child::{OutputFault, OutputLimits, output};
 use crate::error::{Diagnostic, Error, ErrorKind, Reason, Result};
 use crate::secret::ApiKey;
 
@@ -32,9 +30,6 @@ const MOST_BYTES: usize = 64 << 10;
 
 /// How long a command may take: it may need a person to touch a device.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How often to check on a command.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The source of a key.
 #[derive(Clone, Debug)]
@@ -183,6 +178,18 @@ impl Fault {
     fn too_long() -> Self {
         Self::new("it is longer than 64 KiB", FIRST_LINE)
     }
+
+    fn of_command(fault: OutputFault) -> Self {
+        let hint = match fault {
+            OutputFault::Long(_) => return Self::too_long(),
+            OutputFault::Start(_) => "check `api_key_command`",
+            OutputFault::Thread(_) => "raise the limit on threads (`ulimit -u`)",
+            OutputFault::Read(_) => "run it again",
+            OutputFault::Status(_) => "run the command yourself to see why",
+            OutputFault::Slow(_) => "it cannot prompt for input: use another command, or an `api_key_file`",
+        };
+        Self::new(fault.to_string(), hint)
+    }
 }
 
 /// A variable of the environment; an empty one counts as not set.
@@ -233,43 +240,9 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
         words.split_first().ok_or_else(|| Fault::new("it names no program", "name one in `api_key_command`"))?;
     let mut command = Command::new(program);
     command.args(arguments).env_remove(VARIABLE);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let started = Running::spawn(&mut command);
-    let mut running = started.map_err(|error| Fault::new(error.to_string(), "check `api_key_command`"))?;
-    let (printed, reading) = mpsc::channel();
-    if let Some(out) = running.child().stdout.take() {
-        // If the command cannot be killed, this thread ends with the program.
-        let read = move || {
-            let mut bytes = Vec::new();
-            let result = out.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes);
-            let _ = printed.send(result.map(|_| bytes));
-        };
-        let started = thread::Builder::new().spawn(read);
-        started.map_err(|error| Fault::new(error.to_string(), "raise the limit on threads (`ulimit -u`)"))?;
-    }
-    let begun = Instant::now();
-    let again = |error: io::Error| Fault::new(error.to_string(), "run it again");
-    let mut output = None;
-    loop {
-        if let Ok(bytes) = reading.try_recv() {
-            output = Some(text(bytes.map_err(again)?)?);
-        }
-        // First all of the output, then the status: until it is waited for, the process ID is not reused.
-        if let Some(text) = &mut output
-            && let Some(status) = running.status().map_err(again)?
-        {
-            let failed = || Fault::new(format!("it failed with {status}"), "run the command yourself to see why");
-            return if status.success() { Ok(Some(std::mem::take(text))) } else { Err(failed()) };
-        }
-        if is_stopped() {
-            return Ok(None);
-        }
-        if begun.elapsed() >= patience {
-            let reason = format!("it did not finish within {} s", patience.as_secs());
-            return Err(Fault::new(reason, "it cannot prompt for input: use another command, or an `api_key_file`"));
-        }
-        thread::sleep(LOOK_EVERY);
-    }
+    let limits = OutputLimits { bytes: MOST_BYTES, time: patience };
+    let printed = output(&mut command, limits, is_stopped).map_err(Fault::of_command)?;
+    printed.map(text).transpose()
 }
 
 #[cfg(test)]

@@ -143,6 +143,7 @@ mod links;
 pub mod load;
 mod lock;
 mod names;
+mod network;
 pub mod plan;
 pub mod problem;
 pub mod project;

@@ -15,7 +15,9 @@ use crate::human::{bytes, counted, grouped};
 use crate::names::is_dataset;
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
-use crate::run::{Control, DatasetStatus, RemoteStore, StoreMigration, StoreStatus, StoreVerified, TransferCounts};
+use crate::run::{
+    Control, DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StoreStatus, StoreVerified, TransferCounts,
+};
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";
@@ -74,7 +76,7 @@ impl StoreOption {
         let Some(url) = self.url_or_own(plan)? else { return Ok(()) };
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
-            let store = RemoteStore::open(&url, local.archive, local.data, &control)?;
+            let store = RemoteStore::open(&url, StoreAccess::Read, local.archive, local.data, &control)?;
             for needed in needed {
                 match needed {
                     FetchItem::Runs(until) => store.pull_archive(*until).await?,
@@ -168,7 +170,11 @@ impl Store {
         let action = self.action;
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
-            let store = RemoteStore::open(&url, &archive, &data, &control)?;
+            let access = match action {
+                Action::Push(_) | Action::Migrate(_) => StoreAccess::Write,
+                Action::Status(_) | Action::Pull(_) | Action::Verify(_) => StoreAccess::Read,
+            };
+            let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
             match action {
                 Action::Status(Status { json, .. }) => {
                     let status = store.status().await?;

@@ -67,6 +67,10 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let url = Url::parse(text).map_err(|error| format!("not an address: {error}\n{HINT}"))?;
+        if url.scheme() == "file" && !text.trim_start()["file:".len()..].starts_with("///") {
+            return Err("not the absolute path of a folder\nwrite three slashes, such as `file:///mnt/share/signals`"
+                .to_owned());
+        }
         // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
             return Err(
@@ -93,6 +97,10 @@ impl FromStr for StoreUrl {
             StoreKind::Azure => url.host().is_some(),
             StoreKind::S3 | StoreKind::Google => url.host().is_some() && url.username().is_empty(),
         };
+        let is_named = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._$".contains(&byte));
+        if kind != StoreKind::Folder && !(is_named(url.host_str().unwrap_or_default()) && is_named(url.username())) {
+            return Err(format!("the name of a bucket has letters, digits, hyphens and dots only\n{HINT}"));
+        }
         if has_place { Ok(Self { url, kind }) } else { Err(format!("an address without a bucket or folder\n{HINT}")) }
     }
 }

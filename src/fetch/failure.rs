@@ -11,8 +11,9 @@ use tokio::time::timeout;
 use super::error::FetchError;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
-use crate::error::{Error, Reason, causes};
+use crate::error::{Error, Reason};
 use crate::interface::ValidationFault;
+use crate::network::{innermost, is_certificate};
 use crate::secret::ApiKey;
 
 /// The most bytes read of an error response.
@@ -112,7 +113,7 @@ impl Failure {
 
     /// Whether the service's certificate could not be verified. Retrying does not help.
     pub(super) fn is_certificate(&self) -> bool {
-        matches!(self, Self::Transport(error) if reasons(error).any(is_certificate))
+        matches!(self, Self::Transport(error) if is_certificate(error))
     }
 
     /// The failure as a user-facing error.
@@ -184,26 +185,6 @@ fn wait_of(text: &str, now: DateTime<Utc>) -> Option<Duration> {
         }
     };
     (seconds > 0).then(|| Duration::from_secs(seconds))
-}
-
-/// The innermost reason, as the operating system or the protocol reports it.
-pub(super) fn innermost(error: &reqwest::Error) -> String {
-    reasons(error).last().map_or_else(String::new, ToString::to_string)
-}
-
-type Layer<'a> = &'a (dyn std::error::Error + 'static);
-
-/// An error and its sources.
-fn reasons(error: &reqwest::Error) -> impl Iterator<Item = Layer<'_>> {
-    std::iter::once(error as Layer<'_>).chain(causes(error))
-}
-
-fn is_certificate(reason: Layer<'_>) -> bool {
-    match reason.downcast_ref::<io::Error>() {
-        // The inner error of an I/O error is not among its sources.
-        Some(error) => error.get_ref().is_some_and(|inner| is_certificate(inner)),
-        None => matches!(reason.downcast_ref(), Some(rustls::Error::InvalidCertificate(_))),
-    }
 }
 
 #[cfg(test)]

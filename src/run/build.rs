@@ -15,7 +15,7 @@ use super::names::some_of;
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
-use super::store::{self, RemoteStore};
+use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{ArchiveError, SealedRun, View, of_service, open_all};
 use crate::audit::revisions::RewrittenSince;
@@ -72,8 +72,9 @@ impl BuildOptions {
 /// Not cancel safe: use [`BuildOptions::control`].
 pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<Summary> {
     let begun = Instant::now();
-    let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &data, &options.control)?;
     let (name, is_own) = (plan.name.clone(), options.ad_hoc.is_none());
+    let access = if is_own { StoreAccess::Write } else { StoreAccess::Read };
+    let store = RemoteStore::of(&plan, options.store.as_ref(), access, &options.archive, &data, &options.control)?;
     let in_store = match &store {
         Some(store) if is_own => store.begin(&name).await?,
         Some(store) => {
@@ -137,7 +138,14 @@ pub async fn save(plan: Plan, format: Format, file: TargetFile, options: BuildOp
 /// Fetches the runs that a build needs and the archive does not have, if there is a store.
 async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
     // Nothing is published, so there is no folder of datasets.
-    let store = RemoteStore::of(plan, options.store.as_ref(), &options.archive, &options.archive, &options.control)?;
+    let store = RemoteStore::of(
+        plan,
+        options.store.as_ref(),
+        StoreAccess::Read,
+        &options.archive,
+        &options.archive,
+        &options.control,
+    )?;
     match store {
         Some(store) => store.pull_archive(options.ad_hoc.as_of).await.map(drop),
         None => Ok(()),

@@ -17,7 +17,7 @@ use super::error::RunError;
 use super::observer::Control;
 use super::scope::asked_news;
 use super::stage::{Stage, Timing};
-use super::store::RemoteStore;
+use super::store::{RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, of_service};
 use crate::columns::Rows;
@@ -76,7 +76,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let ClusterOptions { engine, output, data, build } = options;
     check_supported(&plan, &build)?;
     let control = build.control.clone();
-    let target = RemoteStore::open(&output, &build.archive, &data, &control)?;
+    let target = RemoteStore::open(&output, StoreAccess::Write, &build.archive, &data, &control)?;
     let job = prepare(&plan, build, &data, &target).await?;
     let version = unique_name(job.provenance.built_at);
     let at = format!("datasets/{}/{version}", plan.name);
@@ -105,7 +105,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
 
 /// Prepares the archive for the cluster. Returns the statement to run.
 async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<ClusterJob> {
-    let own = RemoteStore::of(plan, build.store.as_ref(), &build.archive, data, &build.control)?;
+    let own = RemoteStore::of(plan, build.store.as_ref(), StoreAccess::Write, &build.archive, data, &build.control)?;
     let archive = match &own {
         Some(own) => {
             // The cluster reads the archive in the store.

@@ -59,7 +59,9 @@ pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_vers
 pub use report::{ReportOptions, latest_facts, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
-pub use store::{DatasetStatus, RemoteStore, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts};
+pub use store::{
+    DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts,
+};
 pub(crate) use summary::day;
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};
@@ -110,7 +112,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     // Everything else is about the archive of the service.
     let root = options.archive.clone();
     let options = Options { archive: of_service(&root, &plan.service.name)?, ..options };
-    let store = RemoteStore::of(&plan, options.store.as_ref(), &root, &options.data, &options.control)?;
+    let store =
+        RemoteStore::of(&plan, options.store.as_ref(), StoreAccess::Write, &root, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
     let in_store = match &store {
         Some(store) => store.begin(&plan.name).await?,

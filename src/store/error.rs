@@ -28,6 +28,13 @@ pub(crate) enum StoreError {
         source: Reason,
     },
 
+    /// A folder that does not exist, of a store that is only read.
+    #[error("the store `{url}` does not exist")]
+    Missing {
+        /// The store.
+        url: String,
+    },
+
     /// A store that refuses an operation.
     #[error("`{url}` refused to {action} `{key}`")]
     Denied {
@@ -37,6 +44,28 @@ pub(crate) enum StoreError {
         action: &'static str,
         /// The object or folder.
         key: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// An answer that exceeds a limit, points elsewhere, or is not one of a store.
+    #[error("refused the answer of `{url}` to {action} `{key}`")]
+    Refused {
+        /// The store.
+        url: String,
+        /// What was asked for.
+        action: &'static str,
+        /// The object or folder.
+        key: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A certificate that cannot be verified.
+    #[error("cannot verify the certificate of {host}")]
+    Certificate {
+        /// The host of the store.
+        host: String,
         /// Why.
         source: Reason,
     },
@@ -111,6 +140,9 @@ impl Diagnostic for StoreError {
             Self::Later { .. } => ErrorKind::Temporary,
             Self::Behind { kind, .. } => *kind,
             Self::Open { .. }
+            | Self::Missing { .. }
+            | Self::Refused { .. }
+            | Self::Certificate { .. }
             | Self::Denied { .. }
             | Self::Unconditional { .. }
             | Self::Taken { .. }
@@ -126,6 +158,11 @@ impl Diagnostic for StoreError {
             }
             Self::Open { .. } | Self::Denied { .. } => {
                 "check the address, and the credentials in the environment, the profile or the instance"
+            }
+            Self::Missing { .. } => "check the address; `bellwether run` and `bellwether store push` create the folder",
+            Self::Refused { .. } => "check the address, and the endpoint in the environment or the profile",
+            Self::Certificate { .. } => {
+                "if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`"
             }
             Self::Later { .. } => "run the same command later to resume",
             Self::Unconditional { .. } => {

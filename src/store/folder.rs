@@ -11,7 +11,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::leftovers::is_clearing;
-use super::objects::{Created, Store};
+use super::objects::{Created, MOST_BYTES, Store};
+use super::pieces::Pieces;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileError, FileRecord};
@@ -19,6 +20,9 @@ use crate::links;
 
 /// The most files of a folder in transfer at once.
 const FILES_AT_ONCE: usize = 4;
+
+/// The largest record of a run, a merge or a version; a pack's has those of its runs.
+const MOST_RECORD_BYTES: u64 = 8 << 20;
 
 /// A larger file is sent in parts of this size.
 const PART_BYTES: usize = 8 << 20;
@@ -59,7 +63,8 @@ impl Sealed {
 impl Store {
     /// The text of a folder's record; `None` if there is none, or the folder is being cleared.
     pub(crate) async fn record(&self, at: &str, record: &str) -> Result<Option<Bytes>> {
-        let content = self.get(&format!("{at}/{record}")).await?;
+        let most = if at.contains("/pack=") { MOST_BYTES } else { MOST_RECORD_BYTES };
+        let content = self.get(&format!("{at}/{record}"), most).await?;
         Ok(content.map(|content| content.bytes).filter(|bytes| !is_clearing(bytes)))
     }
 
@@ -69,7 +74,7 @@ impl Store {
     ///
     /// If it is larger than 64 MiB, and any failure of a request.
     pub(crate) async fn read(&self, at: &str) -> Result<Option<Bytes>> {
-        Ok(self.get(at).await?.map(|content| content.bytes))
+        Ok(self.get(at, MOST_BYTES).await?.map(|content| content.bytes))
     }
 
     /// Sends a folder, and calls `sent` with the size of each file. Files that an interrupted upload left are not sent again.
@@ -85,7 +90,7 @@ impl Store {
             there.iter().find(|object| object.key == key).map(|object| object.bytes)
         };
         if bytes_there(sealed.record).is_some()
-            && let Some(content) = self.get(&sealed.record_key()).await?
+            && let Some(content) = self.get(&sealed.record_key(), MOST_BYTES).await?
         {
             return self.settled(sealed, &record, &content.bytes);
         }
@@ -105,7 +110,7 @@ impl Store {
         stream::iter(others).buffer_unordered(FILES_AT_ONCE).try_collect::<()>().await?;
         match self.create(&sealed.record_key(), record.clone()).await? {
             Created::Ours => Ok(Sent::Now),
-            Created::Another => match self.get(&sealed.record_key()).await? {
+            Created::Another => match self.get(&sealed.record_key(), MOST_BYTES).await? {
                 Some(content) => self.settled(sealed, &record, &content.bytes),
                 None => Err(self.being_cleared(sealed)),
             },
@@ -248,8 +253,8 @@ impl Store {
         let at = self.key(key)?;
         let mut target: File = file::create(path)?;
         let read = async {
-            let mut stream = self.objects.get(&at).await.map_err(failed)?.into_stream();
-            while let Some(piece) = stream.try_next().await.map_err(failed)? {
+            let (_, mut pieces) = Pieces::of(&*self.objects, &at).await.map_err(failed)?;
+            while let Some(piece) = pieces.next().await.map_err(failed)? {
                 target.write_all(&piece).map_err(FileError::write(path))?;
             }
             Ok(())
@@ -267,16 +272,16 @@ impl Store {
         let failed = |fault: object_store::Error| -> Error { self.failed("read", key, &fault).into() };
         let at = self.key(key)?;
         let read = async {
-            let got = match self.objects.get(&at).await {
+            let (meta, mut pieces) = match Pieces::of(&*self.objects, &at).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(Some("it is missing".to_owned())),
                 got => got.map_err(failed)?,
             };
             let expected = |found: u64| Ok(Some(format!("it has {found} bytes, expected {}", file.bytes)));
-            if got.meta.size != file.bytes {
-                return expected(got.meta.size);
+            if meta.size != file.bytes {
+                return expected(meta.size);
             }
-            let (mut stream, mut hasher) = (got.into_stream(), Hasher::new());
-            while let Some(piece) = stream.try_next().await.map_err(failed)? {
+            let mut hasher = Hasher::new();
+            while let Some(piece) = pieces.next().await.map_err(failed)? {
                 if hasher.count() + piece.len() as u64 > file.bytes {
                     return expected(hasher.count() + piece.len() as u64);
                 }

@@ -11,6 +11,9 @@ use crate::time::as_record;
 /// Version of the file's layout.
 const LAYOUT: u32 = 1;
 
+/// The largest file that is read: it has a line.
+const MOST_BYTES: u64 = 64 << 10;
+
 /// The most attempts to replace the file while other writers are faster.
 const ATTEMPTS: u32 = 64;
 
@@ -52,7 +55,7 @@ impl Store {
 
     /// The latest version of a dataset.
     pub(crate) async fn latest(&self, name: &str) -> Result<Option<Latest>> {
-        match self.get(&Self::at(name)).await? {
+        match self.get(&Self::at(name), MOST_BYTES).await? {
             Some(content) => self.parsed(name, &content.bytes).map(Some),
             None => Ok(None),
         }
@@ -82,7 +85,7 @@ impl Store {
         let mut text = serde_json::to_vec(latest).expect("it is text");
         text.push(b'\n');
         for attempt in 0..ATTEMPTS {
-            let Some(content) = self.get(&at).await? else {
+            let Some(content) = self.get(&at, MOST_BYTES).await? else {
                 match self.create(&at, text.clone().into()).await? {
                     Created::Ours => return Ok(None),
                     Created::Another => continue,

@@ -10,7 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use object_store::ObjectStoreExt;
 use serde::{Deserialize, Serialize};
 
-use super::objects::{Created, Object, Store};
+use super::list::Object;
+use super::objects::{Created, MOST_BYTES, Store};
 use super::probe::PROBE;
 use crate::error::Result;
 use crate::names::{self, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
@@ -125,7 +126,7 @@ impl Store {
     async fn now(&self) -> Result<DateTime<Utc>> {
         let at = format!("{PROBE}{:016x}", random());
         self.create(&at, Bytes::from_static(b"clock")).await?;
-        let changed = self.get(&at).await?.map(|content| content.changed);
+        let changed = self.get(&at, MOST_BYTES).await?.map(|content| content.changed);
         self.delete(&at).await?;
         changed.ok_or_else(|| self.later("read", &at, "it was just written").into())
     }
@@ -135,7 +136,7 @@ impl Store {
         let record = format!("{folder}/{}", record_of(folder));
         let note = serde_json::to_vec(&Clearing { cleared_at: now }).expect("it is text");
         if self.create(&record, note.into()).await? == Created::Another
-            && !self.get(&record).await?.is_some_and(|content| is_clearing(&content.bytes))
+            && !self.get(&record, MOST_BYTES).await?.is_some_and(|content| is_clearing(&content.bytes))
         {
             return Ok(false);
         }

@@ -24,16 +24,30 @@
 //!
 //! Nothing else is removed from a store. The `object_store` crate reads credentials from where each provider's own tools keep
 //! them, and messages quote only the status and error code of an answer.
+//!
+//! A store is not trusted: every answer is bounded in bytes and time, a redirect is not followed, what is not a listing is
+//! not taken for an empty one, and what nothing of ours can be called is skipped.
 
+#[cfg(feature = "cloud")]
+mod cloud;
+#[cfg(feature = "aws")]
+mod credentials;
 mod error;
+mod fault;
 mod folder;
 mod latest;
 mod leftovers;
+mod list;
+#[cfg(any(feature = "cloud", feature = "harness"))]
+pub(crate) mod listing;
 mod objects;
 mod open;
+mod pieces;
 mod probe;
 #[cfg(feature = "aws")]
 mod profile;
+#[cfg(feature = "cloud")]
+mod settings;
 mod staged;
 #[cfg(feature = "cloud")]
 mod traffic;
@@ -42,7 +56,9 @@ pub(crate) use error::StoreError;
 pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
 pub(crate) use leftovers::{by_folder, record_of};
-pub(crate) use objects::{Object, Store};
+pub(crate) use list::Object;
+pub(crate) use objects::Store;
+pub use open::Access;
 pub(crate) use staged::clear as clear_staged;
 
 /// The result of an operation on a store.

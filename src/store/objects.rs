@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
 use object_store::{Error as Fault, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use tokio::sync::Semaphore;
 
-use super::open::{Opened, open};
+use super::fault::{Explained, Verdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
+use super::list::{Listed, SkippedKeys};
+use super::open::{Access, Opened, open};
+use super::pieces::Pieces;
 use super::{Result, StoreError};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Reason};
@@ -25,22 +27,8 @@ const CONCURRENT: usize = 8;
 /// The most attempts of a put with an unknown outcome. The client below also retries each.
 const ATTEMPTS: u32 = 4;
 
-/// The most objects of a listing: a hundred years of daily runs take a third of it.
-const MOST_OBJECTS: usize = 1 << 20;
-
-/// The largest object that is read into memory.
-const MOST_BYTES: u64 = 64 << 20;
-
-/// An object of a listing.
-#[derive(Clone, Debug)]
-pub(crate) struct Object {
-    /// Its key below the store's prefix.
-    pub key: String,
-    /// Its size.
-    pub bytes: u64,
-    /// When it was put, by the store's clock.
-    pub changed: DateTime<Utc>,
-}
+/// The largest object that is read into memory: a file of a version, or the seal of a pack.
+pub(super) const MOST_BYTES: u64 = 64 << 20;
 
 /// The content of an object, and the tag of this state.
 #[derive(Clone, Debug)]
@@ -63,22 +51,32 @@ pub(super) enum Created {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(super) objects: Arc<dyn ObjectStore>,
-    prefix: String,
+    pub(super) listed: Listed,
+    pub(super) skipped: SkippedKeys,
+    pub(super) prefix: String,
     url: StoreUrl,
     free: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
 impl Store {
-    /// Opens the store at an address, until a token is cancelled. Nothing is sent to it yet.
+    /// Opens the store at an address, until a token is cancelled. Nothing is sent to it yet. `warn` is told what is odd
+    /// about it.
     ///
     /// # Errors
     ///
-    /// If this build has no client for it, or its settings are incomplete.
-    pub(crate) fn open(url: &StoreUrl, stop: &CancellationToken) -> Result<Self> {
-        let Opened { objects, prefix } = open(url)?;
+    /// If this build has no client for it, its settings are incomplete or invalid, or it is a folder that does not exist,
+    /// unless it is opened to write to it.
+    pub(crate) fn open(
+        url: &StoreUrl,
+        access: Access,
+        stop: &CancellationToken,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let skipped = SkippedKeys::new(warn);
+        let Opened { objects, listed, prefix } = open(url, access, &skipped, stop)?;
         let free = Arc::new(Semaphore::new(CONCURRENT));
-        Ok(Self { objects, prefix, url: url.clone(), free, stop: stop.clone() })
+        Ok(Self { objects, listed, skipped, prefix, url: url.clone(), free, stop: stop.clone() })
     }
 
     /// Its address.
@@ -113,8 +111,14 @@ impl Store {
     pub(super) fn failed(&self, action: &'static str, at: &str, fault: &Fault) -> StoreError {
         let (url, key) = (self.url.to_string(), at.to_owned());
         let source: Reason = reason(fault).into();
-        match fault {
-            Fault::Generic { .. } | Fault::AlreadyExists { .. } | Fault::Precondition { .. } if is_temporary(fault) => {
+        match (Explained::of(fault).map(|explained| &explained.verdict), fault) {
+            (Some(Verdict::Refusal), _) => StoreError::Refused { url, action, key, source },
+            (Some(Verdict::Credentials), _) => StoreError::Open { url, source },
+            (Some(Verdict::Certificate { host }), _) => StoreError::Certificate { host: host.clone(), source },
+            _ if is_untagged(fault) => StoreError::Unconditional { url, source },
+            (_, Fault::Generic { .. } | Fault::AlreadyExists { .. } | Fault::Precondition { .. })
+                if is_temporary(fault) =>
+            {
                 StoreError::Later { url, action, key, source }
             }
             _ => StoreError::Denied { url, action, key, source },
@@ -139,7 +143,7 @@ impl Store {
     }
 
     /// Reads, and retries answers that break off, which the client below does not always do.
-    async fn retried<T, F: Future<Output = Result<T, Fault>>>(
+    pub(super) async fn retried<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         read: impl Fn() -> F,
     ) -> Result<Result<T, Fault>, Error> {
@@ -152,59 +156,27 @@ impl Store {
         unreachable!("attempts are counted from one")
     }
 
-    /// The objects below a folder, in no particular order.
-    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>, Error> {
-        let prefix = self.key(at)?;
-        let below = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-        let object = |meta: object_store::ObjectMeta| Object {
-            key: meta.location.as_ref().get(below..).unwrap_or_default().to_owned(),
-            bytes: meta.size,
-            changed: meta.last_modified,
-        };
-        let listed = || self.objects.list(Some(&prefix)).take(MOST_OBJECTS + 1).map_ok(object).try_collect();
-        let listed: Vec<Object> = self.retried(listed).await?.map_err(|fault| self.failed("list", at, &fault))?;
-        match listed.len() > MOST_OBJECTS {
-            true => Err(self.damaged(at, format!("it has more than {MOST_OBJECTS} objects")).into()),
-            false => Ok(listed),
-        }
-    }
-
-    /// The names of the folders in a folder.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
-    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>, Error> {
-        let prefix = self.key(at)?;
-        let listed = self.retried(|| self.objects.list_with_delimiter(Some(&prefix))).await?;
-        let listed = listed.map_err(|fault| self.failed("list", at, &fault))?;
-        let name = |key: &Key| key.filename().map(str::to_owned);
-        Ok(listed.common_prefixes.iter().filter_map(name).collect())
-    }
-
-    /// The content of an object; `None` if there is none.
-    pub(super) async fn get(&self, at: &str) -> Result<Option<Content>, Error> {
+    /// The content of an object, which may have that many bytes; `None` if there is none.
+    pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<Content>, Error> {
         let key = self.key(at)?;
         let got = self.retried(|| async {
-            let got = self.objects.get(&key).await?;
-            let state = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
-            let changed = got.meta.last_modified;
-            if got.meta.size > MOST_BYTES {
+            let (meta, mut pieces) = Pieces::of(&*self.objects, &key).await?;
+            let state = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
+            if meta.size > most {
                 return Ok(None);
             }
-            let mut bytes = Vec::with_capacity(got.meta.size as usize);
-            let mut stream = got.into_stream();
-            while let Some(piece) = stream.try_next().await? {
-                if bytes.len() as u64 + piece.len() as u64 > MOST_BYTES {
+            let mut bytes = Vec::with_capacity(meta.size as usize);
+            while let Some(piece) = pieces.next().await? {
+                if bytes.len() as u64 + piece.len() as u64 > most {
                     return Ok(None);
                 }
                 bytes.extend_from_slice(&piece);
             }
-            Ok(Some(Content { bytes: bytes.into(), changed, state }))
+            Ok(Some(Content { bytes: bytes.into(), changed: meta.last_modified, state }))
         });
         match got.await? {
             Ok(Some(content)) => Ok(Some(content)),
-            Ok(None) => Err(self.damaged(at, "it is larger than 64 MiB").into()),
+            Ok(None) => Err(self.damaged(at, format!("it is larger than {}", in_binary(most))).into()),
             Err(Fault::NotFound { .. }) => Ok(None),
             Err(fault) => Err(self.failed("read", at, &fault).into()),
         }
@@ -220,7 +192,7 @@ impl Store {
                 Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
                 Err(fault) => fault,
             };
-            match self.get(at).await? {
+            match self.get(at, MOST_BYTES).await? {
                 Some(content) if content.bytes == bytes => return Ok(Created::Ours),
                 Some(_) => return Ok(Created::Another),
                 None if attempt < ATTEMPTS => self.pause(attempt).await?,
@@ -239,7 +211,7 @@ impl Store {
                 Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
                 Err(fault) => fault,
             };
-            match self.get(at).await? {
+            match self.get(at, MOST_BYTES).await? {
                 Some(content) if content.bytes == bytes => return Ok(true),
                 Some(content) if content.state == known.state && attempt < ATTEMPTS => self.pause(attempt).await?,
                 Some(content) if content.state == known.state => {
@@ -295,90 +267,7 @@ impl FolderLock {
     }
 }
 
-/// Whether a request was refused for good.
-pub(super) fn is_refusal(fault: &Fault) -> bool {
-    match fault {
-        Fault::PermissionDenied { .. }
-        | Fault::Unauthenticated { .. }
-        | Fault::NotImplemented { .. }
-        | Fault::NotSupported { .. }
-        | Fault::InvalidPath { .. }
-        | Fault::UnknownConfigurationKey { .. }
-        // There is no such bucket.
-        | Fault::NotFound { .. } => true,
-        // A store also answers 400 if a body arrives too slowly.
-        _ => matches!(status(fault), Some(400..=407 | 410 | 411 | 413..=428)) && code(fault) != Some("RequestTimeout".to_owned()),
-    }
-}
-
-/// Whether an answer broke off: it has no status, but the store can be reached.
-fn is_broken(fault: &Fault) -> bool {
-    matches!(fault, Fault::Generic { .. }) && status(fault).is_none() && is_temporary(fault)
-}
-
-/// Whether a retry may help.
-fn is_temporary(fault: &Fault) -> bool {
-    match status(fault) {
-        Some(status) => matches!(status, 408 | 409 | 412 | 429 | 500..),
-        None => std::iter::successors(std::error::Error::source(fault), |reason| reason.source())
-            .all(|reason| !reason.is::<std::io::Error>() || is_network(reason)),
-    }
-}
-
-fn is_network(reason: &(dyn std::error::Error + 'static)) -> bool {
-    use std::io::ErrorKind as Kind;
-    let kind = reason.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    !matches!(kind, Some(Kind::PermissionDenied | Kind::StorageFull | Kind::ReadOnlyFilesystem | Kind::Unsupported))
-}
-
-/// The HTTP status of a failure, which the crate only has in its text.
-fn status(fault: &Fault) -> Option<u16> {
-    let texts = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
-    texts.map(ToString::to_string).find_map(|text| {
-        let (_, rest) = text.split_once("status code: ")?;
-        rest.get(..3)?.parse().ok()
-    })
-}
-
-/// The error code of an answer.
-fn code(fault: &Fault) -> Option<String> {
-    let texts = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
-    texts.map(ToString::to_string).find_map(|text| {
-        let (code, _) = text.split_once("<Code>")?.1.split_once("</Code>")?;
-        (code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())).then(|| code.to_owned())
-    })
-}
-
-/// Why an operation failed, in our own words: an answer may quote the request and its signature.
-pub(super) fn reason(fault: &Fault) -> String {
-    let mut reasons = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
-    match (status(fault), code(fault), fault) {
-        (Some(status), Some(code), _) => format!("status {status}: {code}"),
-        (Some(status), None, _) => format!("status {status}"),
-        (None, _, Fault::NotFound { .. }) => "it does not exist".to_owned(),
-        (None, _, Fault::AlreadyExists { .. }) => "it exists".to_owned(),
-        (None, _, Fault::Precondition { .. }) => "it was replaced".to_owned(),
-        (None, _, Fault::NotImplemented { .. } | Fault::NotSupported { .. }) => "it is not supported".to_owned(),
-        (None, ..) => match reasons.find_map(|reason| reason.downcast_ref::<std::io::Error>()) {
-            Some(error) => std::io::Error::from(error.kind()).to_string(),
-            None => network(fault).to_owned(),
-        },
-    }
-}
-
-#[cfg(feature = "cloud")]
-fn network(fault: &Fault) -> &'static str {
-    use object_store::client::{HttpError, HttpErrorKind};
-    let mut reasons = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
-    match reasons.find_map(|reason| reason.downcast_ref::<HttpError>()).map(HttpError::kind) {
-        Some(HttpErrorKind::Connect) => "cannot connect",
-        Some(HttpErrorKind::Timeout) => "it did not answer in time",
-        Some(HttpErrorKind::Request | HttpErrorKind::Interrupted) => "the connection broke off",
-        _ => "the request failed; check the address, the endpoint and the credentials",
-    }
-}
-
-#[cfg(not(feature = "cloud"))]
-fn network(_: &Fault) -> &'static str {
-    "the request failed"
+/// A limit, in the units in which it is set.
+fn in_binary(bytes: u64) -> String {
+    if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
 }

@@ -6,35 +6,38 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 
+use super::list::{Listed, SkippedKeys};
 use super::{Result, StoreError};
+use crate::cancel::CancellationToken;
 use crate::plan::{StoreKind, StoreUrl};
-use crate::proxies;
-#[cfg(feature = "azure")]
-use crate::secret;
 
-#[cfg(feature = "cloud")]
-use super::traffic::{Connector, retries};
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To read what is in it. A folder must exist.
+    Read,
+    /// To write to it too. A folder is created.
+    Write,
+}
 
-/// An open store, and the prefix of its keys.
+/// An open store, how it is listed, and the prefix of its keys.
 pub(super) struct Opened {
     pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) listed: Listed,
     pub(super) prefix: String,
 }
 
 /// Opens a store. Nothing is sent to it yet.
-pub(super) fn open(url: &StoreUrl) -> Result<Opened> {
-    if url.kind() != StoreKind::Folder {
-        // The clients of stores would ignore a proxy that they cannot use.
-        proxies::of_environment().map_err(|error| StoreError::Open { url: url.to_string(), source: error.into() })?;
-    }
+#[cfg_attr(not(feature = "cloud"), expect(unused_variables, reason = "only buckets need them"))]
+pub(super) fn open(url: &StoreUrl, access: Access, skipped: &SkippedKeys, stop: &CancellationToken) -> Result<Opened> {
     match url.kind() {
-        StoreKind::Folder => folder(url),
+        StoreKind::Folder => folder(url, access),
         #[cfg(feature = "aws")]
-        StoreKind::S3 => in_bucket(url, s3(url)?),
+        StoreKind::S3 => super::cloud::s3(url, skipped, stop),
         #[cfg(feature = "gcp")]
-        StoreKind::Google => in_bucket(url, google(url)?),
+        StoreKind::Google => super::cloud::google(url, skipped),
         #[cfg(feature = "azure")]
-        StoreKind::Azure => in_bucket(url, azure(url)?),
+        StoreKind::Azure => super::cloud::azure(url, skipped),
         #[cfg(not(feature = "aws"))]
         StoreKind::S3 => Err(missing(url, "aws")),
         #[cfg(not(feature = "gcp"))]
@@ -44,14 +47,8 @@ pub(super) fn open(url: &StoreUrl) -> Result<Opened> {
     }
 }
 
-#[cfg(feature = "cloud")]
-fn in_bucket(url: &StoreUrl, objects: Arc<dyn ObjectStore>) -> Result<Opened> {
-    let parsed = object_store::ObjectStoreScheme::parse(url.as_url());
-    let (_, prefix) = parsed.map_err(|error| failed(url, error.to_string()))?;
-    Ok(Opened { objects, prefix: prefix.to_string() })
-}
-
-fn failed(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
+/// The error for a store that cannot be opened.
+pub(super) fn failed(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
     StoreError::Open { url: url.to_string(), source: reason.into().into() }
 }
 
@@ -60,62 +57,20 @@ fn missing(url: &StoreUrl, feature: &'static str) -> StoreError {
     StoreError::Feature { url: url.to_string(), feature }
 }
 
-fn folder(url: &StoreUrl) -> Result<Opened> {
+fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
     let folder = url.folder().ok_or_else(|| failed(url, "it is not the path of a folder"))?;
     // The parent is not created: it may be a mount point without its file system.
-    match fs::create_dir(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(url, error.to_string())),
-        _ => {}
+    match fs::metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(failed(url, "it is not a folder")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && access == Access::Write => {
+            fs::create_dir(&folder).map_err(|error| failed(url, error.to_string()))?;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(StoreError::Missing { url: url.to_string() });
+        }
+        Err(error) => return Err(failed(url, error.to_string())),
     }
     let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| failed(url, "it is not a folder"))?;
-    Ok(Opened { objects: Arc::new(objects.with_fsync(true)), prefix: String::new() })
-}
-
-#[cfg(feature = "aws")]
-fn s3(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
-    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-
-    let builder = AmazonS3Builder::from_env();
-    let builder = super::profile::applied(builder).map_err(|reason| failed(url, reason))?;
-    let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint]
-        .iter()
-        .find_map(|key| builder.get_config_value(key));
-    let builder = if is_local(endpoint) { builder.with_allow_http(true) } else { builder };
-    // Not every store with the interface of S3 has bulk deletes.
-    let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
-    let objects = builder.with_http_connector(Connector).build();
-    // The error may quote a setting, which may be a secret.
-    objects.map(|objects| Arc::new(objects) as _).map_err(|_| {
-        failed(url, "the settings in the environment (`AWS_…`) or in the profile are incomplete or invalid")
-    })
-}
-
-#[cfg(feature = "gcp")]
-fn google(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
-    let builder = object_store::gcp::GoogleCloudStorageBuilder::from_env().with_url(url.as_url().as_str());
-    let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
-    objects
-        .map(|objects| Arc::new(objects) as _)
-        .map_err(|_| failed(url, "the settings in the environment (`GOOGLE_…`) are incomplete or invalid"))
-}
-
-#[cfg(feature = "azure")]
-fn azure(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
-    use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
-
-    let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_url().as_str());
-    let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];
-    secret::mask(secrets.iter().filter_map(|key| builder.get_config_value(key)));
-    let is_local = is_local(builder.get_config_value(&Key::Endpoint));
-    let builder = if is_local { builder.with_allow_http(true) } else { builder };
-    let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
-    objects
-        .map(|objects| Arc::new(objects) as _)
-        .map_err(|_| failed(url, "the settings in the environment (`AZURE_…`) are incomplete or invalid"))
-}
-
-/// Whether an endpoint is on this machine, where requests need no TLS.
-#[cfg(any(feature = "aws", feature = "azure"))]
-fn is_local(endpoint: Option<String>) -> bool {
-    endpoint.and_then(|endpoint| url::Url::parse(&endpoint).ok()).is_some_and(|url| crate::address::is_loopback(&url))
+    Ok(Opened { objects: Arc::new(objects.with_fsync(true)), listed: Listed::Folder(folder), prefix: String::new() })
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
 
-use super::objects::{Created, Store, is_refusal, reason};
+use super::fault::{is_refusal, reason};
+use super::objects::{Created, MOST_BYTES, Store};
 use super::{Result, StoreError};
 use crate::error::Error;
 use crate::time::random;
@@ -41,7 +42,7 @@ impl Store {
             Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
             Err(_) => {}
         }
-        let known = match self.get(at).await? {
+        let known = match self.get(at, MOST_BYTES).await? {
             Some(content) if content.bytes == first => content,
             _ => return Err(unconditional(overwrote)),
         };
@@ -57,7 +58,7 @@ impl Store {
             Err(_) => return Err(unconditional("it did not replace an object that is unchanged")),
         }
         let put = self.in_turn(self.put_if(at, fourth, &known)).await?;
-        let now = self.get(at).await?.map(|content| content.bytes);
+        let now = self.get(at, MOST_BYTES).await?.map(|content| content.bytes);
         match put.is_err() && now == Some(third) {
             true => Ok(()),
             false => Err(unconditional("it replaced an object on condition that it is unchanged, and it was not")),

@@ -1,28 +1,35 @@
 //! Credentials of the AWS command line: the profile in `~/.aws/credentials` and `~/.aws/config`.
 //!
 //! The `object_store` crate reads the environment, web identities, containers and instances, but no profiles. A profile
-//! is read only if the environment has no keys, as the provider's own tools do. Profiles that name a way to get keys
-//! (single sign-on, a role) are refused with what to do instead.
+//! is read only if the environment has no keys, as the provider's own tools do. It may have keys, a web identity, or a
+//! command that prints keys. One that signs in (single sign-on, or a role by the keys of another profile) is refused with
+//! what to do instead.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
+use super::credentials::OfCommand;
+use super::settings::{Form, check};
+use crate::cancel::CancellationToken;
 use crate::secret;
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
 
+/// The setting with a command that prints keys.
+const COMMAND: &str = "credential_process";
+
 /// The largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A builder with the settings of the profile that the environment does not have.
-pub(super) fn applied(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
-    use AmazonS3ConfigKey as Key;
+pub(super) fn applied(mut builder: AmazonS3Builder, stop: &CancellationToken) -> Result<AmazonS3Builder, String> {
     let is_set = |builder: &AmazonS3Builder, key: Key| builder.get_config_value(&key).is_some();
     let has_keys = is_set(&builder, Key::AccessKeyId)
         || is_set(&builder, Key::WebIdentityTokenFile)
@@ -37,40 +44,77 @@ pub(super) fn applied(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, S
         return Err(format!("no profile `{name}` in `~/.aws`"));
     }
     let settings = settings.unwrap_or_default();
+    let take = |builder: AmazonS3Builder, setting: &str, key: Key, form: Form| match settings.get(setting) {
+        Some(value) => {
+            check(&format!("{setting}` of the profile `{name}"), form, value)?;
+            Ok::<_, String>(builder.with_config(key, value))
+        }
+        None => Ok(builder),
+    };
+    if !is_set(&builder, Key::Region) && !is_set(&builder, Key::DefaultRegion) {
+        builder = take(builder, "region", Key::Region, Form::Name)?;
+    }
+    if !is_set(&builder, Key::Endpoint) && !is_set(&builder, Key::S3Endpoint) {
+        builder = take(builder, "endpoint_url", Key::Endpoint, Form::Address)?;
+    }
     if !has_keys {
-        if let Some(way) = ["sso_session", "sso_start_url", "role_arn", "credential_process"]
-            .into_iter()
-            .find(|way| settings.contains_key(*way) && !settings.contains_key("aws_access_key_id"))
+        for (setting, key, form) in way(&name, &settings)? {
+            builder = take(builder, setting, *key, *form)?;
+        }
+        if !is_set(&builder, Key::AccessKeyId)
+            && !is_set(&builder, Key::WebIdentityTokenFile)
+            && let Some(command) = settings.get(COMMAND)
         {
-            return Err(format!(
-                "the profile `{name}` gets its keys by `{way}`: export them with `aws configure export-credentials \
-                 --format env`"
-            ));
-        }
-        for (setting, key) in [
-            ("aws_access_key_id", Key::AccessKeyId),
-            ("aws_secret_access_key", Key::SecretAccessKey),
-            ("aws_session_token", Key::Token),
-        ] {
-            if let Some(value) = settings.get(setting) {
-                builder = builder.with_config(key, value);
-            }
+            builder = builder.with_credentials(Arc::new(OfCommand::of(command, stop)?));
         }
     }
-    if !is_set(&builder, Key::Region)
-        && !is_set(&builder, Key::DefaultRegion)
-        && let Some(region) = settings.get("region")
-    {
-        builder = builder.with_config(Key::Region, region);
-    }
-    if !is_set(&builder, Key::Endpoint)
-        && !is_set(&builder, Key::S3Endpoint)
-        && let Some(endpoint) = settings.get("endpoint_url")
-    {
-        builder = builder.with_config(Key::Endpoint, endpoint);
+    if is_set(&builder, Key::WebIdentityTokenFile) && !is_set(&builder, Key::AccessKeyId) {
+        check_web_identity(&builder)?;
     }
     secret::mask([Key::SecretAccessKey, Key::Token].iter().filter_map(|key| builder.get_config_value(key)));
     Ok(builder)
+}
+
+/// How a profile gets its keys: the settings to take over. A command is none of them.
+fn way(name: &str, settings: &Settings) -> Result<&'static [(&'static str, Key, Form)], String> {
+    if settings.contains_key("aws_access_key_id") {
+        return Ok(&[
+            ("aws_access_key_id", Key::AccessKeyId, Form::Text),
+            ("aws_secret_access_key", Key::SecretAccessKey, Form::Text),
+            ("aws_session_token", Key::Token, Form::Text),
+        ]);
+    }
+    if settings.contains_key("web_identity_token_file") {
+        return Ok(&[
+            ("web_identity_token_file", Key::WebIdentityTokenFile, Form::Any),
+            ("role_arn", Key::RoleArn, Form::Text),
+            ("role_session_name", Key::RoleSessionName, Form::Text),
+        ]);
+    }
+    if settings.contains_key(COMMAND) && !settings.contains_key("role_arn") {
+        return Ok(&[]);
+    }
+    match ["sso_session", "sso_start_url", "role_arn"].into_iter().find(|way| settings.contains_key(*way)) {
+        None => Ok(&[]),
+        Some(way) => Err(format!(
+            "the profile `{name}` gets its keys by `{way}`: export them with `aws configure export-credentials --format \
+             env`, or have the profile run that by `credential_process`"
+        )),
+    }
+}
+
+/// Checks a web identity: a token in a file, and the role that it is for. The client would ask the instance instead, or
+/// wait for the other end of a pipe.
+fn check_web_identity(builder: &AmazonS3Builder) -> Result<(), String> {
+    if builder.get_config_value(&Key::RoleArn).is_none() {
+        return Err("there is a web identity, but no role: set `AWS_ROLE_ARN`".to_owned());
+    }
+    let path = PathBuf::from(builder.get_config_value(&Key::WebIdentityTokenFile).unwrap_or_default());
+    match fs::metadata(&path) {
+        Ok(file) if file.is_file() && file.len() <= MAX_BYTES => Ok(()),
+        Ok(_) => Err(format!("`{}` is not a file with a token", path.display())),
+        Err(error) => Err(format!("cannot read the token in `{}`: {error}", path.display())),
+    }
 }
 
 /// The settings of a profile in both files; `None` if neither has it.

@@ -1,20 +1,52 @@
-//! HTTP to a store: bounded in time, with waits that the store requests.
+//! HTTP to a store: every answer bounded in bytes and time, no redirect followed, and failures in words of ours.
+//!
+//! An answer that the client reads as a whole (a listing, an error, a token) is read here first, within a limit. An object
+//! streams to a reader that knows how large it may be, and that marks its requests with [`Streamed`]. This machine, and the
+//! metadata services of instances and containers, are reached directly; everything else by the proxies of the environment.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt;
+use http::header::LOCATION;
+use http::{Method, Uri};
+use hyper_util::client::proxy::matcher::Matcher;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
-use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, RetryConfig};
+use reqwest::redirect;
+use tokio::time::timeout;
+use url::Url;
 
+use super::fault::{Explained, Verdict};
+use super::list::SkippedKeys;
+use super::listing;
+use super::pieces::{STALL, Streamed};
+use crate::address::{host_of, is_loopback};
+use crate::network::{innermost, is_certificate};
 use crate::tls;
 
-/// The longest silence in an answer, and the longest time to send a part of a file.
-const STALL: Duration = Duration::from_secs(120);
+/// The longest time to connect.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The same for the metadata service of an instance: most machines have none.
+const CONNECT_TO_METADATA: Duration = Duration::from_secs(1);
 
 /// The longest requested wait that is honoured.
 const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// The largest answer that is not an object: a page of five thousand names takes half of it.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The most bytes read of an error.
+const MOST_FAULT_BYTES: usize = 64 << 10;
+
+/// The longest time to wait for it.
+const MOST_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// The retries of a request, which are bounded in number and time.
 pub(super) fn retries() -> RetryConfig {
@@ -23,37 +55,225 @@ pub(super) fn retries() -> RetryConfig {
     RetryConfig { backoff, max_retries: 5, retry_timeout: Duration::from_secs(150) }
 }
 
-/// Makes clients that honour requested waits.
-#[derive(Debug)]
-pub(super) struct Connector;
+/// Makes the clients of a store.
+#[derive(Clone, Debug)]
+pub(super) struct Connector {
+    pub(super) proxies: Arc<Matcher>,
+    pub(super) skipped: SkippedKeys,
+}
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // A large object may take longer than any fixed time, so the limit is on silence.
-        let options = options.clone().with_timeout_disabled().with_read_timeout(STALL);
-        tls::use_ring();
-        let client = ReqwestConnector::default().connect(&options)?;
-        Ok(HttpClient::new(Patient(client)))
+        let is_set = |key| options.get_config_value(&key).is_some_and(|value| value == "true");
+        let is_default = |key| options.get_config_value(&key) == ClientOptions::default().get_config_value(&key);
+        let connect = if is_default(ClientConfigKey::ConnectTimeout) { CONNECT } else { CONNECT_TO_METADATA };
+        let build = |client: reqwest::ClientBuilder| -> object_store::Result<HttpClient> {
+            // A large object may take longer than any fixed time, so the limit is on silence.
+            let client = client
+                .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .http1_only()
+                .no_gzip()
+                .no_brotli()
+                .no_zstd()
+                .no_deflate()
+                .connect_timeout(connect)
+                .read_timeout(STALL)
+                .build();
+            let explained =
+                |error| Explained::new(Verdict::Refusal, format!("cannot set up the client: {}", innermost(&error)));
+            client.map(HttpClient::new).map_err(|error| explained(error).into_store_error())
+        };
+        Ok(HttpClient::new(Guarded {
+            direct: build(tls::client().no_proxy())?,
+            by_environment: build(tls::client())?,
+            proxies: Arc::clone(&self.proxies),
+            allows_http: is_set(ClientConfigKey::AllowHttp),
+            skipped: self.skipped.clone(),
+        }))
     }
 }
 
-/// A client that waits as long as a failed answer requests, before the retry.
+/// A client whose answers are bounded.
 #[derive(Debug)]
-struct Patient(HttpClient);
+struct Guarded {
+    direct: HttpClient,
+    /// Uses the proxies of the environment.
+    by_environment: HttpClient,
+    proxies: Arc<Matcher>,
+    /// Whether the user allows plain HTTP to other machines.
+    allows_http: bool,
+    skipped: SkippedKeys,
+}
 
 #[async_trait]
-impl HttpService for Patient {
+impl HttpService for Guarded {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let method = request.method().clone();
-        let response = self.0.execute(request).await?;
+        let uri = request.uri().clone();
+        let (method, is_listing) = (request.method().clone(), is_listing(&request));
+        let is_streamed = request.extensions().get::<Streamed>().is_some();
+        let is_metadata = request.headers().keys().any(|name| name.as_str().starts_with("x-aws-ec2-metadata"));
+        let Route { host, client, proxy } = self.route(&uri)?;
+        let response = match client.execute(request).await {
+            Ok(response) => response,
+            Err(error) => return Err(unreachable(&host, proxy.as_deref(), &error)),
+        };
         let status = response.status();
         tracing::debug!(%method, %status, "a store answered");
+        if status.is_redirection() && status.as_u16() != 304 {
+            return Err(Explained::new(Verdict::Refusal, redirected(&response, &uri)).into());
+        }
         if let Some(wait) = wait(&response) {
             tracing::info!(%status, seconds = wait.as_secs(), "waiting as the store requests");
             tokio::time::sleep(wait).await;
         }
-        Ok(response)
+        let (parts, body) = response.into_parts();
+        let body = match status.is_success() {
+            true if is_streamed => return Ok(HttpResponse::from_parts(parts, body)),
+            true if is_listing => self.listing(&whole(body).await?)?,
+            true if is_metadata => metadata(whole(body).await?)?,
+            true => whole(body).await?,
+            false => beginning(body).await,
+        };
+        Ok(HttpResponse::from_parts(parts, body.into()))
     }
+}
+
+/// How a host is reached.
+struct Route<'a> {
+    host: String,
+    client: &'a HttpClient,
+    /// The proxy, without credentials.
+    proxy: Option<String>,
+}
+
+impl Guarded {
+    /// The route to an address.
+    fn route(&self, uri: &Uri) -> Result<Route<'_>, HttpError> {
+        let refused = |reason: String| HttpError::from(Explained::new(Verdict::Refusal, reason));
+        let url = Url::parse(&uri.to_string()).map_err(|_| refused("its address is not valid".to_owned()))?;
+        let host = host_of(&url);
+        if is_direct(&url) {
+            return Ok(Route { host, client: &self.direct, proxy: None });
+        }
+        if url.scheme() != "https" && !self.allows_http {
+            return Err(refused(format!("`{host}` would be reached by plain http: use `https://`")));
+        }
+        let Some(proxy) = self.proxies.intercept(uri) else {
+            return Ok(Route { host, client: &self.direct, proxy: None });
+        };
+        let address = proxy.uri();
+        let port = address.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        let name = format!("{}{port}", address.host().unwrap_or("?"));
+        match address.scheme_str() {
+            Some("http" | "https") => Ok(Route { host, client: &self.by_environment, proxy: Some(name) }),
+            _ => Err(refused(format!(
+                "`{host}` would be reached through the proxy `{name}`: only proxies with an `http://` or `https://` \
+                 address are supported"
+            ))),
+        }
+    }
+
+    /// The usable part of a listing.
+    fn listing(&self, answer: &[u8]) -> Result<Bytes, HttpError> {
+        let usable = listing::usable(answer).map_err(|fault| Explained::new(Verdict::Refusal, fault.to_string()))?;
+        self.skipped.add(usable.skipped);
+        Ok(usable.text.into())
+    }
+}
+
+/// Whether a request asks for a page of a listing.
+fn is_listing(request: &HttpRequest) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    request.method() == Method::GET && query.split('&').any(|pair| pair == "list-type=2" || pair == "comp=list")
+}
+
+/// Whether an address is on this machine, or that of a metadata service, which a proxy would have its own of.
+fn is_direct(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    is_loopback(url)
+        || host == "metadata.google.internal"
+        || matches!(host.parse(), Ok(IpAddr::V4(address)) if address.is_link_local())
+        || host == "[fd00:ec2::254]"
+        || host == "[fd00:ec2::23]"
+}
+
+/// The error for a request without an answer.
+fn unreachable(host: &str, proxy: Option<&str>, error: &HttpError) -> HttpError {
+    let through = proxy.map(|proxy| format!(" through the proxy `{proxy}`")).unwrap_or_default();
+    let reason = match error.kind() {
+        HttpErrorKind::Timeout => "it did not answer in time".to_owned(),
+        _ => innermost(error),
+    };
+    if is_certificate(error) {
+        return Explained::new(Verdict::Certificate { host: host.to_owned() }, reason).into();
+    }
+    let what = if error.kind() == HttpErrorKind::Connect { "cannot connect to" } else { "cannot get an answer of" };
+    let explained = Explained::new(Verdict::Temporary, format!("{what} `{host}`{through}: {reason}"));
+    HttpError::new(error.kind(), explained)
+}
+
+/// Why a redirect is refused: where it points, without anything that may be a secret.
+fn redirected(response: &HttpResponse, from: &Uri) -> String {
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let region = header("x-amz-bucket-region").filter(|region| region.len() <= 32);
+    let to = header(LOCATION.as_str()).and_then(|to| Url::parse(&from.to_string()).ok()?.join(to).ok());
+    match (to, region) {
+        (_, Some(region)) => format!("the bucket is in the region `{region}`: set `AWS_REGION`"),
+        (Some(to), None) => {
+            format!("it redirects to `{}://{}`, and redirects are not followed", to.scheme(), host_of(&to))
+        }
+        (None, None) => format!("status {}: it redirects, without an address", response.status().as_u16()),
+    }
+}
+
+/// An answer that is read as a whole.
+async fn whole(body: HttpResponseBody) -> Result<Bytes, HttpError> {
+    let read = async {
+        let (mut bytes, mut pieces) = (BytesMut::new(), body.bytes_stream());
+        while let Some(piece) = pieces.try_next().await? {
+            if bytes.len() + piece.len() > MOST_BYTES {
+                let reason = format!("its answer is larger than {} MiB", MOST_BYTES >> 20);
+                return Err(Explained::new(Verdict::Refusal, reason).into());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes.freeze())
+    };
+    timeout(STALL, read).await.unwrap_or_else(|_| {
+        let reason = format!("its answer was incomplete after {} s", STALL.as_secs());
+        Err(Explained::new(Verdict::Temporary, reason).into())
+    })
+}
+
+/// An answer of the metadata service of an instance: JSON, or a word that becomes part of the next request.
+fn metadata(answer: Bytes) -> Result<Bytes, HttpError> {
+    match answer.starts_with(b"{") || answer.iter().all(u8::is_ascii_graphic) {
+        true => Ok(answer),
+        false => {
+            let reason = "the metadata service of the instance gave what cannot be part of a request";
+            Err(Explained::new(Verdict::Credentials, reason.to_owned()).into())
+        }
+    }
+}
+
+/// The beginning of an error. If it cannot be read, the status alone says enough.
+async fn beginning(body: HttpResponseBody) -> Bytes {
+    let mut bytes = BytesMut::new();
+    let read = async {
+        let mut pieces = body.bytes_stream();
+        while let Ok(Some(piece)) = pieces.try_next().await {
+            let room = MOST_FAULT_BYTES - bytes.len();
+            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+            if bytes.len() == MOST_FAULT_BYTES {
+                break;
+            }
+        }
+    };
+    let _ = timeout(MOST_FAULT_TIME, read).await;
+    // The client takes only text for an error.
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// The wait that a failed answer requests.

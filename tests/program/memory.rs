@@ -1,14 +1,13 @@
 //! Memory grows with neither the size of an answer nor the number of its tickers and articles.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
 
+use crate::support::peak::Peak;
 use crate::support::program::Place;
 
 /// The history of one ticker in a batch, as text, with a placeholder for the symbol.
@@ -115,24 +114,10 @@ fn peak_of(place: &Place, arguments: &[&str], said: Option<&str>) -> u64 {
     let mut command = place.command(arguments);
     command.env("BELLWETHER_API_KEY", "demo").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
-    let status = format!("/proc/{}/status", child.id());
-    let sampled = move || {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0)
-    };
-    let (ended, is_over) = mpsc::channel::<()>();
-    let sampling = thread::spawn(move || {
-        let mut peak = 0;
-        while let Err(mpsc::RecvTimeoutError::Timeout) = is_over.recv_timeout(Duration::from_millis(5)) {
-            peak = sampled().max(peak);
-        }
-        sampled().max(peak) / 1024
-    });
+    let peak = Peak::of(&child);
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
     let is_said = lines.any(|line| said.is_some_and(|said| line.starts_with(said)));
-    drop(ended);
-    let peak = sampling.join().expect("nothing panics");
+    let peak = peak.end();
     assert_eq!(is_said, said.is_some());
     thread::spawn(move || lines.for_each(drop));
     assert!(child.wait().expect("it ended").success());

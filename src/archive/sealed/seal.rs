@@ -274,8 +274,9 @@ impl Seal {
 
     /// Checks a seal as far as possible without reading files.
     fn check(&self) -> Result<(), Reason> {
-        if self.digest() != self.seal {
-            return Err(format!("its BLAKE3 checksum is {}, expected {}", self.digest(), self.seal).into());
+        let digest = self.digest();
+        if digest != self.seal {
+            return Err(format!("its BLAKE3 checksum is {digest}, expected {}", self.seal).into());
         }
         if !is_unique(&self.run) {
             return Err(format!("`{}` is not the name of a run", self.run).into());

@@ -13,7 +13,7 @@ use crate::interface::{Base, Endpoint, Ticker};
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
 use crate::run::demo::Demo;
 use crate::run::error::RunError;
-use crate::run::store::RemoteStore;
+use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::{addresses, key};
 use crate::secret::ApiKey;
 
@@ -239,7 +239,14 @@ pub(super) async fn of_store(
     plan: &Plan,
     options: &DoctorOptions,
 ) -> Option<Result<(Diagnosis, Option<RecordedProvenance>)>> {
-    let opened = RemoteStore::of(plan, options.store.as_ref(), &options.archive, &options.data, &options.control);
+    let opened = RemoteStore::of(
+        plan,
+        options.store.as_ref(),
+        StoreAccess::Write,
+        &options.archive,
+        &options.data,
+        &options.control,
+    );
     let store = match opened.transpose()? {
         Ok(store) => store,
         Err(error) => return Some(Err(error)),

@@ -17,12 +17,13 @@ pub use verify::StoreVerified;
 
 use tokio::sync::oneshot;
 
-use super::observer::Control;
+use super::observer::{Control, Event};
 use super::summary::Summary;
 use crate::archive::{of_service, services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::RecordedProvenance;
 use crate::plan::{Plan, ServiceIdentity, StoreUrl};
+pub use crate::store::Access as StoreAccess;
 use crate::store::{Store, StoreError};
 
 /// The folder of the archive in a store, with a folder for each service.
@@ -53,13 +54,15 @@ struct ServiceArchive {
 }
 
 impl RemoteStore {
-    /// Opens a store. Nothing is sent to it yet.
+    /// Opens a store to read or to write. Nothing is sent to it yet.
     ///
     /// # Errors
     ///
-    /// If this build has no client for it, or its settings are incomplete.
-    pub fn open(url: &StoreUrl, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
-        let store = Store::open(url, &control.stop)?;
+    /// If this build has no client for it, its settings are incomplete or invalid, or it is a folder that does not exist
+    /// and is only read.
+    pub fn open(url: &StoreUrl, access: StoreAccess, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
+        let told = control.clone();
+        let store = Store::open(url, access, &control.stop, move |warning| told.observe(Event::Warning(warning)))?;
         let (archive, datasets) = (archive.to_owned(), output.join("datasets"));
         Ok(Self { store, archive, service: None, datasets, control: control.clone() })
     }
@@ -102,6 +105,7 @@ impl RemoteStore {
     pub(super) fn of(
         plan: &Plan,
         instead: Option<&StoreUrl>,
+        access: StoreAccess,
         archive: &Path,
         output: &Path,
         control: &Control,
@@ -110,7 +114,7 @@ impl RemoteStore {
             Some(url) => Some(url),
             None => plan.trusted_store()?,
         };
-        let open = |url| Ok(Self::open(url, archive, output, control)?.of_service(&plan.service.name));
+        let open = |url| Ok(Self::open(url, access, archive, output, control)?.of_service(&plan.service.name));
         url.map(open).transpose()
     }
 

@@ -10,9 +10,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
 use crate::digest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::{self, FACTS, IncomingVersion, RECORD, RecordedProvenance, RecordedVersion};
-use crate::file::{self};
+use crate::file::{self, FileError};
 use crate::links;
 use crate::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::report;
@@ -137,7 +137,8 @@ impl RemoteStore {
     pub(super) async fn read_seal(&self, archive: &ServiceArchive, name: &str) -> Result<Option<Seal>> {
         let at = format!("{}/{name}", archive.there);
         let Some(text) = self.store.record(&at, SEAL).await? else { return Ok(None) };
-        Seal::of(&text, &PathBuf::from(self.store.address(&at))).map(Some)
+        let seal = Seal::of(&text, &PathBuf::from(self.store.address(&at)));
+        seal.map(Some).map_err(|error| self.in_store(&format!("{at}/{SEAL}"), error))
     }
 
     /// The record of the latest version of a dataset in the store.
@@ -151,8 +152,16 @@ impl RemoteStore {
     pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, RecordedVersion)>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };
-        let whole = RecordedVersion::parsed(&text, &PathBuf::from(self.store.address(&at)))?;
-        Ok(Some((text, whole)))
+        let whole = RecordedVersion::parsed(&text, &PathBuf::from(self.store.address(&at)));
+        Ok(Some((text, whole.map_err(|error| self.in_store(&format!("{at}/{RECORD}"), error))?)))
+    }
+
+    /// An error of a record in the store, whose damage is not that of a local file.
+    fn in_store(&self, key: &str, error: Error) -> Error {
+        match error.downcast_ref() {
+            Some(FileError::Damaged { source, .. }) => self.store.damaged(key, source.to_string()).into(),
+            _ => error,
+        }
     }
 
     /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one.

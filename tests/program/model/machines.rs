@@ -12,7 +12,7 @@ use bellwether::error::ErrorKind;
 use bellwether::harness::archive::open_merged;
 use bellwether::plan::{AdHoc, PinnedVersion, Plan, StoreUrl};
 use bellwether::run::{
-    self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, compact, prune,
+    self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, StoreAccess, compact, prune,
 };
 use bellwether::sql::Dialect;
 use bellwether::time::Clock;
@@ -120,7 +120,8 @@ impl Fleet {
     fn remote(&self, machine: usize) -> RemoteStore {
         let output = self.output(machine);
         fs::create_dir_all(output.join("archive")).expect("a folder");
-        RemoteStore::open(&self.store, &output.join("archive"), &output, &Control::default()).expect("a store")
+        RemoteStore::open(&self.store, StoreAccess::Write, &output.join("archive"), &output, &Control::default())
+            .expect("a store")
     }
 
     fn tell(&mut self, machine: usize, event: &str) {

@@ -1,10 +1,13 @@
 //! Archive and datasets in an object store: several machines share a bucket and lose nothing.
 
+mod answers;
+mod credentials;
 mod faults;
 mod kills;
 mod machines;
 mod providers;
 mod readers;
+mod refusals;
 mod requests;
 mod writers;
 

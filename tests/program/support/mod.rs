@@ -3,6 +3,7 @@
 pub(crate) mod azurite;
 pub(crate) mod bucket;
 pub(crate) mod days;
+pub(crate) mod peak;
 pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod python;

@@ -29,6 +29,12 @@ pub(crate) enum StoreFault {
     Slow(Duration),
     /// It is executed, ignoring its conditions.
     Unconditional,
+    /// It is executed, and answered without an ETag.
+    Untagged,
+    /// It is answered with a status, header lines with their ends, and a body, and not executed.
+    Replied(&'static str, &'static str, &'static str),
+    /// It is answered with a status, the beginning of a body, and a piece of it again and again.
+    Endless(&'static str, &'static str, &'static str),
 }
 
 /// The parts of a request that scripts use.
@@ -191,6 +197,13 @@ fn converse(stream: &TcpStream, state: &State) -> Option<()> {
         thread::sleep(time);
     }
     let answer = match fault {
+        Some(StoreFault::Replied(status, headers, body)) => Answer(status, headers.to_owned(), body.into()),
+        Some(StoreFault::Endless(status, beginning, piece)) => return endless(stream, status, beginning, piece),
+        Some(StoreFault::Untagged) => {
+            let Answer(status, headers, body) = carried_out(state, &request, &headers, body, true);
+            let untagged = headers.split_inclusive("\r\n").filter(|line| !line.starts_with("ETag")).collect();
+            Answer(status, untagged, body)
+        }
         Some(StoreFault::Refused(status, header)) => {
             let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
             Answer(status, header, failure("SlowDown"))
@@ -213,6 +226,17 @@ fn converse(stream: &TcpStream, state: &State) -> Option<()> {
         return None;
     }
     stream.write_all(&body).ok()
+}
+
+/// Sends a body without an end, up to a bound that no client should reach.
+fn endless(mut stream: &TcpStream, status: &str, beginning: &str, piece: &str) -> Option<()> {
+    let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{beginning}");
+    stream.write_all(head.as_bytes()).ok()?;
+    let pieces = piece.repeat((1 << 16) / piece.len() + 1);
+    for _ in 0..(4 << 30) / pieces.len() as u64 {
+        stream.write_all(pieces.as_bytes()).ok()?;
+    }
+    None
 }
 
 fn failure(code: &str) -> Vec<u8> {

@@ -1,0 +1,175 @@
+//! What a failure of the client means: refused for good, temporary, or an answer that broke off; and in which words.
+//!
+//! Messages quote only the status and the error code of an answer: it may quote the request and its signature. What the
+//! client cannot make sense of is no reason to try again.
+
+#[cfg(feature = "cloud")]
+use std::string::FromUtf8Error;
+
+use object_store::Error as Fault;
+
+use crate::network::reasons;
+
+/// A failure in words of ours, somewhere among the sources of an error of the client.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub(super) struct Explained {
+    pub(super) verdict: Verdict,
+    reason: String,
+}
+
+/// What a failure means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// We refuse the answer, or to ask.
+    Refusal,
+    /// There are no credentials, or none that can be used.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only S3 gets credentials from us"))]
+    Credentials,
+    /// A retry may help.
+    Temporary,
+    /// A certificate that cannot be verified.
+    Certificate {
+        /// Whose.
+        host: String,
+    },
+}
+
+impl Explained {
+    pub(super) fn new(verdict: Verdict, reason: String) -> Self {
+        Self { verdict, reason }
+    }
+
+    /// As an error of the client.
+    pub(super) fn into_store_error(self) -> Fault {
+        Fault::Generic { store: "store", source: self.into() }
+    }
+
+    /// The one of a failure, if it has one.
+    pub(super) fn of(fault: &Fault) -> Option<&Self> {
+        reasons(fault).find_map(|reason| reason.downcast_ref())
+    }
+}
+
+#[cfg(feature = "cloud")]
+impl From<Explained> for object_store::client::HttpError {
+    fn from(explained: Explained) -> Self {
+        use object_store::client::HttpErrorKind;
+        let kind = match explained.verdict {
+            Verdict::Temporary => HttpErrorKind::Timeout,
+            Verdict::Refusal | Verdict::Credentials | Verdict::Certificate { .. } => HttpErrorKind::Unknown,
+        };
+        Self::new(kind, explained)
+    }
+}
+
+/// Whether a request was refused for good.
+pub(super) fn is_refusal(fault: &Fault) -> bool {
+    match fault {
+        Fault::PermissionDenied { .. }
+        | Fault::Unauthenticated { .. }
+        | Fault::NotImplemented { .. }
+        | Fault::NotSupported { .. }
+        | Fault::InvalidPath { .. }
+        | Fault::UnknownConfigurationKey { .. }
+        // There is no such bucket.
+        | Fault::NotFound { .. } => true,
+        Fault::Generic { .. } if status(fault).is_none() => !is_temporary(fault),
+        // A store also answers 400 if a body arrives too slowly.
+        _ => matches!(status(fault), Some(400..=407 | 410 | 411 | 413..=428)) && code(fault) != Some("RequestTimeout".to_owned()),
+    }
+}
+
+/// Whether an answer broke off. The client has already tried again where there was none.
+pub(super) fn is_broken(fault: &Fault) -> bool {
+    let is_unexplained = status(fault).is_none() && Explained::of(fault).is_none();
+    matches!(fault, Fault::Generic { .. }) && is_unexplained && is_temporary(fault)
+}
+
+/// Whether a retry may help.
+pub(super) fn is_temporary(fault: &Fault) -> bool {
+    match (status(fault), Explained::of(fault)) {
+        (_, Some(explained)) => explained.verdict == Verdict::Temporary,
+        (Some(status), None) => matches!(status, 408 | 409 | 412 | 429 | 500..),
+        (None, None) => reasons(fault).any(is_network),
+    }
+}
+
+/// Whether a reason is one of the network, or of a disk that may get better.
+fn is_network(reason: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind as Kind;
+    if let Some(error) = reason.downcast_ref::<std::io::Error>() {
+        let lasts = [Kind::PermissionDenied, Kind::StorageFull, Kind::ReadOnlyFilesystem, Kind::Unsupported];
+        return !lasts.contains(&error.kind());
+    }
+    is_http(reason)
+}
+
+/// Whether an answer broke off, or never came.
+#[cfg(feature = "cloud")]
+fn is_http(reason: &(dyn std::error::Error + 'static)) -> bool {
+    let source = reason.downcast_ref::<object_store::client::HttpError>().map(std::error::Error::source);
+    // An answer that is no JSON, or no text, arrived as it is.
+    source.is_some_and(|source| !source.is_some_and(|it| it.is::<serde_json::Error>() || it.is::<FromUtf8Error>()))
+}
+
+#[cfg(not(feature = "cloud"))]
+fn is_http(_: &(dyn std::error::Error + 'static)) -> bool {
+    false
+}
+
+/// Whether a store sent no ETag, without which it cannot have conditional puts.
+pub(super) fn is_untagged(fault: &Fault) -> bool {
+    reasons(fault).any(|reason| reason.to_string().starts_with("ETag Header missing"))
+}
+
+/// The HTTP status of a failure, which the crate only has in its text.
+fn status(fault: &Fault) -> Option<u16> {
+    let texts = reasons(fault).skip(1);
+    texts.map(ToString::to_string).find_map(|text| {
+        let (_, rest) = text.split_once("status code: ")?;
+        rest.get(..3)?.parse().ok()
+    })
+}
+
+/// The error code of an answer.
+fn code(fault: &Fault) -> Option<String> {
+    let texts = reasons(fault).skip(1);
+    texts.map(ToString::to_string).find_map(|text| {
+        let (code, _) = text.split_once("<Code>")?.1.split_once("</Code>")?;
+        (code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())).then(|| code.to_owned())
+    })
+}
+
+/// Why an operation failed, in our own words.
+pub(super) fn reason(fault: &Fault) -> String {
+    match (Explained::of(fault), status(fault), code(fault), fault) {
+        (Some(explained), ..) => explained.reason.clone(),
+        (_, Some(status), Some(code), _) => format!("status {status}: {code}"),
+        (_, Some(status), None, _) => format!("status {status}"),
+        (_, None, _, Fault::NotFound { .. }) => "it does not exist".to_owned(),
+        (_, None, _, Fault::AlreadyExists { .. }) => "it exists".to_owned(),
+        (_, None, _, Fault::Precondition { .. }) => "it was replaced".to_owned(),
+        (_, None, _, Fault::NotImplemented { .. } | Fault::NotSupported { .. }) => "it is not supported".to_owned(),
+        (_, None, ..) if is_untagged(fault) => "it sends no ETag".to_owned(),
+        (_, None, ..) => {
+            let system = reasons(fault).find_map(|reason| reason.downcast_ref::<std::io::Error>());
+            system.map_or_else(|| network(fault).to_owned(), |error| std::io::Error::from(error.kind()).to_string())
+        }
+    }
+}
+
+#[cfg(feature = "cloud")]
+fn network(fault: &Fault) -> &'static str {
+    use object_store::client::{HttpError, HttpErrorKind};
+    match reasons(fault).find_map(|reason| reason.downcast_ref::<HttpError>()).map(HttpError::kind) {
+        Some(HttpErrorKind::Timeout) => "its answer did not arrive in time",
+        Some(_) => "its answer broke off",
+        None => "its answer is not one of a store",
+    }
+}
+
+#[cfg(not(feature = "cloud"))]
+fn network(_: &Fault) -> &'static str {
+    "the request failed"
+}

@@ -1,0 +1,277 @@
+//! What is in a store: the objects and the folders below a folder, in bounded listings.
+//!
+//! A bucket is listed in pages. Their number is bounded, and none may come twice: a store that repeats itself would
+//! never end. A folder is walked here, since the client gives up on the first name that it cannot spell. Keys that are
+//! no paths are nothing of ours. They are skipped, and a warning names them once.
+
+use std::collections::BTreeSet;
+#[cfg(feature = "cloud")]
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+#[cfg(feature = "cloud")]
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path as Key;
+use object_store::{Error as Fault, ObjectMeta};
+use tokio::task::spawn_blocking;
+
+use super::fault::{Explained, Verdict};
+use super::objects::Store;
+use crate::error::Error;
+use crate::human::counted;
+
+/// The most objects of a listing: a hundred years of daily runs take a third of it.
+const MOST_OBJECTS: usize = 1 << 20;
+
+/// The most pages of a listing, which have a thousand objects in most stores.
+#[cfg(feature = "cloud")]
+const MOST_PAGES: usize = 1 << 16;
+
+/// The depth of the deepest folder that is walked. The files of ours are four folders down.
+const MOST_DEPTH: usize = 8;
+
+/// The most skipped keys that are remembered.
+const MOST_SKIPPED: usize = 1000;
+
+/// An object of a listing.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// Its key below the store's prefix.
+    pub key: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was put, by the store's clock.
+    pub changed: DateTime<Utc>,
+}
+
+/// How a store is listed.
+#[derive(Clone)]
+pub(super) enum Listed {
+    /// A folder is walked.
+    Folder(PathBuf),
+    /// A bucket answers in pages.
+    #[cfg(feature = "cloud")]
+    Pages(Arc<dyn PaginatedListStore>),
+}
+
+impl fmt::Debug for Listed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => formatter.debug_tuple("Folder").field(folder).finish(),
+            #[cfg(feature = "cloud")]
+            Self::Pages(_) => formatter.write_str("Pages(…)"),
+        }
+    }
+}
+
+/// What a listing goes down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// All objects, however deep.
+    Objects,
+    /// The folders directly below.
+    Folders,
+}
+
+/// The objects or folders of a listing, with the prefix of the store.
+#[derive(Debug, Default)]
+struct Contents {
+    objects: Vec<ObjectMeta>,
+    folders: BTreeSet<Key>,
+}
+
+/// The keys of a store that are no paths. Each is told once.
+#[derive(Clone)]
+pub(super) struct SkippedKeys {
+    keys: Arc<Mutex<Skipped>>,
+    warn: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct Skipped {
+    known: BTreeSet<String>,
+    new: Vec<String>,
+}
+
+impl fmt::Debug for SkippedKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SkippedKeys").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+impl SkippedKeys {
+    pub(super) fn new(warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { keys: Arc::default(), warn: Arc::new(warn) }
+    }
+
+    /// Adds keys, up to a limit.
+    pub(super) fn add(&self, keys: impl IntoIterator<Item = String>) {
+        let mut skipped = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in keys {
+            if skipped.known.len() < MOST_SKIPPED && skipped.known.insert(key.clone()) {
+                skipped.new.push(key);
+            }
+        }
+    }
+
+    /// Tells the new ones.
+    fn tell(&self, url: &impl fmt::Display) {
+        let mut skipped = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = std::mem::take(&mut skipped.new);
+        drop(skipped);
+        if let Some(first) = new.first() {
+            let count = counted(new.len() as u64, "object or folder", "objects and folders");
+            (self.warn)(&format!("skipped {count} of `{url}` whose names are no paths, such as `{first}`"));
+        }
+    }
+}
+
+impl Store {
+    /// The objects below a folder, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many, and any failure of a request.
+    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>, Error> {
+        let below = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+        let object = |meta: ObjectMeta| Object {
+            key: meta.location.as_ref().get(below..).unwrap_or_default().to_owned(),
+            bytes: meta.size,
+            changed: meta.last_modified,
+        };
+        Ok(self.contents(at, Scope::Objects).await?.objects.into_iter().map(object).collect())
+    }
+
+    /// The names of the folders in a folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>, Error> {
+        let contents = self.contents(at, Scope::Folders).await?;
+        Ok(contents.folders.iter().filter_map(|key| key.filename().map(str::to_owned)).collect())
+    }
+
+    async fn contents(&self, at: &str, scope: Scope) -> Result<Contents, Error> {
+        let contents = match &self.listed {
+            Listed::Folder(folder) => {
+                let (folder, at, skipped) = (folder.clone(), at.to_owned(), self.skipped.clone());
+                let walked = self.in_turn(spawn_blocking(move || walk(&folder, &at, scope, &skipped))).await?;
+                walked.unwrap_or_else(|_| Err(failed(io::Error::other("a worker thread panicked"))))
+            }
+            #[cfg(feature = "cloud")]
+            Listed::Pages(pages) => self.pages(pages.as_ref(), at, scope).await?,
+        };
+        self.skipped.tell(self.url());
+        Ok(contents.map_err(|fault| self.failed("list", at, &fault))?)
+    }
+
+    /// The pages of a listing, one after the other.
+    #[cfg(feature = "cloud")]
+    async fn pages(
+        &self,
+        pages: &dyn PaginatedListStore,
+        at: &str,
+        scope: Scope,
+    ) -> Result<Result<Contents, Fault>, Error> {
+        let prefix = format!("{}/", self.key(at)?);
+        let delimiter = (scope == Scope::Folders).then(|| "/".into());
+        let (mut contents, mut seen, mut token) = (Contents::default(), HashSet::new(), None);
+        loop {
+            let options =
+                PaginatedListOptions { delimiter: delimiter.clone(), page_token: token, ..Default::default() };
+            let page = self.retried(|| pages.list_paginated(Some(&prefix), options.clone())).await?;
+            let page = match page {
+                Ok(page) => page,
+                Err(fault) => return Ok(Err(fault)),
+            };
+            match scope {
+                Scope::Objects => contents.objects.extend(page.result.objects),
+                Scope::Folders => contents.folders.extend(page.result.common_prefixes),
+            }
+            token = page.page_token.filter(|token| !token.is_empty());
+            let Some(next) = &token else { return Ok(Ok(contents)) };
+            if !seen.insert(next.clone()) {
+                return Ok(Err(refused("its listing repeats a page".to_owned())));
+            }
+            if seen.len() > MOST_PAGES {
+                return Ok(Err(refused(format!("its listing has more than {MOST_PAGES} pages"))));
+            }
+            if let Err(fault) = contents.check() {
+                return Ok(Err(fault));
+            }
+        }
+    }
+}
+
+impl Contents {
+    fn check(&self) -> Result<(), Fault> {
+        match self.objects.len().max(self.folders.len()) > MOST_OBJECTS {
+            true => Err(refused(format!("it has more than {MOST_OBJECTS} objects"))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn refused(reason: String) -> Fault {
+    Explained::new(Verdict::Refusal, reason).into_store_error()
+}
+
+fn failed(error: io::Error) -> Fault {
+    Fault::Generic { store: "folder", source: error.into() }
+}
+
+/// Walks a folder of a store.
+fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Contents, Fault> {
+    let (mut contents, mut folders) = (Contents::default(), vec![at.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let Some((name, key)) = named(&folder, &entry) else {
+                skipped.add([format!("{folder}/{}", entry.file_name().to_string_lossy())]);
+                continue;
+            };
+            let found = match fs::metadata(entry.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                found => found.map_err(failed)?,
+            };
+            match scope {
+                Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
+                Scope::Objects if found.is_dir() && key.parts().count() < MOST_DEPTH => {
+                    folders.push(format!("{folder}/{name}"));
+                }
+                Scope::Objects if found.is_file() && !is_staged(&name) => contents.objects.push(ObjectMeta {
+                    location: key,
+                    last_modified: found.modified().map_err(failed)?.into(),
+                    size: found.len(),
+                    e_tag: None,
+                    version: None,
+                }),
+                _ => {}
+            }
+        }
+        contents.check()?;
+    }
+    Ok(contents)
+}
+
+/// The name of an entry and its key; `None` if that is no path.
+fn named(folder: &str, entry: &fs::DirEntry) -> Option<(String, Key)> {
+    let name = entry.file_name().into_string().ok()?;
+    let key = Key::parse(format!("{folder}/{name}")).ok()?;
+    Some((name, key))
+}
+
+/// Whether a file is one that the client is still writing: it ends in `#` and a number.
+fn is_staged(name: &str) -> bool {
+    name.rsplit_once('#').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
