@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::link::{self, Link};
 use super::published::{self, CommonRecord, RecordedProvenance};
-use super::record::{LAYOUT, RECORD};
+use super::record::{DescribingFiles, LAYOUT, RECORD};
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord, Staging};
 use crate::links;
@@ -20,8 +20,8 @@ pub(crate) struct RecordedVersion {
     pub recorded: RecordedProvenance,
     /// Its data files.
     pub files: Vec<FileRecord>,
-    /// The digest of its facts.
-    pub facts: Option<String>,
+    /// The digests of the files that describe its rows.
+    pub describing: DescribingFiles,
 }
 
 impl RecordedVersion {
@@ -48,7 +48,7 @@ impl RecordedVersion {
             let reason = "it is the record of another version";
             return Err(FileError::damaged(&folder.join(RECORD), reason));
         }
-        Ok(Self { recorded, files: record.files, facts: record.facts })
+        Ok(Self { recorded, files: record.files, describing: record.describing })
     }
 
     /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
@@ -83,6 +83,15 @@ pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     Ok(folders.into_iter().filter_map(name).filter(|name| crate::names::is_dataset(name)).collect())
 }
 
+/// What becomes of `latest` once a version has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// It points to that version.
+    Latest,
+    /// It points to the same version as before.
+    Unchanged,
+}
+
 /// A version being received, under a hidden name and without its record.
 #[derive(Debug)]
 pub(crate) struct IncomingVersion {
@@ -109,20 +118,23 @@ impl IncomingVersion {
         self.staging.file("")
     }
 
-    /// Publishes it and moves `latest` to it. Its files must match its record.
+    /// Publishes it. Its files must match its record.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord]) -> Result<()> {
+    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord], linking: Linking) -> Result<()> {
         let Self { folder, version, staging } = self;
         file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
         file::write_bytes(&staging.file(RECORD), record)?;
-        let link = Link::prepare(&folder, &version)?;
+        let link = match linking {
+            Linking::Latest => Some(Link::prepare(&folder, &version)?),
+            Linking::Unchanged => None,
+        };
         let target = folder.join(&version);
         if !target.join(RECORD).exists() {
             staging.publish(&target)?;
         }
-        link.show().map(drop)
+        link.map_or(Ok(()), |link| link.show().map(drop))
     }
 }

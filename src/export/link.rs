@@ -49,6 +49,21 @@ pub(super) fn version(folder: &Path) -> Option<PathBuf> {
     (is_version && path.parent() == fs::canonicalize(folder).ok().as_deref()).then_some(path)
 }
 
+/// The version that `latest` names in the folder of a dataset, whether or not it is there.
+pub(crate) fn latest_target(dataset: &Path) -> Option<String> {
+    let target = fs::read_link(dataset.join(LATEST)).ok()?;
+    target.file_name().and_then(|name| name.to_str()).filter(|name| is_unique(name)).map(str::to_owned)
+}
+
+/// Makes a version of a dataset the latest.
+///
+/// # Errors
+///
+/// If the link cannot be written.
+pub(crate) fn point_latest(dataset: &Path, version: &str) -> Result<()> {
+    Link::prepare(dataset, version)?.show().map(drop)
+}
+
 impl Drop for Link {
     fn drop(&mut self) {
         if !self.is_latest {

@@ -5,6 +5,7 @@ mod kills;
 mod machines;
 mod providers;
 mod readers;
+mod repairs;
 mod requests;
 mod writers;
 
