@@ -46,6 +46,9 @@ pub(crate) const PACK_FOLDER: &str = concat!("pack=", unique!());
 /// The folder of a merge.
 pub(crate) const MERGE_FOLDER: &str = concat!("merge=", unique!());
 
+/// The folder of a note that a run is forgotten.
+pub(crate) const FORGOTTEN_FOLDER: &str = concat!("forgotten=", unique!());
+
 /// The folder of a pack that is being written.
 pub(crate) const PACKING: &str = concat!(".packing-", unique!(), "-@@@@@@@@");
 

@@ -51,6 +51,22 @@ pub(crate) enum ArchiveError {
     #[error("cannot rebuild `{version}`: `{}` lacks {}: {}", path.display(), counted(runs.len() as u64, "of its runs", "of its runs"), some_of(runs))]
     Incomplete { path: PathBuf, version: String, runs: Vec<String> },
 
+    /// A version that was built from runs that were forgotten since.
+    #[error("cannot rebuild `{version}`: {} of its runs {} forgotten since: {}", grouped(runs.len() as u64), if runs.len() == 1 { "was" } else { "were" }, some_of(runs))]
+    Forgotten { version: String, runs: Vec<String> },
+
+    /// A run that is not in the archive.
+    #[error("no run `{run}` in `{}`", path.display())]
+    UnknownRun { path: PathBuf, run: String },
+
+    /// A run that cannot be forgotten alone.
+    #[error("{} based on `{run}`: {}", if runs.len() == 1 { "1 run is".to_owned() } else { format!("{} runs are", grouped(runs.len() as u64)) }, some_of(runs))]
+    Based { run: String, runs: Vec<String> },
+
+    /// A run whose rows in a pack cannot be told from those of another one.
+    #[error("`{run}` was sealed at the same instant as `{twin}`")]
+    Twins { run: String, twin: String },
+
     /// Observations that cannot be merged.
     #[error("cannot merge observations")]
     Merge { source: Reason },
@@ -79,8 +95,11 @@ impl Diagnostic for ArchiveError {
             | Self::NoData { .. }
             | Self::TooEarly { .. }
             | Self::Unwatched { .. } => ErrorKind::NotFound,
-            Self::Future { .. } | Self::Services { .. } => ErrorKind::Usage,
-            Self::Lost { .. } | Self::Older { .. } | Self::Incomplete { .. } => ErrorKind::Storage,
+            Self::Future { .. } | Self::Services { .. } | Self::Based { .. } | Self::Twins { .. } => ErrorKind::Usage,
+            Self::UnknownRun { .. } => ErrorKind::NotFound,
+            Self::Lost { .. } | Self::Older { .. } | Self::Incomplete { .. } | Self::Forgotten { .. } => {
+                ErrorKind::Storage
+            }
             Self::Merge { .. } => ErrorKind::Internal,
         }
     }
@@ -101,6 +120,14 @@ impl Diagnostic for ArchiveError {
             Self::Incomplete { .. } => {
                 Some("restore them from a backup, or fetch them with `bellwether store pull`".to_owned())
             }
+            Self::Forgotten { .. } => Some("`bellwether runs` says why; build it without them".to_owned()),
+            Self::UnknownRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::Based { .. } => Some(
+                "what they stored is the difference from it: forget them first, the newest first; what they observed is \
+                 then left out, too"
+                    .to_owned(),
+            ),
+            Self::Twins { .. } => Some("forget the other one as well".to_owned()),
             Self::Merge { .. } => None,
         }
     }

@@ -82,12 +82,30 @@ impl Lineage {
     }
 }
 
-/// The runs that some sealed folders lack: other runs are based on them.
-pub(crate) fn missing(folders: &[Seal]) -> BTreeSet<String> {
-    let mut runs: Vec<&Seal> = folders.iter().flat_map(Seal::runs).collect();
-    runs.sort_by_key(|seal| (seal.sealed_at, &seal.run));
-    runs.dedup_by_key(|seal| &seal.run);
-    Lineage::of(runs.into_iter()).missing
+/// How some sealed folders contradict one another, a clause each: runs that they lack and that other runs are based on,
+/// and runs of which a pack or a later run has another seal.
+pub(crate) fn contradictions<'s>(folders: impl Iterator<Item = &'s Seal> + Clone) -> Vec<String> {
+    let runs = folders.clone().flat_map(Seal::runs);
+    let mut seals: BTreeMap<&str, &Seal> = BTreeMap::new();
+    let mut faults = BTreeSet::new();
+    // A run in its own folder comes before its copy in a pack.
+    for run in folders.filter(|folder| !folder.is_pack()).flat_map(Seal::runs).chain(runs) {
+        let known = *seals.entry(&run.run).or_insert(run);
+        if known.seal != run.seal {
+            faults.insert(format!("a pack has another record of run `{}`", run.run));
+        }
+    }
+    let mut in_order: Vec<&Seal> = seals.values().copied().collect();
+    in_order.sort_by_key(|seal| (seal.sealed_at, &seal.run));
+    let missing = Lineage::of(in_order.iter().copied()).missing;
+    faults.extend(missing.into_iter().map(|run| format!("it lacks run `{run}`, which later runs are based on")));
+    for (later, parent) in in_order.iter().flat_map(|later| later.basis.iter().map(move |parent| (later, parent))) {
+        if seals.get(parent.run.as_str()).is_some_and(|known| known.seal != parent.seal) {
+            let Parent { run, .. } = parent;
+            faults.insert(format!("run `{}` is based on another run of the name `{run}`", later.run));
+        }
+    }
+    faults.into_iter().collect()
 }
 
 /// For each run, all runs that it knew, directly or through others. Clocks of different machines may differ, so a run

@@ -14,6 +14,7 @@
 //!             run.json             the seal: the run, its basis, and rows, bytes and BLAKE3 of every file
 //!         merge=20261120T213000Z-5e0d/    the same files: what histories that met must say of one another
 //!         pack=20261120T213000Z-01c2/     the same files for several runs, whose seals are in `run.json`
+//!         forgotten=20261120T213000Z-7f3a/    a note in `run.json`: that run does not count, and why
 //!         .partial/                runs and packs in progress, or interrupted
 //!         .locks/.seal             locked while a run is sealed
 //!     .locks/                      a file per definition, locked while it runs
@@ -95,6 +96,7 @@ pub(crate) mod coverage;
 mod edge;
 mod error;
 pub(crate) mod fold;
+mod forgotten;
 mod lineage;
 mod migrate;
 pub(crate) mod scope;
@@ -110,6 +112,7 @@ pub(crate) mod view;
 mod watched;
 
 pub use answers::answer::Oddities;
+pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, Joined, Migrated, Parent, Seal};
 pub use services::{of_service, open_all, services};
@@ -121,7 +124,8 @@ pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History, StoredObservations};
-pub(crate) use lineage::missing;
+pub(crate) use forgotten::forget;
+pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
     remove_kept,
@@ -135,7 +139,9 @@ pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
-pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
+pub(crate) use upkeep::{
+    Incoming, Inspected, Pruning, compact, copy, fault, inspect, prune, set_aside, verify, wanted,
+};
 pub(crate) use view::{ArticleObservations, Giant, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

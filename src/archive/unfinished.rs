@@ -291,7 +291,7 @@ fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
 
 /// Whether a run is sealed, in its own folder or in a pack; run names are unique.
 fn is_sealed(archive: &Archive, run: &str) -> bool {
-    archive.runs().iter().any(|sealed| sealed.name() == run)
+    archive.known_names().contains(run)
 }
 
 /// Removes a run that will not be resumed. If that fails, the next run tries again.

@@ -51,7 +51,7 @@ pub struct View {
 impl View {
     /// A view of an archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
-        Self { archive, horizon: Horizon::at(as_of), listings: Arc::default() }
+        Self { horizon: archive.horizon(as_of), archive, listings: Arc::default() }
     }
 
     /// The same view, of some runs alone.
@@ -71,6 +71,16 @@ impl View {
     /// The same view, read until a token is cancelled.
     pub(crate) fn until(&self, stop: &CancellationToken) -> Self {
         Self { archive: self.archive.clone().until(stop), ..self.clone() }
+    }
+
+    /// When runs were sealed that do not count although they were sealed by the instant, in order.
+    pub(crate) fn left_out(&self) -> Vec<DateTime<Utc>> {
+        self.horizon.left_out().filter_map(DateTime::from_timestamp_micros).collect()
+    }
+
+    /// Notes on the runs that are forgotten.
+    pub(crate) fn notes_on_forgotten(&self) -> Vec<String> {
+        self.archive.forgotten().map(ToString::to_string).collect()
     }
 
     /// The instant.

@@ -1,16 +1,21 @@
-//! `bellwether archive`: packs runs, prunes packed ones, and migrates an archive of an older layout.
+//! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, repairs damage, and migrates an archive of an older layout.
 
+use super::documents::AsJson;
+use super::documents::archive::Forgotten;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::Result;
+use super::repair::RepairArguments;
 use super::{cancellable, progress, say};
-use crate::archive::{Removal, Seal};
+use crate::archive::{ForgetReason, Removal, Seal};
+use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
 use crate::links;
 use crate::project::Project;
-use crate::run::{Control, PruneMode, compact, migrate, prune};
+use crate::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
 
-/// Pack the runs of an archive into fewer folders, remove packed runs, and migrate an archive of an older layout.
+/// Pack the runs of an archive into fewer folders, remove packed runs, take bad runs back, repair damage, and migrate an
+/// archive of an older layout.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -37,9 +42,32 @@ enum Action {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Take a bad run back: no command counts it any more.
+    ///
+    /// The run stays, beside a note that says why. The note is sent to the store and fetched from it like a run, so that
+    /// every machine leaves the run out, also as of instants before the note; whatever leaves it out says so.
+    Forget(Forget),
+    /// Set damaged runs, packs and versions aside, and make again what the others can make.
+    ///
+    /// Nothing is removed: they are moved to the hidden folder `.damaged` beside them, so that they block no command. A
+    /// run that no intact pack has either is then missing, until `bellwether store repair` or a backup restores it.
+    Repair(RepairArguments),
     /// Turn an archive of layout 9 into the current layout, with every observation. The old folders stay in `.layout-9`
     /// until they are removed with `--remove-old`. If it is interrupted, the same command resumes.
     Migrate(MigrateArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct Forget {
+    /// The name of the run.
+    run: String,
+
+    /// Why, in a line: it is shown wherever the run is left out.
+    #[arg(long, value_name = "TEXT")]
+    reason: ForgetReason,
+
+    #[command(flatten)]
+    json: AsJson,
 }
 
 impl Archive {
@@ -60,6 +88,15 @@ impl Archive {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
                 let removals = cancellable(move |control| prune(&archive, mode, control))?;
                 say(&pruned(&removals, if dry_run { "would remove" } else { "removed" }))
+            }
+            Action::Forget(Forget { run, reason, json }) => {
+                let name = run.strip_prefix("run=").unwrap_or(&run).to_owned();
+                let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
+                json.say(|| Forgotten::of(&forgot), || forgotten(&forgot))
+            }
+            Action::Repair(arguments) => {
+                let (data, mode) = (self.folders.data(project), arguments.mode());
+                arguments.say(&cancellable(move |control| repair(&archive, &data, mode, control))?)
             }
             Action::Migrate(arguments) => {
                 let options = arguments.options(&self.folders, project);
@@ -87,4 +124,16 @@ fn pruned(removals: &[Removal], verb: &str) -> String {
         count => format!("{verb} {} folders, {size}\n", grouped(count as u64)),
     });
     text
+}
+
+fn forgotten(Forgot { note, is_new }: &Forgot) -> String {
+    let reason = escaped(&note.reason);
+    match is_new {
+        true => format!(
+            "run `{}` is forgotten: {reason}\nthe next run leaves it out, and sends the note to the store; so does \
+             `bellwether store push`\n",
+            note.run
+        ),
+        false => format!("run `{}` is forgotten already: {reason}\n", note.run),
+    }
 }

@@ -104,11 +104,24 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("archive compact", "pack all runs into one folder"),
             ("archive prune --dry-run", "list packed runs to remove"),
+            ("archive forget 20261120T213000Z-7f3a --reason \"wrong clock\"", "take a bad run back"),
+            ("archive repair --dry-run", "list what is damaged"),
             ("archive migrate", "keep an archive of an older version"),
         ],
     ),
     ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
     ("archive prune", &[("archive prune --dry-run", "list what would be removed")]),
+    (
+        "archive forget",
+        &[("archive forget 20261120T213000Z-7f3a --reason \"wrong clock\"", "leave this run out from now on")],
+    ),
+    (
+        "archive repair",
+        &[
+            ("archive repair --dry-run", "list what is damaged, and what would be done"),
+            ("archive repair", "move it out of the way"),
+        ],
+    ),
     (
         "archive migrate",
         &[
@@ -138,6 +151,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("store push", &[("store push", "send what only this machine has")]),
     ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
     ("store verify", &[("store verify", "read everything in the store")]),
+    (
+        "store repair",
+        &[
+            ("store repair --dry-run", "list what is damaged, and what would be done"),
+            ("store repair", "mend the store and this machine from one another"),
+        ],
+    ),
     ("store migrate", &[("store migrate --dry-run", "list the old runs in the store, and their services")]),
     ("serve", &[("serve --demo", "the demo service on a free port"), ("serve --demo --today 2026-03-31", "in March")]),
     ("completions", &[("completions bash", "completions for bash")]),

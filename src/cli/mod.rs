@@ -24,6 +24,7 @@ mod plan;
 mod process;
 mod progress;
 mod prune;
+mod repair;
 mod report;
 mod rows;
 mod run;

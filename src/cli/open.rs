@@ -8,10 +8,9 @@ use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::say;
 use crate::error::Error;
-use crate::export::version_of;
+use crate::export::{REPORT, version_of};
 use crate::file::FileError;
 use crate::project::Project;
-use crate::report;
 
 /// Open the report of a dataset in the browser.
 #[derive(Debug, clap::Args)]
@@ -31,7 +30,7 @@ impl Open {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let datasets = self.folder.datasets(project);
         let (folder, _) = version_of(&datasets, self.name.as_deref())?;
-        let page = folder.join(report::FILE);
+        let page = folder.join(REPORT);
         let page = page.canonicalize().map_err(|source| Error::from(FileError::Read { path: page, source }))?;
         if !self.print {
             browse(&page)?;

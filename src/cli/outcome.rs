@@ -229,7 +229,11 @@ impl Failure {
             Self::NoRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::SeveralRuns { candidates, .. } => Some(one_of(candidates)),
             Self::Unverified { .. } => {
-                Some("restore them from a backup, or move the affected run or version elsewhere".to_owned())
+                Some(
+                    "`bellwether archive repair` and `bellwether store repair` mend what has another copy; restore the rest \
+                     from a backup"
+                        .to_owned(),
+                )
             }
             Self::Rewritten { .. } => Some(
                 "list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`".to_owned(),

@@ -93,6 +93,9 @@ fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedR
         }
     }
     let mut text = table.to_string();
+    for forgotten in archives.iter().flat_map(|(_, archive)| archive.forgotten()) {
+        line(&mut text, format_args!("note: {forgotten}"));
+    }
     match archives.iter().map(|(_, archive)| archive.superseded_count()).sum::<usize>() {
         0 => {}
         1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),

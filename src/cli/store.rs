@@ -8,6 +8,7 @@ use super::documents::AsJson;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
+use super::repair::RepairArguments;
 use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
 use crate::escape::escaped;
@@ -16,7 +17,8 @@ use crate::names::is_dataset;
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
 use crate::run::{
-    Control, DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StoreStatus, StoreVerified, TransferCounts,
+    Control, DatasetStatus, RemoteStore, RepairMode, StoreAccess, StoreMigration, StoreStatus, StoreVerified,
+    TransferCounts,
 };
 
 /// The variable with the address of a store.
@@ -127,6 +129,11 @@ enum Action {
     Pull(StoreDefinition),
     /// Read everything in the store, and verify every size and checksum.
     Verify(StoreDefinition),
+    /// Mend what is damaged or missing in the store or on this machine with the copy of the other.
+    ///
+    /// Reads everything in both. What neither has an intact copy of is moved out of the way, never removed: below
+    /// `damaged/` in the store, to `.damaged` on this machine. `latest.json` is made again from the versions.
+    Repair(RepairStore),
     /// Turn the archive in the store, and the one on this machine, from layout 9 into the current layout, with every
     /// observation. The old objects stay until they are removed with `--remove-old`. If it is interrupted, the same
     /// command resumes.
@@ -158,11 +165,21 @@ struct Status {
     json: AsJson,
 }
 
+#[derive(Debug, clap::Args)]
+struct RepairStore {
+    #[command(flatten)]
+    of: StoreDefinition,
+
+    #[command(flatten)]
+    arguments: RepairArguments,
+}
+
 impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let of = match &self.action {
             Action::Status(status) => &status.of,
             Action::Migrate(migrate) => &migrate.of,
+            Action::Repair(repair) => &repair.of,
             Action::Push(of) | Action::Pull(of) | Action::Verify(of) => of,
         };
         let url = self.url(of.definition.as_deref(), project)?;
@@ -170,9 +187,10 @@ impl Store {
         let action = self.action;
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
-            let access = match action {
+            let access = match &action {
                 Action::Push(_) | Action::Migrate(_) => StoreAccess::Write,
-                Action::Status(_) | Action::Pull(_) | Action::Verify(_) => StoreAccess::Read,
+                Action::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
+                Action::Status(_) | Action::Pull(_) | Action::Verify(_) | Action::Repair(_) => StoreAccess::Read,
             };
             let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
             match action {
@@ -183,6 +201,7 @@ impl Store {
                 Action::Push(_) => say(&moved("sent", store.push().await?)),
                 Action::Pull(_) => say(&moved("fetched", store.pull().await?)),
                 Action::Verify(_) => verified(&store.verify().await?),
+                Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
                 Action::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
                     say(&migrated(&arguments, &store.migrate(&options).await?))
@@ -200,13 +219,19 @@ impl Store {
 }
 
 fn moved(verb: &str, moved: TransferCounts) -> String {
-    let TransferCounts { folders, versions, bytes: size, cleared } = moved;
+    let TransferCounts { folders, versions, bytes: size, cleared, mended, notes } = moved;
     let mut parts = Vec::new();
     if folders > 0 {
         parts.push(counted(folders as u64, "run or pack", "runs and packs"));
     }
     if versions > 0 {
         parts.push(counted(versions as u64, "version", "versions"));
+    }
+    if notes > 0 {
+        parts.push(counted(notes as u64, "note on a forgotten run", "notes on forgotten runs"));
+    }
+    if mended > 0 {
+        parts.push(counted(mended as u64, "damaged file", "damaged files"));
     }
     let mut text = match parts.len() {
         0 => "already up to date\n".to_owned(),

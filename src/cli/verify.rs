@@ -32,9 +32,12 @@ impl Verify {
                 count => Err(Failure::Unverified { count }),
             };
         }
-        let Verified { files, faults } = verified;
+        let Verified { files, faults, notes } = verified;
         for fault in &faults {
-            say(&format!("{}\n", escaped(&fault.to_string())))?;
+            say(&format!("{}\n", escaped(fault)))?;
+        }
+        for note in &notes {
+            say(&format!("note: {}\n", escaped(note)))?;
         }
         match faults.len() {
             0 => say(&format!("verified {}\n", counted(files as u64, "file", "files"))),

@@ -13,12 +13,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::content::Content;
 use super::publication::Provenance;
-use super::record::{ColumnRecord, DatasetRecord, RecordContents};
+use super::record::{ColumnRecord, DatasetRecord, RECORD, REPORT, RecordContents};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::digest;
 use crate::error::{Reason, Result};
-use crate::file::{FileError, FileRecord};
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::plan::{ColumnNames, Plan};
 
@@ -35,8 +35,8 @@ pub(crate) struct ExternalFiles {
 
 /// A version, once all of its files were read.
 pub(crate) struct ExternalVersion {
-    /// The text of the version's record.
-    pub(crate) record: Vec<u8>,
+    /// The version's record.
+    record: DatasetRecord,
     pub(crate) files: Vec<FileRecord>,
     pub(crate) rows: u64,
     /// The digest of the content.
@@ -108,8 +108,20 @@ impl ExternalFiles {
             files: &files,
             facts: &digest::of(facts),
         };
-        let record =
-            serde_json::to_vec_pretty(&DatasetRecord::of(&plan, written)).expect("a record is text and numbers");
-        ExternalVersion { record: [record.as_slice(), b"\n"].concat(), files, rows, content }
+        let record = DatasetRecord::of(&plan, written);
+        ExternalVersion { record, files, rows, content }
+    }
+}
+
+impl ExternalVersion {
+    /// Writes the report of the version and its record to a folder.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub(crate) fn seal(&mut self, folder: &Path, page: &[u8]) -> Result<()> {
+        file::write_bytes(&folder.join(REPORT), page)?;
+        self.record.seal_report(page);
+        file::write_json(&folder.join(RECORD), &self.record)
     }
 }

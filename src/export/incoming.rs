@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::link::{self, Link};
 use super::published::{self, CommonRecord, RecordedProvenance};
-use super::record::{LAYOUT, RECORD};
+use super::record::{DescribingFiles, LAYOUT, RECORD};
 use super::retention;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord, Staging};
@@ -21,8 +21,8 @@ pub(crate) struct RecordedVersion {
     pub recorded: RecordedProvenance,
     /// Its data files.
     pub files: Vec<FileRecord>,
-    /// The digest of its facts.
-    pub facts: Option<String>,
+    /// The digests of the files that describe its rows.
+    pub describing: DescribingFiles,
 }
 
 impl RecordedVersion {
@@ -49,7 +49,7 @@ impl RecordedVersion {
             let reason = "it is the record of another version";
             return Err(FileError::damaged(&folder.join(RECORD), reason));
         }
-        Ok(Self { recorded, files: record.files, facts: record.facts })
+        Ok(Self { recorded, files: record.files, describing: record.describing })
     }
 
     /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
@@ -84,6 +84,15 @@ pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     Ok(folders.into_iter().filter_map(name).filter(|name| crate::names::is_dataset(name)).collect())
 }
 
+/// What becomes of `latest` once a version has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// It points to that version.
+    Latest,
+    /// It points to the same version as before.
+    Unchanged,
+}
+
 /// A version being received, under a hidden name and without its record.
 #[derive(Debug)]
 pub(crate) struct IncomingVersion {
@@ -113,21 +122,24 @@ impl IncomingVersion {
         self.staging.file("")
     }
 
-    /// Publishes it and moves `latest` to it. Its files must match its record. Clears what killed attempts left.
+    /// Publishes it. Its files must match its record. Clears what killed attempts left.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord]) -> Result<()> {
+    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord], linking: Linking) -> Result<()> {
         let Self { folder, version, unique, staging } = self;
         file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
         file::write_bytes(&staging.file(RECORD), record)?;
-        let link = Link::prepare(&folder, &version, &unique)?;
+        let link = match linking {
+            Linking::Latest => Some(Link::prepare(&folder, &version, &unique)?),
+            Linking::Unchanged => None,
+        };
         let target = folder.join(&version);
         if !target.join(RECORD).exists() {
             staging.publish(&target)?;
         }
-        link.show()?;
+        link.map_or(Ok(()), |link| link.show().map(drop))?;
         if let Err(error) = retention::tidy(&folder, &version, None) {
             tracing::warn!(folder = %folder.display(), %error, "cannot look for interrupted downloads of a dataset");
         }

@@ -4,11 +4,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
+
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
 use crate::names::is_unique;
 use crate::remove;
+use crate::time::unique_name;
 
 /// The link's name.
 pub(super) const LATEST: &str = "latest";
@@ -48,6 +51,21 @@ pub(super) fn version(folder: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(folder.join(LATEST)).ok()?;
     let is_version = path.file_name()?.to_str().is_some_and(is_unique);
     (is_version && path.parent() == fs::canonicalize(folder).ok().as_deref()).then_some(path)
+}
+
+/// The version that `latest` names in the folder of a dataset, whether or not it is there.
+pub(crate) fn latest_target(dataset: &Path) -> Option<String> {
+    let target = fs::read_link(dataset.join(LATEST)).ok()?;
+    target.file_name().and_then(|name| name.to_str()).filter(|name| is_unique(name)).map(str::to_owned)
+}
+
+/// Makes a version of a dataset the latest.
+///
+/// # Errors
+///
+/// If the link cannot be written.
+pub(crate) fn point_latest(dataset: &Path, version: &str, now: DateTime<Utc>) -> Result<()> {
+    Link::prepare(dataset, version, &unique_name(now))?.show().map(drop)
 }
 
 impl Drop for Link {

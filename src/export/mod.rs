@@ -69,11 +69,14 @@ pub use selection::Selection;
 
 #[cfg(feature = "spark")]
 pub(crate) use external::{ExternalFiles, ExternalVersion};
-pub(crate) use incoming::{IncomingVersion, RecordedVersion, names};
+pub(crate) use incoming::{IncomingVersion, Linking, RecordedVersion, names};
+pub(crate) use link::{latest_target, point_latest};
 pub(crate) use publication::{Provenance, Publication};
-pub(crate) use published::{Version, definitions, facts, first_misfit, published_of, versions};
+pub(crate) use published::{Version, definitions, facts, first_misfit, published_of, version_folders, versions};
 pub(crate) use reader::AnyReader;
-pub(crate) use record::{FACTS, RECORD};
+#[cfg(feature = "spark")]
+pub(crate) use record::FACTS;
+pub(crate) use record::{RECORD, REPORT};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};
 pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};

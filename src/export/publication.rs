@@ -14,7 +14,7 @@ use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, RecordContents, metadata, sort};
+use super::record::{ColumnRecord, DatasetRecord, FACTS, RecordContents, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, TableWriter, WriteOptions, settled};
 use super::target_folder::TargetFolder;
@@ -181,7 +181,7 @@ impl Publication {
         self.rows
     }
 
-    /// Completes the files and their record, with the facts about the rows.
+    /// Completes the files and prepares their record, with the facts about the rows.
     ///
     /// # Errors
     ///
@@ -208,8 +208,8 @@ impl Publication {
             files: &files,
             facts: &digest::of(&facts),
         };
-        file::write_json(&staging.file(RECORD), &DatasetRecord::of(plan, written))?;
-        Ok(Staged { home, version, staging, rows, files, content, keep: plan.files.keep })
+        let record = DatasetRecord::of(plan, written);
+        Ok(Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep })
     }
 }
 

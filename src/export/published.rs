@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::ExportError;
 use super::find::find;
 use super::link::{self, LATEST};
-use super::record::{FACTS, LAYOUT, RECORD, read};
+use super::record::{DescribingFiles, FACTS, LAYOUT, RECORD, read};
 use super::retention;
 use super::target_folder::BUILDS;
 use crate::digest;
@@ -27,29 +27,29 @@ pub(crate) struct Version {
     pub path: PathBuf,
     /// Its files as recorded; names are paths inside the folder, with `/`.
     pub files: Vec<FileRecord>,
-    /// Digest of its facts; `None` in records of earlier layouts.
-    facts: Option<String>,
+    /// The digests of the files that describe its rows.
+    describing: DescribingFiles,
     /// The runs that it was built from, all of one service; none in older records, which listed those of all services.
     pub runs: Vec<String>,
 }
 
 impl Version {
-    /// How the facts file differs from the record, if it does.
-    pub(crate) fn fault_of_facts(&self) -> Option<String> {
-        let expected = self.facts.as_ref()?;
-        let path = self.path.join(FACTS);
-        match links::read(&path) {
-            Err(error) => Some(file::fault_of(&path, &error)),
-            Ok(facts) if digest::of(&facts) == *expected => None,
-            Ok(facts) => {
-                Some(format!("`{}` does not match its checksum: its BLAKE3 is {}", path.display(), digest::of(&facts)))
-            }
-        }
+    /// How the facts and the report differ from the record, if they do.
+    pub(crate) fn faults_of_describing(&self) -> impl Iterator<Item = String> {
+        self.describing.iter().filter_map(|(name, expected)| {
+            let path = self.path.join(name);
+            let found = match links::read(&path) {
+                Err(error) => return Some(file::fault_of(&path, &error)),
+                Ok(bytes) => digest::of(&bytes),
+            };
+            let differs = || format!("`{}` does not match its checksum: its BLAKE3 is {found}", path.display());
+            (found != expected).then(differs)
+        })
     }
 
     /// Number of files with a digest.
     pub(crate) fn file_count(&self) -> usize {
-        self.files.len() + usize::from(self.facts.is_some())
+        self.files.len() + self.describing.iter().count()
     }
 }
 
@@ -60,7 +60,8 @@ pub(super) struct CommonRecord {
     #[serde(default)]
     name: String,
     pub(super) files: Vec<FileRecord>,
-    pub(super) facts: Option<String>,
+    #[serde(flatten)]
+    pub(super) describing: DescribingFiles,
     #[serde(default)]
     service: Option<ServiceIdentity>,
     #[serde(default)]
@@ -239,8 +240,9 @@ pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
 pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
     let path = version.join(FACTS);
     let facts = links::read(&path)?;
-    match read::<CommonRecord>(version)?.facts {
-        Some(expected) if expected == digest::of(&facts) => Ok(facts),
+    let record: CommonRecord = read(version)?;
+    match record.describing.iter().find(|(name, _)| *name == FACTS) {
+        Some((_, expected)) if expected == digest::of(&facts) => Ok(facts),
         _ => Err(FileError::damaged(&path, "it does not match its checksum")),
     }
 }
@@ -311,10 +313,20 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
             }
             record.check_names(&path)?;
             let runs = if record.service.is_some() { record.runs } else { Vec::new() };
-            versions.push(Version { path, files: record.files, facts: record.facts, runs });
+            versions.push(Version { path, files: record.files, describing: record.describing, runs });
         }
     }
     Ok(versions)
+}
+
+/// The folders of a dataset that are named like versions of its own definition.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub(crate) fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
+    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
+    Ok(folders(dataset)?.into_iter().filter(is_version).collect())
 }
 
 /// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,

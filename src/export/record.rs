@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
+use crate::digest;
 use crate::error::Result;
 use crate::file::{FileError, FileRecord};
 use crate::links;
@@ -26,42 +27,65 @@ pub(super) const LAYOUT: u32 = 5;
 /// The file with the facts about a dataset's rows.
 pub(crate) const FACTS: &str = "facts.json";
 
+/// The file with the report of a version.
+pub(crate) const REPORT: &str = "report.html";
+
 /// `dataset.json` as it is written.
 #[derive(Debug, Serialize)]
-pub(super) struct DatasetRecord<'a> {
+pub(crate) struct DatasetRecord {
     layout: u32,
-    name: &'a str,
-    version: &'a str,
-    bellwether: &'a str,
-    description: Option<&'a str>,
+    name: String,
+    version: String,
+    bellwether: &'static str,
+    description: Option<String>,
     as_of: String,
     /// When the vendor told of its series.
     watched: Option<Watch>,
     built_at: String,
-    service: &'a ServiceIdentity,
-    runs: &'a [String],
-    definition: &'a str,
+    service: ServiceIdentity,
+    runs: Vec<String>,
+    definition: String,
     /// The options of an ad hoc build, by name; null for the definition's own dataset.
     ad_hoc: Option<Options>,
     /// The digest of everything that determines the files.
-    basis: &'a str,
+    basis: String,
     /// The version whose files were reused, if any.
-    taken_over_from: Option<&'a str>,
+    taken_over_from: Option<String>,
     shape: &'static str,
     sort: Vec<String>,
     /// The columns that identify a row; null if rows may be equal.
-    key: Option<&'a [String]>,
-    columns: &'a [ColumnRecord],
-    partition_by: Vec<&'a str>,
+    key: Option<Vec<String>>,
+    columns: Vec<ColumnRecord>,
+    partition_by: Vec<String>,
     rows: u64,
-    content: &'a str,
-    files: &'a [FileRecord],
+    content: String,
+    files: Vec<FileRecord>,
     /// The BLAKE3 of the facts.
-    facts: &'a str,
+    facts: String,
+    /// The BLAKE3 of the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<String>,
+}
+
+/// The digests in a record of the files that describe its rows; none in records of programs that did not keep them.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct DescribingFiles {
+    #[serde(default)]
+    facts: Option<String>,
+    #[serde(default)]
+    report: Option<String>,
+}
+
+impl DescribingFiles {
+    /// Each file with a digest, and the digest.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let files = [(FACTS, &self.facts), (REPORT, &self.report)];
+        files.into_iter().filter_map(|(name, digest)| Some((name, digest.as_deref()?)))
+    }
 }
 
 /// A column; in a wide dataset, `date` and then the values of the matrices.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ColumnRecord {
     name: String,
     /// Its own name, if it was renamed.
@@ -96,40 +120,52 @@ pub(super) struct RecordContents<'a> {
     pub(super) facts: &'a str,
 }
 
-impl<'a> DatasetRecord<'a> {
-    pub(super) fn of(plan: &'a Plan, written: RecordContents<'a>) -> Self {
+impl DatasetRecord {
+    /// The record of a version that has no report yet.
+    pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
         let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
         Self {
             layout: LAYOUT,
-            name: &provenance.name,
-            version,
+            name: provenance.name.clone(),
+            version: version.to_owned(),
             bellwether: env!("CARGO_PKG_VERSION"),
-            description: plan.description.as_deref(),
+            description: plan.description.clone(),
             as_of: to_record(provenance.as_of),
             watched: provenance.watched,
             built_at: to_record(provenance.built_at),
-            service: &provenance.service,
-            runs: &provenance.runs,
-            definition: &provenance.definition,
+            service: provenance.service.clone(),
+            runs: provenance.runs.clone(),
+            definition: provenance.definition.clone(),
             ad_hoc: options(&provenance.ad_hoc),
-            basis: &provenance.basis,
-            taken_over_from,
+            basis: provenance.basis.clone(),
+            taken_over_from: taken_over_from.map(str::to_owned),
             shape: match plan.dataset.shape {
                 Shape::Long => "long",
                 Shape::Wide(_) => "wide",
             },
             sort: sort(plan),
             key: match plan.dataset.shape {
-                Shape::Long => plan.dataset.written.key.as_deref(),
+                Shape::Long => plan.dataset.written.key.clone(),
                 Shape::Wide(_) => None,
             },
-            columns,
-            partition_by: plan.files.partition_by.iter().map(|&column| plan.dataset.written.name(column)).collect(),
+            columns: columns.to_vec(),
+            partition_by: plan
+                .files
+                .partition_by
+                .iter()
+                .map(|&column| plan.dataset.written.name(column).to_owned())
+                .collect(),
             rows,
-            content,
-            files,
-            facts,
+            content: content.to_owned(),
+            files: files.to_vec(),
+            facts: facts.to_owned(),
+            report: None,
         }
+    }
+
+    /// Records the report, which is drawn once everything else is known.
+    pub(super) fn seal_report(&mut self, page: &[u8]) {
+        self.report = Some(digest::of(page));
     }
 }
 

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::link;
 use super::publication::Provenance;
 use super::published;
-use super::record::{self, ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, RecordContents, options};
+use super::record::{self, ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RecordContents, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use super::target_folder::TargetFolder;
@@ -127,8 +127,8 @@ impl LatestVersion {
             files: &files,
             facts: &digest,
         };
-        file::write_json(&staging.file(RECORD), &DatasetRecord::of(plan, written))?;
-        let staged = Staged { home, version, staging, rows, files, content, keep: plan.files.keep };
+        let record = DatasetRecord::of(plan, written);
+        let staged = Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep };
         Ok(Takeover::Reused(ReusedVersion { staged, from }))
     }
 }

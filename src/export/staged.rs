@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 
 use super::link::Link;
+use super::record::{DatasetRecord, RECORD, REPORT};
 use super::retention;
 use super::target_folder::TargetFolder;
 use crate::error::Result;
 use crate::file::{self, FileRecord, Staging};
 
-/// A version of a dataset under its hidden name, with all its files and its record.
+/// A version of a dataset under its hidden name, with all its files. Its record is written last.
 pub(crate) struct Staged {
     pub(super) home: TargetFolder,
     pub(super) version: String,
     pub(super) staging: Staging,
+    pub(super) record: DatasetRecord,
     pub(super) rows: u64,
     pub(super) files: Vec<FileRecord>,
     pub(super) content: String,
@@ -45,23 +47,25 @@ impl Staged {
         &self.content
     }
 
-    /// Adds a file that is not part of the dataset: no record names it and no digest covers it.
+    /// Adds the report, which the record then names.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(crate) fn lay_beside(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        file::write_bytes(&self.staging.file(name), bytes)
+    pub(crate) fn add_report(&mut self, page: &[u8]) -> Result<()> {
+        self.record.seal_report(page);
+        file::write_bytes(&self.staging.file(REPORT), page)
     }
 
-    /// Gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
+    /// Writes the record, and gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
     /// an ad hoc build does neither.
     ///
     /// # Errors
     ///
     /// If it cannot be written. The previous version is then still the latest.
     pub(crate) fn publish(self) -> Result<Dataset> {
-        let Self { home, version, staging, rows, files, content, keep } = self;
+        let Self { home, version, staging, record, rows, files, content, keep } = self;
+        file::write_json(&staging.file(RECORD), &record)?;
         let folder = &home.folder;
         let path = folder.join(&version);
         let latest = if home.is_own() {

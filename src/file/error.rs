@@ -99,7 +99,10 @@ impl Diagnostic for FileError {
             Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 "move your own files to another folder"
             }
-            Self::Damaged { .. } => "restore it from a backup; `bellwether verify` lists all damaged files",
+            Self::Damaged { .. } => {
+                "restore it from a backup, or from a store with `bellwether store repair`; `bellwether verify` lists all \
+                 damaged files"
+            }
             Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
                 "migrate an archive with `bellwether archive migrate`; build a dataset again with `bellwether build NAME`"
             }

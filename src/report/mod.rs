@@ -32,9 +32,6 @@ pub(crate) use policy::policy;
 /// The style of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// The file name of a report in a version's folder.
-pub(crate) const FILE: &str = "report.html";
-
 /// A report on a dataset.
 #[derive(Clone, Debug)]
 pub struct Report {

@@ -33,7 +33,7 @@ use crate::human::{counted, grouped};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
-use crate::report::{self, Report, Version};
+use crate::report::{Report, Version};
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 
@@ -185,6 +185,11 @@ pub(super) fn from_archive<T>(
 
 /// The view that a version was built from: of its runs alone.
 fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
+    let forgotten: BTreeSet<&str> = view.archive().forgotten().map(|run| run.run.as_str()).collect();
+    let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
+    if !runs.is_empty() {
+        return Err(ArchiveError::Forgotten { version: version.name.clone(), runs }.into());
+    }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
     let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
@@ -269,7 +274,7 @@ impl Builder<'_> {
             }
             self.written(data, provenance, stage)?
         };
-        let BuiltVersion { staged, facts, beside, rewritten, notes: more } = made;
+        let BuiltVersion { mut staged, facts, beside, rewritten, notes: more } = made;
         notes.extend(more);
         if is_own {
             let (plan, before, rewritten) = (self.plan, self.before, rewritten.as_ref());
@@ -283,7 +288,7 @@ impl Builder<'_> {
         let report = Report { stages, notes: notes.clone(), ..self.report(facts, beside, Some(version)) };
         {
             let _work = work!("draw page");
-            staged.lay_beside(report::FILE, report.page().as_bytes())?;
+            staged.add_report(report.page().as_bytes())?;
         }
         let _work = work!("publish");
         cancel::check(&self.control.stop)?;
@@ -304,7 +309,8 @@ impl Builder<'_> {
 
     /// Notes on the rows.
     pub(super) fn notes(&self, facts: &Facts) -> Result<Vec<String>> {
-        let mut notes = self.of_sectors(facts)?;
+        let mut notes = self.view.notes_on_forgotten();
+        notes.extend(self.of_sectors(facts)?);
         if facts.repeated > 0 {
             let count = counted(facts.repeated, "signal", "signals");
             let rule = self.plan.dataset.dates;
@@ -444,6 +450,7 @@ impl Builder<'_> {
 
     /// Delivers the rows of the dataset, which must not be empty. Returns their number.
     fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<u64> {
+        self.control.note(&self.view.notes_on_forgotten());
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
             count += rows.num_rows() as u64;

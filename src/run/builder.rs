@@ -175,7 +175,8 @@ impl Builder<'_> {
             watched,
             definition: self.plan.text.clone(),
         };
-        Report { identity, sectors, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
+        let notes = self.view.notes_on_forgotten();
+        Report { identity, sectors, revisions, work, stages: Vec::new(), notes, facts }
     }
 
     /// The series of the dataset, if they may have been revised; none if only one run has observations.

@@ -22,14 +22,14 @@ use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, of_service};
 use crate::columns::Rows;
 use crate::error::{Error, Result};
-use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
+use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD, REPORT};
 use crate::file::{self, FileError, FileRecord, Staging};
 use crate::interface::Ticker;
 use crate::names::{ROWS_OF_SPARK, fits};
 use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::remove;
 use crate::report::facts::{ArticleCounts, Facts, Tally};
-use crate::report::{self, Report, Version};
+use crate::report::{Report, Version};
 use crate::spark::{Cluster, RowDigest, SUCCESS, Write};
 use crate::sql::{Dialect, Engine, Question, statement};
 use crate::store::{self, Latest, Store};
@@ -89,7 +89,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let (plan_of_version, folder) = (plan.clone(), staging.file(""));
     let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone(), spark };
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
-    let files = [FACTS, report::FILE].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
+    let files = [FACTS, REPORT].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
     let files = files.into_iter().collect::<Result<_>>()?;
     // A store has the runs of its versions.
     target.push_archive().await?;
@@ -180,6 +180,7 @@ impl Builder<'_> {
     /// The statement for a cluster that reads the archive at a location.
     fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
         let asked = asked_news(self.view, self.scope)?;
+        let forgotten = ForgottenRuns::of(self.view);
         let question = Question {
             name: &self.plan.name,
             plan: &self.plan.dataset,
@@ -187,6 +188,7 @@ impl Builder<'_> {
             requests: &self.scope.requests,
             news: asked.as_ref(),
             as_of: self.view.as_of(),
+            forgotten: &forgotten,
             archive,
             dialect: Dialect::Spark,
         };
@@ -301,14 +303,13 @@ impl Sealing {
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();
-        let described = read.describe(&version, &provenance, &text);
+        let mut described = read.describe(&version, &provenance, &text);
         let identity = Version { name: version, built_at: provenance.built_at, content: described.content.clone() };
         let beside = work.beside(revisions)?;
         let stages = vec![("spark", spark)];
         let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };
         file::write_bytes(&folder.join(FACTS), &text)?;
-        file::write_bytes(&folder.join(report::FILE), report.page().as_bytes())?;
-        file::write_bytes(&folder.join(RECORD), &described.record)?;
+        described.seal(folder, report.page().as_bytes())?;
         Ok(Sealed { described, facts, provenance, notes })
     }
 }

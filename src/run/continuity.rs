@@ -88,7 +88,7 @@ fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Con
     if own.is_none() && in_store.is_none() {
         notes.extend(archive.and_then(|archive| note_on_new_name(plan, archive)));
     }
-    let present: BTreeSet<&str> = archive.into_iter().flat_map(Archive::runs).map(|run| run.name()).collect();
+    let present: BTreeSet<&str> = archive.into_iter().flat_map(Archive::known_names).collect();
     let accepted: BTreeSet<&str> =
         archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
     let named = named(expected, &datasets, own.as_ref())?;

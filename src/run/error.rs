@@ -32,7 +32,7 @@ pub(crate) enum RunError {
 
     /// A clock that is behind the newest run of the archive.
     #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
-    ClockBehind { run: Option<PathBuf>, sealed_at: DateTime<Utc>, now: DateTime<Utc> },
+    ClockBehind { run: String, sealed_at: DateTime<Utc>, now: DateTime<Utc> },
 
     /// A clock that moved backwards during a run.
     #[error("the clock moved backwards during the run, from {} to {}", to_record(*before), to_record(*now))]
@@ -98,14 +98,10 @@ impl Diagnostic for RunError {
                     before.name
                 ));
             }
-            Self::ClockBehind { run: None, .. } => {
-                "set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed: restore the archive from a backup made before that run"
-            }
-            Self::ClockBehind { run: Some(run), .. } => {
+            Self::ClockBehind { run, .. } => {
                 return Some(format!(
-                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: move `{}` out of \
-                     the archive, and go on without it with `--new-archive`",
-                    run.display()
+                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: take it back \
+                     with `bellwether archive forget {run} --reason TEXT`"
                 ));
             }
             Self::ClockWentBack { .. } => "correct the clock and run it again with `--fresh`; nothing was archived",

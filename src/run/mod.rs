@@ -18,6 +18,7 @@ mod continuity;
 mod demo;
 mod doctor;
 mod error;
+mod forget;
 mod gather;
 mod last_listed;
 mod migrate;
@@ -27,6 +28,7 @@ mod observer;
 mod options;
 mod prune;
 mod rejects;
+mod repair;
 mod report;
 mod scope;
 mod sql;
@@ -51,11 +53,13 @@ pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
+pub use forget::{Forgot, forget};
 pub use gather::SignalSource;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
+pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
 pub use report::{ReportOptions, latest_facts, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
@@ -224,7 +228,10 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
         // Whether no other machine has sent a run meanwhile.
         let is_current = || match &store {
-            Some(store) => Ok(runtime.block_on(store.pull_archive(None))?.folders == 0),
+            Some(store) => {
+                let pulled = runtime.block_on(store.pull_archive(None))?;
+                Ok(pulled.folders == 0 && pulled.notes == 0)
+            }
             None => Ok(true),
         };
         let Settled { run, known } = unfinished.seal(&lost, sealing, is_current)?;

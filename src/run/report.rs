@@ -10,7 +10,7 @@ use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
-use crate::archive::of_service;
+use crate::archive::{ForgottenRun, of_service};
 use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
@@ -82,8 +82,14 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
-                let RecordedProvenance { version: name, built_at, content, .. } = recorded;
-                Ok(work.report(facts, beside, Some(Version { name, built_at, content })))
+                let RecordedProvenance { version: name, built_at, content, runs, .. } = recorded;
+                let built_from = |run: &&ForgottenRun| runs.contains(&run.run);
+                let notes = view.archive().forgotten().filter(built_from).map(|ForgottenRun { run, .. }| {
+                    format!("this version was built from run `{run}`, which was forgotten since; build it again")
+                });
+                let notes: Vec<String> = notes.collect();
+                let report = work.report(facts, beside, Some(Version { name, built_at, content }));
+                Ok(if notes.is_empty() { report } else { Report { notes, ..report } })
             }
         }
     })

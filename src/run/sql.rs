@@ -8,7 +8,7 @@ use super::scope::{archived, asked_news};
 use crate::archive::of_service;
 use crate::error::Result;
 use crate::plan::{AdHoc, Plan};
-use crate::sql::{Dialect, Question, statement};
+use crate::sql::{Dialect, ForgottenRuns, Question, statement};
 
 /// The options of a statement.
 #[derive(Clone, Debug)]
@@ -44,6 +44,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         None => std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned(),
     };
     let news = asked_news(&view, &scope)?;
+    let forgotten = ForgottenRuns::of(&view);
     let question = Question {
         name: &plan.name,
         plan: &plan.dataset,
@@ -51,6 +52,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         requests: &scope.requests,
         news: news.as_ref(),
         as_of: view.as_of(),
+        forgotten: &forgotten,
         archive: &location,
         dialect,
     };

@@ -1,6 +1,5 @@
 //! The start of a run: it takes the lock of its definition, and checks that the clock is not behind the archive.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,7 +71,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
                 sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?;
             }
             _ => {
-                let run = archive.own_folder(newest).map(Path::to_owned);
+                let run = newest.name().to_owned();
                 return Err(RunError::ClockBehind { run, sealed_at, now }.into());
             }
         }

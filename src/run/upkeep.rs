@@ -1,15 +1,15 @@
 //! Upkeep of the archive and the datasets: verification and packing.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Seal, SealedRun, Verified, fault, open_all};
+use crate::archive::{self, Archive, Seal, Verified, fault, open_all};
 use crate::error::Result;
-use crate::export::{Version, versions};
+use crate::export::{self, RECORD, Version, versions};
 use crate::file::{self, FileRecord};
 use crate::human::counted;
 
@@ -25,7 +25,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
         let archives: Vec<Archive> =
             open_all(archive)?.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
         let versions = versions(&data.join("datasets"))?;
-        let verified = verify_listed(&archives, &versions, control);
+        let verified = verify_listed(&archives, &versions, data, control);
         let is_well = verified.as_ref().is_ok_and(|verified| verified.faults.is_empty());
         // What was pruned meanwhile is not missing.
         let was_pruned =
@@ -41,7 +41,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 const LISTINGS: usize = 5;
 
 /// Verifies the files of archives and versions.
-fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) -> Result<Verified> {
+fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, control: &Control) -> Result<Verified> {
     let of_archives = archives.iter().map(Archive::file_count).sum::<usize>();
     let count = of_archives + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
@@ -51,10 +51,17 @@ fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) 
         files += verified.files;
         faults.extend(verified.faults);
     }
-    let runs: BTreeSet<&str> = archives.iter().flat_map(Archive::runs).map(SealedRun::name).collect();
+    let runs: BTreeSet<&str> = archives.iter().flat_map(Archive::known_names).collect();
     let lost: BTreeSet<&str> =
         archives.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
+    faults.extend(unrecorded(&data.join("datasets"))?);
+    let forgotten: BTreeSet<&str> =
+        archives.iter().flat_map(Archive::forgotten).map(|forgotten| forgotten.run.as_str()).collect();
+    let mut notes: Vec<String> = archives.iter().flat_map(Archive::forgotten).map(ToString::to_string).collect();
     for version in versions {
+        if let Some(run) = version.runs.iter().find(|run| forgotten.contains(run.as_str())) {
+            notes.push(format!("`{}` was built from run `{run}`, which was forgotten since", version.path.display()));
+        }
         // Older versions of the program recorded the runs of all services, before they had archives of their own.
         let gone =
             version.runs.iter().filter(|run| !runs.contains(run.as_str()) && !lost.contains(run.as_str())).count();
@@ -63,7 +70,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) 
             faults.push(format!("`{}` was built from {gone} that the archive lacks", version.path.display()));
         }
         files += version.file_count();
-        faults.extend(version.fault_of_facts());
+        faults.extend(version.faults_of_describing());
         let of_file = |file: &FileRecord| {
             let fault = fault(&version.path.join(&file.name), file, &control.stop)?;
             stage.done(0, file.bytes);
@@ -73,7 +80,22 @@ fn verify_listed(archives: &[Archive], versions: &[Version], control: &Control) 
         faults.extend(of_files.into_iter().flatten());
     }
     stage.finish();
-    Ok(Verified { files, faults })
+    Ok(Verified { files, faults, notes })
+}
+
+/// Folders with the names of versions that lost their record: a version gets its name with the record in it.
+fn unrecorded(datasets: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for name in export::names(datasets)? {
+        let folders = export::version_folders(&datasets.join(name))?.into_iter();
+        let is_unrecorded = |path: &PathBuf| file::is_gone(&path.join(RECORD)) && !file::is_gone(path);
+        faults.extend(
+            folders
+                .filter(is_unrecorded)
+                .map(|path| format!("`{}` has no record, so it does not count", path.display())),
+        );
+    }
+    Ok(faults)
 }
 
 /// Packs the runs of each service of an archive, except the newest, into one folder with the same content, unless there

@@ -27,9 +27,9 @@ use super::page::{Links, page};
 use super::status::{Folders, Overview};
 use crate::cancel::CancellationToken;
 use crate::error::{Diagnostic, ErrorKind, Result};
+use crate::export::REPORT;
 use crate::links;
 use crate::names;
-use crate::report;
 use crate::time::Clock;
 
 /// How long a stop waits for answers that are being sent.
@@ -159,7 +159,7 @@ async fn health(State(site): State<Site>) -> Response {
 
 async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> Response {
     let folder = site.folders.data.join("datasets").join(&name).join("latest");
-    let read = tokio::task::spawn_blocking(move || links::read(&folder.join(report::FILE)).ok());
+    let read = tokio::task::spawn_blocking(move || links::read(&folder.join(REPORT)).ok());
     let is_name = names::is_dataset(&name);
     match read.await.ok().flatten().filter(|_| is_name) {
         Some(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page),

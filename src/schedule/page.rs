@@ -11,8 +11,9 @@ use url::Url;
 
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict, to_minute};
+use crate::export::REPORT;
 use crate::human::{bytes, counted, grouped, percent, took};
-use crate::report::{self, Html, STYLE, policy};
+use crate::report::{Html, STYLE, policy};
 
 /// How many days of runs are shown.
 const DAYS: u64 = 90;
@@ -38,7 +39,7 @@ impl Links<'_> {
         match self {
             Self::Served => Some(format!("/reports/{name}")),
             Self::Files(data) => {
-                let file = data.join("datasets").join(name).join("latest").join(report::FILE);
+                let file = data.join("datasets").join(name).join("latest").join(REPORT);
                 Some(Url::from_file_path(std::path::absolute(file).ok()?).ok()?.to_string())
             }
         }

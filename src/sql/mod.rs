@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use arrow::datatypes::FieldRef;
 use chrono::{DateTime, Utc};
 
+use crate::archive;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan};
 use crate::time::to_record;
@@ -53,9 +54,27 @@ pub(crate) struct Question<'a> {
     pub(crate) news: Option<&'a BTreeSet<Ticker>>,
     /// Runs sealed later are ignored.
     pub(crate) as_of: DateTime<Utc>,
+    /// The notes on runs that are forgotten, when they were sealed, and the merges of them.
+    pub(crate) forgotten: &'a ForgottenRuns,
     /// The folder or URL of the service's archive, as the engine addresses it.
     pub(crate) archive: &'a str,
     pub(crate) dialect: Dialect,
+}
+
+/// What a statement leaves out because it is forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForgottenRuns {
+    notes: Vec<String>,
+    sealed: Vec<DateTime<Utc>>,
+    merges: Vec<String>,
+}
+
+impl ForgottenRuns {
+    /// The forgotten runs of a view.
+    pub(crate) fn of(view: &archive::View) -> Self {
+        let merges = view.archive().left_out_merges().collect();
+        Self { notes: view.notes_on_forgotten(), sealed: view.left_out(), merges }
+    }
 }
 
 /// The statement, ending with a newline.
@@ -68,7 +87,8 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     Refusal::check(plan)?;
     let archive = archive.trim_end_matches('/');
     let literal = dialect.literal(archive).ok_or_else(|| Refusal::Path { path: archive.to_owned() })?;
-    let view = View { dialect, archive: &literal, as_of };
+    let ForgottenRuns { notes, sealed, merges } = question.forgotten;
+    let view = View { dialect, archive: &literal, as_of, left_out: sealed, left_out_merges: merges };
     let news = News { plan, asked, view: &view };
     let signals = Signals { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();
@@ -95,9 +115,10 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     from.extend(signals.joins());
     from.extend(news.joins());
     Ok(format!(
-        "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}\nwith {}\nselect {}\n{}\norder by {}\n",
+        "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}\n{}with {}\nselect {}\n{}\norder by {}\n",
         to_record(as_of),
         dialect.engine(),
+        notes.iter().map(|note| format!("-- {note}\n")).collect::<String>(),
         relations.collect::<Vec<_>>().join(",\n"),
         lines.join(",\n    "),
         from.join("\n"),

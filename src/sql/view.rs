@@ -15,6 +15,10 @@ pub(super) struct View<'a> {
     /// The folder or URL of the archive, spelled so that a pattern matches only itself.
     pub(super) archive: &'a str,
     pub(super) as_of: DateTime<Utc>,
+    /// When runs were sealed that are forgotten.
+    pub(super) left_out: &'a [DateTime<Utc>],
+    /// The merges of runs that are forgotten.
+    pub(super) left_out_merges: &'a [String],
 }
 
 /// The instants of the sectors of tickers.
@@ -41,7 +45,16 @@ impl View<'_> {
     pub(super) fn rows(&self, file: &str) -> String {
         let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
         let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
-        format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of))
+        let mut rows =
+            format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of));
+        if !self.left_out.is_empty() {
+            let instants: Vec<String> = self.left_out.iter().map(|at| format!("'{}'", to_record(*at))).collect();
+            rows.push_str(&format!("\n    and sealed_at not in ({})", instants.join(", ")));
+        }
+        for merge in self.left_out_merges {
+            rows.push_str(&format!("\n    and {folder} not like '%/{merge}'"));
+        }
+        rows
     }
 
     /// The observations of a table; `newest` is 1 for the latest of each cell. The archive documents this query.

@@ -170,7 +170,9 @@ impl Diagnostic for StoreError {
                  overwrite each other's runs"
             }
             Self::Taken { .. } => "move that run or version out of the local folder, and run the definition again",
-            Self::Damaged { .. } => "`bellwether store verify` lists all damaged objects",
+            Self::Damaged { .. } => {
+                "`bellwether store repair`, on a machine that has it, mends it; `bellwether store verify` lists all damaged objects"
+            }
             Self::Older { .. } => "`bellwether store migrate` keeps every observation",
             Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
         };

@@ -77,6 +77,15 @@ impl Store {
         Ok(self.get(at, MOST_BYTES).await?.map(|content| content.bytes))
     }
 
+    /// Puts a small object, unless there is one.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub(crate) async fn put_if_absent(&self, at: &str, bytes: Vec<u8>) -> Result<()> {
+        self.create(at, bytes.into()).await.map(drop)
+    }
+
     /// Sends a folder, and calls `sent` with the size of each file. Files that an interrupted upload left are not sent again.
     ///
     /// # Errors
@@ -131,7 +140,13 @@ impl Store {
     }
 
     /// Sends a file, unless it is already there.
-    async fn send_file(&self, sealed: &Sealed, file: &FileRecord, folder: &Path, there: Option<u64>) -> Result<()> {
+    pub(super) async fn send_file(
+        &self,
+        sealed: &Sealed,
+        file: &FileRecord,
+        folder: &Path,
+        there: Option<u64>,
+    ) -> Result<()> {
         let (key, path) = (sealed.key(&file.name), folder.join(&file.name));
         links::refuse_below(folder, &path)?;
         if there.is_some() {

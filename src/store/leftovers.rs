@@ -167,7 +167,7 @@ impl Store {
     }
 
     /// Deletes an object. It is not an error if there is none.
-    async fn delete(&self, at: &str) -> Result<()> {
+    pub(super) async fn delete(&self, at: &str) -> Result<()> {
         let key = self.key(at)?;
         match self.in_turn(self.objects.delete(&key)).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

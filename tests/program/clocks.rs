@@ -27,32 +27,24 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     let stderr = run().failed_with(1).stderr;
     assert!(stderr.starts_with("error: the clock says 20"), "{stderr}");
     assert!(stderr.contains("Z, but the newest run in the archive was sealed at 2130-01-"), "{stderr}");
-    let shown = ahead.strip_prefix(place.path()).unwrap().display();
-    let hint = format!("move `{shown}` out of the archive, and go on without it with `--new-archive`\n");
+    let name = ahead.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap().to_owned();
+    let hint = format!("take it back with `bellwether archive forget {name} --reason TEXT`\n");
     assert!(stderr.ends_with(&hint), "{stderr}");
     assert_eq!(service.count(), 0);
 
-    // Follows the hint. The version of that run remains, so its absence has to be meant.
-    fs::rename(&ahead, place.file("ahead")).unwrap();
-    let stderr = run().failed_with(1).stderr;
-    assert!(stderr.starts_with("error: `output/archive/vendor` lacks 1 run: 21300115T"), "{stderr}");
-    assert!(stderr.contains("`bellwether run NAME --new-archive`"), "{stderr}");
-    assert_eq!(service.count(), 0);
-    Outcome::of(place.command(["run", "it", "-q", "--new-archive"]).envs([KEY])).succeeded();
+    // Follows the hint.
+    place.run(["archive", "forget", &name, "--reason", "the clock was ahead"]).succeeded();
+    let message = Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    let note = format!("run `{name}` is left out, forgotten at ");
+    assert!(message.stdout.contains(&note) || message.stderr.contains(&note), "{}{}", message.stdout, message.stderr);
     let expected = "ticker,date,period,regime,signal,confidence\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n";
     let rows = || fs::read_to_string(place.file("output/datasets/it/latest/it.csv")).unwrap();
     assert_eq!(rows(), expected);
-
-    // Later observations do not change what is known as of now.
-    fs::rename(place.file("ahead"), &ahead).unwrap();
-    let as_of = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now()).to_rfc3339();
-    let known = place.run(["build", "it", "--as-of", &as_of, "--format", "csv", "--output", "-"]);
-    // With `--output -`, the archive is the default one.
-    assert_eq!(known.succeeded().stdout, expected);
+    assert!(ahead.join("signals.parquet").exists(), "nothing is removed");
 }
 
 #[test]
-fn a_packed_run_from_the_future_cannot_be_moved_alone() {
+fn a_packed_run_from_the_future_is_forgotten_like_any_other() {
     let place = Place::new();
     for today in [14, 15] {
         Day::new(day(2130, 1, today)).run(&place);
@@ -60,16 +52,24 @@ fn a_packed_run_from_the_future_cannot_be_moved_alone() {
     place.run(["archive", "compact"]).succeeded();
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
-    for is_pruned in [false, true] {
-        if is_pruned {
-            place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "prune"]).succeeded();
+    let mut forgotten = Vec::new();
+    loop {
+        let outcome = Outcome::of(place.command(["run", "it", "-q"]).envs([KEY]));
+        if outcome.code == Some(0) {
+            break;
         }
-        let stderr = Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).failed_with(1).stderr;
-        assert!(
-            stderr.contains("hint: set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed"),
-            "{stderr}"
-        );
-        assert!(!stderr.contains("move `"), "{stderr}");
+        let stderr = outcome.failed_with(1).stderr;
+        assert_eq!(service.count(), 0);
+        let name = stderr.split("archive forget ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a hint");
+        place.run(["archive", "forget", name, "--reason", "the clock was ahead"]).succeeded();
+        forgotten.push(name.to_owned());
     }
-    assert_eq!(service.count(), 0);
+    assert_eq!(forgotten.len(), 2, "{forgotten:?}");
+    let message = place.run(["verify"]).succeeded().stdout;
+    assert_eq!(message.matches("is left out, forgotten at ").count(), 2, "{message}");
+    // Their rows are still in the pack, and count nowhere.
+    let known = place.run(["build", "it", "--format", "csv", "--output", "-"]).succeeded().stdout;
+    assert!(known.ends_with("\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n"), "{known}");
+    assert_eq!(known.lines().count(), 2, "{known}");
 }

@@ -22,6 +22,7 @@ mod documents;
 mod engines;
 mod faults;
 mod flushes;
+mod forgets;
 mod giants;
 mod hostile;
 mod instants;

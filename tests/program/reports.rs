@@ -226,12 +226,17 @@ fn a_report_matches_the_archive_and_the_dataset() {
 }
 
 #[test]
-fn a_report_is_written_next_to_a_version_and_is_not_one_of_its_files() {
+fn a_report_is_written_next_to_a_version_and_sealed_by_its_record() {
     let place = run_on(["2026-11-20"]);
     let version = place.file("output/datasets/it/latest");
     let record = fs::read_to_string(version.join("dataset.json")).expect("a record");
-    assert!(version.join("report.html").exists() && !record.contains("report.html"), "{record}");
-    fs::write(version.join("report.html"), "somebody wrote here").expect("a file");
+    let page = fs::read(version.join("report.html")).expect("a report");
+    assert!(record.contains(&format!("\"report\": \"{}\"", blake3::hash(&page).to_hex())), "{record}");
+    place.run(["verify"]).succeeded();
+    fs::write(version.join("report.html"), "<script>somebody wrote here</script>").expect("a file");
+    let message = place.run(["verify"]).failed_with(1).stdout;
+    assert!(message.contains("report.html` does not match its checksum: its BLAKE3 is "), "{message}");
+    fs::write(version.join("report.html"), page).expect("a file");
     place.run(["verify"]).succeeded();
     // A version is removed with its report; a wide dataset has a report too.
     for layout in ["", "[output]\nlayout = \"wide\"\nkeep = 1\n"] {

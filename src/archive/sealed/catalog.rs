@@ -3,7 +3,7 @@
 //! A pack replaces its members: their rows are read from it, whether or not their own folders still exist.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,12 @@ use chrono::{DateTime, Utc};
 
 use super::answers::{self, ANSWERS, SeriesAnswer};
 use super::folder::Folder;
+use super::horizon::Horizon;
 use super::requests::{REJECTS, REQUESTS, records};
-use super::seal::{SEAL, Seal};
+use super::seal::{Joined, SEAL, Seal};
 use super::seals;
 use crate::archive::ArchiveError;
+use crate::archive::forgotten::{self, Forgetting, ForgottenRun};
 use crate::archive::lineage::Lineage;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
@@ -142,18 +144,30 @@ pub struct Archive {
     read: Vec<Arc<Folder>>,
     /// Which run knew which.
     lineage: Arc<Lineage>,
+    /// The runs that do not count, by name.
+    forgotten: Arc<BTreeMap<String, ForgottenRun>>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
 
 impl Archive {
-    /// Opens an archive. A folder without a seal is not a run.
+    /// Opens an archive, without the runs that are forgotten. A folder without a seal is not a run.
     ///
     /// # Errors
     ///
-    /// If the folder does not exist, if it or a seal cannot be read, if a seal has another layout, or if a pack
+    /// If the folder does not exist, if it, a seal or a note cannot be read, if a seal has another layout, or if a pack
     /// contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
+        let whole = Self::open_whole(path)?;
+        Ok(whole.without_forgotten(forgotten::notes(path)?))
+    }
+
+    /// Opens an archive as it is stored, with the runs that are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(in crate::archive) fn open_whole(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Err(ArchiveError::Missing { path: path.to_owned() }.into());
         }
@@ -170,7 +184,60 @@ impl Archive {
         let read = cover(&folders);
         let runs = runs(&folders, &read)?;
         let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
-        Ok(Self { path: path.to_owned(), runs, folders, read, lineage, stop: CancellationToken::new() })
+        let (path, forgotten, stop) = (path.to_owned(), Arc::default(), CancellationToken::new());
+        Ok(Self { path, runs, folders, read, lineage, forgotten, stop })
+    }
+
+    /// The same archive without the runs that notes say are forgotten, and those that are based on them.
+    fn without_forgotten(self, notes: BTreeMap<String, Forgetting>) -> Self {
+        if notes.is_empty() {
+            return self;
+        }
+        let forgotten = forgotten::forgotten(notes, self.runs.iter().map(SealedRun::seal));
+        let counts = |run: &str| !forgotten.contains_key(run);
+        let is_read = |folder: &&Arc<Folder>| {
+            let seal = folder.seal();
+            let has_any = seal.is_merge() || seal.runs().any(|run| counts(&run.run));
+            has_any && seal.joins.iter().all(|joined| counts(&joined.run))
+        };
+        let of_others: Vec<Arc<Folder>> = self.folders.iter().filter(is_read).cloned().collect();
+        let runs: Vec<SealedRun> = self.runs.into_iter().filter(|run| counts(run.name())).collect();
+        let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
+        Self { runs, read: cover(&of_others), lineage, forgotten: Arc::new(forgotten), ..self }
+    }
+
+    /// The runs that do not count, by name.
+    pub fn forgotten(&self) -> impl Iterator<Item = &ForgottenRun> {
+        self.forgotten.values()
+    }
+
+    /// The runs that are in the archive or were forgotten, by name.
+    pub(crate) fn known_names(&self) -> BTreeSet<&str> {
+        self.runs.iter().map(SealedRun::name).chain(self.forgotten.keys().map(String::as_str)).collect()
+    }
+
+    /// The names of merges of runs that are forgotten, which are not read.
+    pub(crate) fn left_out_merges(&self) -> impl Iterator<Item = String> {
+        let is_forgotten = |run: &Joined| self.forgotten.contains_key(&run.run);
+        let merges = self.folders.iter().map(|folder| folder.seal());
+        merges.filter(move |seal| seal.joins.iter().any(is_forgotten)).map(Seal::folder_name)
+    }
+
+    /// The seals of all runs in its folders, whether or not they count, each once.
+    pub(in crate::archive) fn runs_in_folders(&self) -> Vec<&Seal> {
+        let runs: BTreeMap<&str, &Seal> =
+            self.folders.iter().flat_map(|folder| folder.seal().runs()).map(|run| (run.run.as_str(), run)).collect();
+        runs.into_values().collect()
+    }
+
+    /// The horizon of an instant: packs may hold rows of forgotten runs.
+    pub(in crate::archive) fn horizon(&self, as_of: DateTime<Utc>) -> Horizon {
+        let horizon = Horizon::at(as_of);
+        if self.forgotten.is_empty() {
+            return horizon;
+        }
+        let instants = self.forgotten.values().filter_map(|run| run.sealed_at);
+        horizon.without(instants.map(|instant| instant.timestamp_micros()).collect())
     }
 
     /// Its folder.
@@ -193,7 +260,7 @@ impl Archive {
         let runs = self.runs.into_iter().map(renewed).collect();
         let read = self.read.iter().map(renew).collect();
         let folders = self.folders.iter().map(renew).collect();
-        Self { path: self.path, runs, folders, read, lineage: self.lineage, stop: stop.clone() }
+        Self { runs, folders, read, stop: stop.clone(), ..self }
     }
 
     /// The archive as if it had some of its runs alone, and the merges of these. Packs may hold others.

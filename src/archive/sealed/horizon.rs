@@ -36,14 +36,14 @@ impl Horizon {
         Self { as_of, without: Arc::default() }
     }
 
-    /// All runs.
-    pub(in crate::archive) fn none() -> Self {
-        Self::at(DateTime::<Utc>::MAX_UTC)
-    }
-
     /// The same, without runs sealed at some instants.
     pub(in crate::archive) fn without(self, sealed: BTreeSet<i64>) -> Self {
-        Self { without: Arc::new(sealed), ..self }
+        Self { without: Arc::new(self.without.iter().copied().chain(sealed).collect()), ..self }
+    }
+
+    /// When runs were sealed that do not count although they were sealed by then, in microseconds since 1970.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = i64> {
+        self.without.iter().copied()
     }
 
     /// The instant.

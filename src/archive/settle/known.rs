@@ -15,7 +15,6 @@ use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::horizon::Horizon;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{are_added, observed};
 use crate::error::Result;
@@ -51,6 +50,7 @@ pub(super) struct Observations {
 impl KnownReader {
     pub(super) fn open(archive: &Archive) -> Result<Self> {
         let folders: Vec<&Arc<Folder>> = archive.read().iter().collect();
+        let horizon = archive.horizon(DateTime::<Utc>::MAX_UTC);
         let mut tables = Vec::new();
         for table in Table::ALL {
             let with_rows: Vec<_> = folders.iter().filter(|folder| folder.seal().rows(&table.file()) > 0).collect();
@@ -59,7 +59,7 @@ impl KnownReader {
                 [only] if !only.seal().is_pack() && !only.seal().is_merge() => Origin::OneRun,
                 _ => Origin::Several,
             };
-            tables.push((table, Merged::open(table, &folders, &Horizon::none())?, origin));
+            tables.push((table, Merged::open(table, &folders, &horizon)?, origin));
         }
         let articles = tables.iter().find(|(table, ..)| *table == Table::Articles);
         let giants = articles.map(|(_, merged, _)| merged.giants()).unwrap_or_default();

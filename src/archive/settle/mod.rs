@@ -152,7 +152,9 @@ impl Settling<'_> {
     /// The series that answers started or stopped listing, in order.
     fn listed(&self, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
         let answered: HashMap<Name, (Endpoint, DateTime<Utc>)> = by_series.answered().collect();
-        let known = listings::read(self.before.read())?;
+        let horizon = self.before.horizon(DateTime::<Utc>::MAX_UTC);
+        let mut known = listings::read(self.before.read())?;
+        known.retain(|listing| horizon.holds(listing.sealed_at));
         // What another run was answered later is not known yet.
         let by_then =
             |listing: &Listing| answered.get(&listing.request).is_none_or(|(_, at)| listing.observed_at <= *at);

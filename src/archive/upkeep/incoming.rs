@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
-use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::seal::{SEAL, Seal};
 use crate::error::Result;
 use crate::file::{self, FileError};
@@ -20,7 +20,7 @@ use crate::time::random;
 /// The sealed folders elsewhere that hold the runs an archive does not have, up to an instant: packs of runs that are
 /// all missing, the largest first, then runs, then other folders with the rest.
 pub(crate) fn wanted<'s>(archive: &Archive, there: &'s [Seal], until: Option<DateTime<Utc>>) -> Vec<&'s Seal> {
-    let here: HashSet<&str> = archive.runs().iter().map(SealedRun::name).collect();
+    let here = archive.known_names();
     let is_due = |run: &Seal| until.is_none_or(|until| run.sealed_at <= until);
     let mut missing: HashSet<&str> = there
         .iter()

@@ -53,17 +53,20 @@ const MOST_MERGES: usize = 8;
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
 pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    merge_all(|| Ok(Archive::open(path)?.until(stop)))
+    let open = || Ok(Archive::open(path)?.until(stop));
+    let archive = open()?;
+    // What the others were compared with is not known while a run is missing.
+    if archive.missing().next().is_some() { Ok(archive) } else { merge_all(archive, open) }
 }
 
 /// An archive as if it had some of its runs alone, with their histories merged.
 pub(in crate::archive) fn open_merged_part(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
-    merge_all(|| Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known)))
+    let open = || Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known));
+    merge_all(open()?, open)
 }
 
 /// Merges the histories of an archive, and opens it again until there are no more to merge.
-fn merge_all(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
-    let mut archive = open()?;
+fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result<Archive> {
     for _ in 0..MOST_MERGES {
         let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
         if runs.is_empty() {

@@ -1,8 +1,10 @@
-//! Upkeep: merging histories that meet, packing runs, removing folders that a pack replaces, and verification.
+//! Upkeep: merging histories that meet, packing runs, removing folders that a pack replaces, verification, and setting
+//! damaged folders aside.
 
 mod contained;
 mod copy;
 mod incoming;
+mod inspect;
 mod leftovers;
 mod merge;
 mod pack;
@@ -11,6 +13,7 @@ mod verify;
 
 pub(crate) use copy::copy;
 pub(crate) use incoming::{Incoming, wanted};
+pub(crate) use inspect::{Inspected, inspect, set_aside};
 pub use merge::open_merged;
 pub(in crate::archive) use merge::open_merged_part;
 pub(crate) use pack::compact;

@@ -53,7 +53,7 @@ const FEW_ROWS: u64 = 1 << 15;
 
 /// Packs the newest runs of an archive once enough small ones have accumulated.
 pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -> Result<Option<Seal>> {
-    let archive = Archive::open(archive)?.until(stop);
+    let archive = Archive::open_whole(archive)?.until(stop);
     let due = due(archive.read_runs());
     if due.is_empty() { Ok(None) } else { pack(&archive, &due) }
 }
@@ -64,7 +64,7 @@ pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -
 ///
 /// If a run cannot be read or is damaged, if the folder cannot be written, or once the token is cancelled.
 pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
-    let archive = Archive::open(folder)?.until(stop);
+    let archive = Archive::open_whole(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
     let is_old = |folder: &&Arc<Folder>| folder.seal().parts().iter().all(|part| !kept.contains(&part.run.as_str()));
     let old: Vec<Arc<Folder>> = archive.read_runs().filter(is_old).cloned().collect();

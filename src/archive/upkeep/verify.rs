@@ -8,6 +8,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use rayon::prelude::*;
 
 use super::contained::incomplete_files;
+use super::inspect::has_sealed_name;
+use crate::archive::lineage::contradictions;
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::catalog::Archive;
@@ -15,7 +17,7 @@ use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings;
 use crate::archive::sealed::requests::{self, REJECTS, REQUESTS};
 use crate::archive::sealed::rows::{changes, ticker};
-use crate::archive::sealed::seal::Counts;
+use crate::archive::sealed::seal::{Counts, SEAL};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::file::{self, FileError, FileRecord};
@@ -28,6 +30,8 @@ pub struct Verified {
     pub files: usize,
     /// The problems found, a line each.
     pub faults: Vec<String>,
+    /// Notes on the runs that are forgotten, a line each.
+    pub notes: Vec<String>,
 }
 
 /// Verifies all folders of an archive, several files at once, and passes each file to `done`. Rows are read only if the
@@ -37,8 +41,11 @@ pub struct Verified {
 ///
 /// If a folder cannot be read, or once the archive's token is cancelled.
 pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Result<Verified> {
-    let lacks = |run| format!("`{}` lacks run `{run}`, which later runs are based on", archive.path().display());
-    let mut faults: Vec<String> = archive.missing().map(lacks).collect();
+    let at = archive.path().display();
+    let of_lineage = contradictions(archive.folders().iter().map(|folder| folder.seal()));
+    let mut faults: Vec<String> = of_lineage.into_iter().map(|fault| format!("`{at}`: {fault}")).collect();
+    let unsealed = file::entries(archive.path())?.into_iter().filter(|path| is_unsealed(path));
+    faults.extend(unsealed.map(|path| format!("`{}` has no seal, so it does not count", path.display())));
     let folders = archive.folders().iter();
     let files: Vec<(&Arc<Folder>, &FileRecord)> =
         folders.flat_map(|folder| folder.seal().files.iter().map(move |file| (folder, file))).collect();
@@ -58,7 +65,12 @@ pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Re
             faults.extend(of_folder?);
         }
     }
-    Ok(Verified { files: files.len(), faults })
+    Ok(Verified { files: files.len(), faults, notes: Vec::new() })
+}
+
+/// Whether a folder has the name of a sealed one and lost its seal: it gets its name with the seal in it.
+fn is_unsealed(path: &Path) -> bool {
+    has_sealed_name(path) && path.is_dir() && file::is_gone(&path.join(SEAL)) && !file::is_gone(path)
 }
 
 /// What is wrong with the rows of a folder whose files match their checksums.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::archive::{self, Archive, Seal, SealedRun, UnfinishedRun};
-use crate::run::{Prunable, PruneMode};
+use crate::archive::{self, Archive, ForgottenCause, ForgottenRun, Seal, SealedRun, UnfinishedRun};
+use crate::run::{Forgot, Prunable, PruneMode};
 use crate::tables::Drift;
 use crate::time::to_record;
 
@@ -17,6 +17,63 @@ pub(in crate::cli) struct Runs {
     unfinished: Vec<Unfinished>,
     /// The folders that `archive prune` would remove.
     packed_folders: usize,
+    /// The runs that are forgotten, and do not count.
+    forgotten: Vec<LeftOut>,
+}
+
+/// A run that is forgotten.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Forgotten {
+    /// Its name.
+    run: String,
+    /// The service that answered.
+    service: String,
+    /// Why it is forgotten.
+    reason: String,
+    /// Since when.
+    forgotten_at: String,
+    /// Whether it was not forgotten before.
+    is_new: bool,
+}
+
+impl Forgotten {
+    pub(in crate::cli) fn of(Forgot { note, is_new }: &Forgot) -> Self {
+        Self {
+            run: note.run.clone(),
+            service: note.service.clone(),
+            reason: note.reason.clone(),
+            forgotten_at: to_record(note.forgotten_at),
+            is_new: *is_new,
+        }
+    }
+}
+
+/// A run that does not count.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LeftOut {
+    /// Its name.
+    run: String,
+    /// Why it was forgotten; none if it is based on another one that is.
+    reason: Option<String>,
+    /// When it was forgotten.
+    forgotten_at: Option<String>,
+    /// The forgotten run that it is based on.
+    based_on: Option<String>,
+}
+
+impl LeftOut {
+    fn of(forgotten: &ForgottenRun) -> Self {
+        let (note, based_on) = match &forgotten.cause {
+            ForgottenCause::Noted(note) => (Some(note), None),
+            ForgottenCause::BasedOn(run) => (None, Some(run.clone())),
+        };
+        Self {
+            run: forgotten.run.clone(),
+            reason: note.map(|note| note.reason.clone()),
+            forgotten_at: note.map(|note| to_record(note.forgotten_at)),
+            based_on,
+        }
+    }
 }
 
 /// A sealed run.
@@ -113,6 +170,8 @@ pub(in crate::cli) struct Verified {
     files: usize,
     /// What is wrong, a sentence each.
     faults: Vec<String>,
+    /// The runs that are forgotten, a sentence each.
+    notes: Vec<String>,
 }
 
 impl Runs {
@@ -129,6 +188,7 @@ impl Runs {
             runs: runs.map(|run| Listed::of(run.seal())).collect(),
             unfinished: unfinished.map(open).collect(),
             packed_folders: archives.iter().map(|(_, archive)| archive.superseded_count()).sum(),
+            forgotten: archives.iter().flat_map(|(_, archive)| archive.forgotten()).map(LeftOut::of).collect(),
         }
     }
 }
@@ -182,7 +242,7 @@ impl UnknownField {
 
 impl Verified {
     pub(in crate::cli) fn of(verified: &archive::Verified) -> Self {
-        Self { files: verified.files, faults: verified.faults.clone() }
+        Self { files: verified.files, faults: verified.faults.clone(), notes: verified.notes.clone() }
     }
 }
 

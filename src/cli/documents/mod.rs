@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::outcome::Result;
 use super::say;
-use crate::run::StoreStatus;
+use crate::run::{Repairs, StoreStatus};
 use crate::schedule::StatusDocument;
 
 /// The version of every shape.
@@ -25,6 +25,8 @@ type SchemaOf = (&'static str, fn() -> Schema);
 
 /// The commands with `--json`, and the schemas of their output.
 pub(super) const SCHEMAS: &[SchemaOf] = &[
+    ("archive forget", schema_of::<archive::Forgotten>),
+    ("archive repair", schema_of::<Repairs>),
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
     ("audit revisions", schema_of::<audits::Revisions>),
@@ -39,6 +41,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("runs", schema_of::<archive::Runs>),
     ("runs show", schema_of::<archive::Run>),
     ("status", whole_schema_of::<StatusDocument>),
+    ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
     ("summary", schema_of::<datasets::Summary>),
     ("verify", schema_of::<archive::Verified>),

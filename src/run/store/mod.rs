@@ -3,6 +3,7 @@
 mod migrate;
 mod pull;
 mod push;
+mod repair;
 mod status;
 pub(super) mod transfer;
 mod verify;
@@ -19,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::observer::{Control, Event};
 use super::summary::Summary;
-use crate::archive::{of_service, services};
+use crate::archive::{Archive, of_service, services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::RecordedProvenance;
 use crate::plan::{Plan, ServiceIdentity, StoreUrl};
@@ -122,6 +123,23 @@ impl RemoteStore {
     #[cfg(feature = "spark")]
     pub(super) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// A forgotten run that a version was built from, if there is one.
+    fn forgotten_run_of(&self, version: &RecordedProvenance) -> Result<Option<String>> {
+        let Some(service) = &version.service else { return Ok(None) };
+        let archive = self.archive.join(&service.name);
+        if !archive.exists() {
+            return Ok(None);
+        }
+        let archive = Archive::open(&archive)?;
+        let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
+        Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
+    }
+
+    /// The folder of the datasets and the archive.
+    fn data(&self) -> PathBuf {
+        self.datasets.parent().map(Path::to_owned).unwrap_or_default()
     }
 
     /// Its address.

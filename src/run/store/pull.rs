@@ -8,14 +8,13 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
+use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{self, FACTS, IncomingVersion, RECORD, RecordedProvenance, RecordedVersion};
+use crate::export::{self, IncomingVersion, Linking, RECORD, RecordedProvenance, RecordedVersion};
 use crate::file::{self, FileError};
 use crate::links;
-use crate::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
-use crate::report;
+use crate::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::run::stage::Stage;
 use crate::store::{Object, Sealed};
 use crate::time::Clock;
@@ -64,11 +63,12 @@ impl RemoteStore {
             return Ok(TransferCounts::default());
         }
         file::create_folders(folder)?;
+        let notes = self.pull_notes(archive, &listed).await?;
         let here = Archive::open(folder)?;
         let there = self.seals(archive, &here, &listed).await?;
         let wanted = archive::wanted(&here, &there, until);
         if wanted.is_empty() {
-            return Ok(TransferCounts::default());
+            return Ok(TransferCounts { notes, ..TransferCounts::default() });
         }
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
@@ -76,10 +76,23 @@ impl RemoteStore {
         stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
-        Ok(TransferCounts { folders: wanted.len(), bytes, ..TransferCounts::default() })
+        Ok(TransferCounts { folders: wanted.len(), bytes, notes, ..TransferCounts::default() })
     }
 
-    async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
+    /// Fetches the notes on forgotten runs that only the store has, and returns their number.
+    async fn pull_notes(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<usize> {
+        let mut count = 0;
+        for name in archive.note_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
+            let at = format!("{}/{name}", archive.there);
+            if let Some(text) = self.store.record(&at, SEAL).await? {
+                Forgetting::parsed(&text, &PathBuf::from(self.store.address(&at)))?.add_to(&archive.here)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
         let sealed = archive.sealed(seal);
         let incoming = Incoming::begin(&archive.here, seal)?;
         self.store.fetch(&sealed, incoming.path(), |bytes| stage.done(0, bytes)).await?;
@@ -89,7 +102,7 @@ impl RemoteStore {
     /// The seals in the store that may cover runs missing from the archive.
     pub(super) async fn seals(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
         let names: Vec<&str> = archive.sealed_names(listed).collect();
-        let known: HashSet<&str> = here.runs().iter().map(SealedRun::name).collect();
+        let known = here.known_names();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
         let packs = self.read_seals(archive, packs.copied()).await?;
         let is_missing = |run: &Seal| !known.contains(run.run.as_str());
@@ -175,23 +188,45 @@ impl RemoteStore {
         if here.is_some_and(|here| (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)) {
             return Ok(TransferCounts::default());
         }
-        let at = format!("{DATASETS}/{name}/{}", latest.version);
-        let Some((text, whole)) = self.read_version(name, &latest.version).await? else {
-            return Err(self.store.damaged(&at, "`latest.json` names it, and it has no record").into());
+        if let Some((_, whole)) = self.read_version(name, &latest.version).await?
+            && let Some(run) = self.forgotten_run_of(&whole.recorded)?
+        {
+            self.control.note(&[format!(
+                "did not fetch `{name}/{}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` makes \
+                 another version",
+                latest.version
+            )]);
+            return Ok(TransferCounts::default());
+        }
+        self.fetch_version(name, &latest.version, Linking::Latest).await
+    }
+
+    /// Fetches a version of a dataset.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not have it, if its record or a file is damaged, if the folder cannot be written, and any failure
+    /// of a request.
+    pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
+        let at = format!("{DATASETS}/{name}/{version}");
+        let Some((text, whole)) = self.read_version(name, version).await? else {
+            return Err(self.store.damaged(&at, "it has no record").into());
         };
-        let arriving = IncomingVersion::begin(&self.datasets, name, &latest.version, Clock::System.now())?;
+        let arriving = IncomingVersion::begin(&self.datasets, name, version, Clock::System.now())?;
         let sealed = Sealed { at, record: RECORD, files: whole.files };
         let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
         self.store.fetch(&sealed, &arriving.path(), |bytes| stage.done(0, bytes)).await?;
-        for name in [FACTS, report::FILE] {
+        for (name, expected) in whole.describing.iter() {
             let key = format!("{}/{name}", sealed.at);
-            let Some(bytes) = self.store.read(&key).await? else { continue };
-            if name == FACTS && whole.facts.as_ref().is_some_and(|facts| *facts != digest::of(&bytes)) {
-                return Err(self.store.damaged(&key, "it does not match its checksum").into());
+            match self.store.read(&key).await? {
+                None => return Err(self.store.damaged(&key, "it is missing").into()),
+                Some(bytes) if digest::of(&bytes) != expected => {
+                    return Err(self.store.damaged(&key, "it does not match its checksum").into());
+                }
+                Some(bytes) => file::write_bytes(&arriving.path().join(name), &bytes)?,
             }
-            file::write_bytes(&arriving.path().join(name), &bytes)?;
         }
-        arriving.publish(&text, &sealed.files)?;
+        arriving.publish(&text, &sealed.files, linking)?;
         stage.finish();
         let bytes = sealed.files.iter().map(|file| file.bytes).sum();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
@@ -202,14 +237,30 @@ impl ServiceArchive {
     /// The names of the folders in a listing of the archive that have a record.
     pub(super) fn sealed_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
         let prefix = format!("{}/", self.there);
-        listed.iter().filter(|object| object.may_be_record()).filter_map(move |object| {
-            let name = object.key.strip_prefix(&prefix)?.strip_suffix("/run.json")?;
-            [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form)).then_some(name)
-        })
+        listed.iter().filter(|object| object.may_be_record()).filter_map(move |object| sealed_name(object, &prefix))
+    }
+
+    /// The same, with folders whose record is cut off.
+    pub(super) fn names_with_record<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        let prefix = format!("{}/", self.there);
+        listed.iter().filter_map(move |object| sealed_name(object, &prefix))
+    }
+
+    /// The names of the folders with notes on forgotten runs.
+    pub(super) fn note_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        let prefix = format!("{}/", self.there);
+        let name = move |object: &'o Object| object.key.strip_prefix(&prefix)?.strip_suffix("/run.json");
+        listed.iter().filter_map(name).filter(|name| fits(name, FORGOTTEN_FOLDER))
     }
 
     /// A sealed folder of the archive, as `store` describes it.
     pub(super) fn sealed(&self, seal: &Seal) -> Sealed {
         Sealed { at: format!("{}/{}", self.there, seal.folder_name()), record: SEAL, files: seal.files.clone() }
     }
+}
+
+/// The name of the folder whose record an object is, below the folder of an archive.
+fn sealed_name<'o>(object: &'o Object, prefix: &str) -> Option<&'o str> {
+    let name = object.key.strip_prefix(prefix)?.strip_suffix("/run.json")?;
+    [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form)).then_some(name)
 }

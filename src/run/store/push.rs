@@ -1,18 +1,21 @@
 //! Sends to the store what only this machine has.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{Seal, open_merged};
+use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::error::{Error, Result};
-use crate::export::{self, FACTS, RECORD, RecordedVersion};
-use crate::file::{self, FileRecord};
-use crate::report;
+use crate::export::{self, RECORD, RecordedProvenance, RecordedVersion};
+use crate::file;
+use crate::links;
+use crate::run::repair::files_of;
 use crate::run::stage::Stage;
 use crate::store::{self, Latest, Object, Sealed, Sent};
+use crate::time::{Clock, unique_name};
 
 /// The most folders in transfer at once.
 const FOLDERS_AT_ONCE: usize = 4;
@@ -59,7 +62,8 @@ impl RemoteStore {
         let here = open_merged(&archive.here, &self.control.stop)?;
         let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack() || seal.is_merge());
-        let mut moved = TransferCounts::default();
+        let mut moved = self.mend_misfits(archive, &here, listed).await?;
+        moved.notes = self.push_notes(archive, &here, listed).await?;
         if !(packs.is_empty() && runs.is_empty()) {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
@@ -69,6 +73,65 @@ impl RemoteStore {
             stage.finish();
         }
         Ok(moved)
+    }
+
+    /// Sends the notes on forgotten runs that only this machine has, and returns their number. If two machines forget a run,
+    /// the first note stays.
+    async fn push_notes(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<usize> {
+        let there: HashSet<&str> = archive.note_names(listed).collect();
+        let mut count = 0;
+        for forgotten in here.forgotten() {
+            let ForgottenCause::Noted(note) = &forgotten.cause else { continue };
+            if !there.contains(note.folder_name().as_str()) {
+                let at = format!("{}/{}/{SEAL}", archive.there, note.folder_name());
+                self.store.put_if_absent(&at, note.text().into_bytes()).await?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Sends files again that the store lost, or has with another size, of runs, packs and merges that are here.
+    async fn mend_misfits(
+        &self,
+        archive: &ServiceArchive,
+        here: &Archive,
+        listed: &[Object],
+    ) -> Result<TransferCounts> {
+        let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
+        let mut moved = TransferCounts::default();
+        for (path, seal) in here.shared() {
+            let sealed = archive.sealed(seal);
+            moved += self.mend_misfit(&sealed, path, &there).await?;
+        }
+        Ok(moved)
+    }
+
+    /// The same for one folder, whose record must be there.
+    async fn mend_misfit(&self, sealed: &Sealed, path: &Path, there: &HashMap<&str, u64>) -> Result<TransferCounts> {
+        let bytes_there = |name: &str| there.get(format!("{}/{name}", sealed.at).as_str()).copied();
+        let misfits = || sealed.files.iter().filter(|file| bytes_there(&file.name) != Some(file.bytes));
+        if bytes_there(sealed.record).is_none() || misfits().next().is_none() {
+            return Ok(TransferCounts::default());
+        }
+        let own = links::read(&path.join(sealed.record))?;
+        if self.store.record(&sealed.at, sealed.record).await?.is_none_or(|record| record != own) {
+            return Ok(TransferCounts::default());
+        }
+        let mut damaged = Vec::new();
+        for file in misfits() {
+            // A listing may be older than the folder.
+            if self.store.fault(&format!("{}/{}", sealed.at, file.name), file).await?.is_some() {
+                damaged.push(file);
+            }
+        }
+        if damaged.is_empty() {
+            return Ok(TransferCounts::default());
+        }
+        let name = unique_name(Clock::System.now());
+        self.store.mend(sealed, &damaged, path, &name).await?;
+        let bytes = damaged.iter().map(|file| file.bytes).sum();
+        Ok(TransferCounts { mended: damaged.len(), bytes, ..TransferCounts::default() })
     }
 
     async fn push_folders(
@@ -94,44 +157,63 @@ impl RemoteStore {
 
     /// Sends the versions of a dataset that only this machine has, and updates `latest.json`. Also returns notes.
     pub(super) async fn push_dataset(&self, name: &str) -> Result<(TransferCounts, Vec<String>)> {
-        let (mut moved, mut notes) = (TransferCounts::default(), Vec::new());
-        for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
-            let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
-            if self.store.record(&at, RECORD).await?.is_none() {
-                match self.push_version(&path, &whole, at).await {
-                    // A newer version replaced it meanwhile.
-                    Err(_) if file::is_gone(&path) => {}
-                    sent => moved += sent?,
-                }
-            }
-        }
+        let (moved, mut notes) = (self.push_versions(name).await?, Vec::new());
         if let Some(latest) = export::latest(&self.datasets, Some(name))? {
-            let instants = (latest.as_of, latest.built_at);
-            notes.extend(self.name_latest(&Latest::new(name, &latest.version, instants, &latest.content)).await?);
+            notes.extend(self.name_latest(&latest_of(&latest)).await?);
         }
         Ok((moved, notes))
     }
 
+    /// Sends the versions of a dataset that only this machine has, and files of the others that the store lost.
+    pub(super) async fn push_versions(&self, name: &str) -> Result<TransferCounts> {
+        let mut moved = TransferCounts::default();
+        let listed = self.store.list(&format!("{DATASETS}/{name}")).await?;
+        let complete: HashSet<&str> = versions(&listed).map(|(_, version)| version).collect();
+        let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
+        for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
+            let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
+            let is_there = complete.contains(whole.recorded.version.as_str());
+            let pushed = async {
+                let sealed = Sealed { at, record: RECORD, files: files_of(&path, &whole)? };
+                match is_there {
+                    true => self.mend_misfit(&sealed, &path, &there).await,
+                    false => self.push_version(&path, &sealed).await,
+                }
+            };
+            match pushed.await {
+                // A newer version replaced it meanwhile.
+                Err(_) if file::is_gone(&path) => {}
+                sent => moved += sent?,
+            }
+        }
+        Ok(moved)
+    }
+
     /// Makes a version the latest, or returns a note if the store has a later one.
     pub(in crate::run) async fn name_latest(&self, latest: &Latest) -> Result<Option<String>> {
-        let later = self.store.name_latest(latest).await?;
+        let mut later = self.store.name_latest(latest, None).await?;
+        if let Some(there) = &later
+            && let Some((_, whole)) = self.read_version(&there.name, &there.version).await?
+            && self.forgotten_run_of(&whole.recorded)?.is_some()
+        {
+            later = self.store.name_latest(latest, Some(&there.version)).await?;
+        }
         let note =
             |later: Latest| format!("the store has a later version, which stays its latest: `{}`", later.version);
         Ok(later.map(note))
     }
 
-    async fn push_version(&self, path: &Path, whole: &RecordedVersion, at: String) -> Result<TransferCounts> {
-        let mut files = whole.files.clone();
-        for name in [FACTS, report::FILE] {
-            let file = path.join(name);
-            if file.is_file() {
-                files.push(FileRecord::of(&file, name, 0, &self.control.stop)?);
-            }
-        }
-        let stage = Stage::of_files(&self.control, "push", files.len());
-        let bytes = files.iter().map(|file| file.bytes).sum();
-        self.store.send(&Sealed { at, record: RECORD, files }, path, |bytes| stage.done(0, bytes)).await?;
+    async fn push_version(&self, path: &Path, sealed: &Sealed) -> Result<TransferCounts> {
+        let stage = Stage::of_files(&self.control, "push", sealed.files.len());
+        let bytes = sealed.files.iter().map(|file| file.bytes).sum();
+        self.store.send(sealed, path, |bytes| stage.done(0, bytes)).await?;
         stage.finish();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
+}
+
+/// What names a version as the latest of its dataset.
+pub(super) fn latest_of(recorded: &RecordedProvenance) -> Latest {
+    let RecordedProvenance { name, version, as_of, built_at, content, .. } = recorded;
+    Latest::new(name, version, (*as_of, *built_at), content)
 }

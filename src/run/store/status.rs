@@ -62,7 +62,7 @@ impl RemoteStore {
         let (mut here, mut there): (BTreeSet<String>, BTreeSet<String>) = Default::default();
         for service in self.archives().await? {
             if service.here.exists() {
-                here.extend(Archive::open(&service.here)?.runs().iter().map(|run| run.name().to_owned()));
+                here.extend(Archive::open(&service.here)?.known_names().into_iter().map(str::to_owned));
             }
             for name in service.sealed_names(&archive) {
                 match name.strip_prefix("run=") {
@@ -116,10 +116,25 @@ impl RemoteStore {
 
 /// The complete versions in a listing of datasets: dataset and version.
 pub(super) fn versions(listed: &[Object]) -> impl Iterator<Item = (&str, &str)> {
-    listed.iter().filter(|object| object.may_be_record()).filter_map(|object| {
-        let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
-        (is_dataset(name) && is_unique(version)).then_some((name, version))
-    })
+    listed.iter().filter(|object| object.may_be_record()).filter_map(version_of)
+}
+
+/// The same, with versions whose record is cut off.
+pub(super) fn versions_with_record(listed: &[Object]) -> impl Iterator<Item = (&str, &str)> {
+    listed.iter().filter_map(version_of)
+}
+
+/// The names of the datasets in a listing that have any object, in order.
+pub(super) fn names_of_datasets(listed: &[Object]) -> BTreeSet<&str> {
+    let keys = listed.iter().map(|object| object.key.as_str());
+    let names = keys.filter_map(|key| Some(key.strip_prefix("datasets/")?.split_once('/')?.0));
+    names.filter(|name| is_dataset(name)).collect()
+}
+
+/// The dataset and the version whose record an object is.
+fn version_of(object: &Object) -> Option<(&str, &str)> {
+    let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
+    (is_dataset(name) && is_unique(version)).then_some((name, version))
 }
 
 /// The folders in a listing that have objects and no record.

@@ -13,6 +13,10 @@ pub struct TransferCounts {
     pub bytes: u64,
     /// Interrupted uploads that were cleared.
     pub cleared: usize,
+    /// Files that the store had lost or damaged, and that were sent again.
+    pub mended: usize,
+    /// Notes on forgotten runs.
+    pub notes: usize,
 }
 
 impl AddAssign for TransferCounts {
@@ -21,6 +25,8 @@ impl AddAssign for TransferCounts {
         self.versions += other.versions;
         self.bytes += other.bytes;
         self.cleared += other.cleared;
+        self.mended += other.mended;
+        self.notes += other.notes;
     }
 }
 

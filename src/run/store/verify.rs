@@ -1,20 +1,20 @@
 //! Verifies a store: every seal and record, and every file against it.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
-use super::status::{unfinished, versions};
+use super::push::latest_of;
+use super::status::{names_of_datasets, unfinished, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore};
-use crate::archive::missing;
+use crate::archive::contradictions;
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{FACTS, RECORD};
+use crate::export::RECORD;
 use crate::file::{FileError, FileRecord};
 use crate::run::stage::Stage;
-use crate::store::{Object, Sealed, StoreError};
+use crate::store::{Latest, Object, Sealed, StoreError};
 
 /// The most files read at once.
 const FILES_AT_ONCE: usize = 8;
@@ -82,8 +82,8 @@ impl RemoteStore {
                 }
             }
             let at = self.store.address(&service.there);
-            let lacks = |run: String| format!("`{at}`: it lacks run `{run}`, which later runs are based on");
-            verified.faults.extend(missing(&seals).into_iter().map(lacks));
+            let faults = contradictions(seals.iter()).into_iter();
+            verified.faults.extend(faults.map(|fault| format!("`{at}`: {fault}")));
         }
         Ok(folders)
     }
@@ -95,45 +95,46 @@ impl RemoteStore {
         verified: &mut StoreVerified,
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
+        let mut complete: BTreeMap<(&str, &str), Latest> = BTreeMap::new();
         for (name, version) in versions(datasets) {
-            if names.last() != Some(&name) {
-                names.push(name);
-            }
             match self.read_version(name, version).await {
                 Ok(Some((_, whole))) => {
                     let at = format!("{DATASETS}/{name}/{version}");
-                    verified.files += 1;
-                    let key = format!("{at}/{FACTS}");
-                    let facts = self.store.read(&key).await?.map(|facts| digest::of(&facts));
-                    if facts != whole.facts {
-                        let key = self.store.address(&key);
-                        verified.faults.push(format!("`{key}`: it is missing or does not match its checksum"));
+                    for (name, expected) in whole.describing.iter() {
+                        verified.files += 1;
+                        let key = format!("{at}/{name}");
+                        let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
+                        if found.as_deref() != Some(expected) {
+                            let key = self.store.address(&key);
+                            verified.faults.push(format!("`{key}`: it is missing or does not match its checksum"));
+                        }
                     }
                     let lacks = whole.recorded.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
                         let key = self.store.address(&format!("{at}/{RECORD}"));
                         format!("`{key}`: it was built from run `{run}`, which is missing")
                     });
                     verified.faults.extend(lacks);
+                    complete.insert((name, version), latest_of(&whole.recorded));
                     folders.push(Sealed { at, record: RECORD, files: whole.files });
                 }
                 Ok(None) => {}
                 Err(error) => verified.faults.push(fault(error)?),
             }
         }
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
+        for name in names_of_datasets(datasets) {
+            let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
             match self.store.latest(name).await {
-                Ok(Some(latest)) if !versions(datasets).any(|it| it == (name, &*latest.version)) => {
-                    let at = PathBuf::from(self.store.address(DATASETS)).join(name).join("latest.json");
-                    verified.faults.push(format!(
-                        "`{}`: it names `{}`, which is missing",
-                        at.display(),
-                        latest.version
-                    ));
+                Ok(Some(latest)) => match complete.get(&(name, latest.version.as_str())) {
+                    Some(expected) if *expected == latest => {}
+                    Some(_) => verified.faults.push(format!("`{at}`: it differs from the record of its version")),
+                    None => {
+                        verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
+                    }
+                },
+                Ok(None) if complete.keys().any(|(of, _)| *of == name) => {
+                    verified.faults.push(format!("`{at}`: it is missing, so no machine finds the latest version"));
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 Err(error) => verified.faults.push(fault(error)?),
             }
         }

@@ -8,6 +8,7 @@ mod machines;
 mod providers;
 mod readers;
 mod refusals;
+mod repairs;
 mod requests;
 mod writers;
 

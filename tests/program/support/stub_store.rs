@@ -284,6 +284,17 @@ fn carried_out(
             uploads.entry(parameter("uploadId").expect("an upload")).or_default().insert(part, body);
             Answer("200 OK", format!("ETag: \"part-{part}\"\r\n"), Vec::new())
         }
+        "PUT" if headers.contains_key("x-amz-copy-source") => {
+            let source = decoded(&headers["x-amz-copy-source"]);
+            let source = source.trim_start_matches('/').trim_start_matches(StubStore::BUCKET).trim_start_matches('/');
+            let Some((bytes, ..)) = objects.get(source).cloned() else {
+                return Answer("404 Not Found", String::new(), failure("NoSuchKey"));
+            };
+            let tag = state.tags.fetch_add(1, Ordering::Relaxed);
+            objects.insert(request.key.clone(), (bytes, tag, Utc::now()));
+            let text = format!("<CopyObjectResult><ETag>\"{tag}\"</ETag></CopyObjectResult>");
+            Answer("200 OK", String::new(), text.into_bytes())
+        }
         "PUT" => {
             let there = objects.get(&request.key).map(|(_, tag, _)| *tag);
             let header = |name: &str| headers.get(name).map(|value| value.trim_matches('"'));

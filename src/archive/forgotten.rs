@@ -1,0 +1,265 @@
+//! Notes that a run is forgotten: from then on, no reader counts it.
+//!
+//! A sealed run never changes, so a bad one is taken back by a note beside it, `forgotten=RUN/run.json`, which is sealed,
+//! sent and fetched like a run. The run itself stays, on every machine and in packs, and so can be examined. What other
+//! runs stored is the difference from it, so those that are based on a forgotten run are forgotten with it, whenever
+//! they arrive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::ArchiveError;
+use super::sealed::catalog::Archive;
+use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
+use super::sealing::SealingLock;
+use super::upkeep::PackFolder;
+use crate::cancel::CancellationToken;
+use crate::digest;
+use crate::error::{Reason, Result};
+use crate::file::{self, FileError};
+use crate::names::{FORGOTTEN_FOLDER, fits, is_unique};
+use crate::time::{as_record, to_record};
+
+/// Version of the note's layout.
+const LAYOUT: u32 = 1;
+
+/// The longest reason, in characters.
+const MOST_CHARACTERS: usize = 1000;
+
+/// The note that a run is forgotten: the contents of `forgotten=RUN/run.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgetting {
+    layout: u32,
+    /// The run.
+    pub run: String,
+    /// The digest of its seal.
+    pub run_seal: String,
+    /// When the run was sealed, which its rows in packs have.
+    #[serde(with = "as_record")]
+    pub sealed_at: DateTime<Utc>,
+    /// The name of its service.
+    pub service: String,
+    /// Why it is forgotten.
+    pub reason: String,
+    /// Since when.
+    #[serde(with = "as_record")]
+    pub forgotten_at: DateTime<Utc>,
+    /// Version of the program that wrote the note.
+    bellwether: String,
+    /// The BLAKE3 of the note's text, with 64 zeros in place of this value.
+    seal: String,
+}
+
+/// A run that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgottenRun {
+    /// Its name.
+    pub run: String,
+    /// When it was sealed; none if it is not in the archive.
+    pub sealed_at: Option<DateTime<Utc>>,
+    /// Why.
+    pub cause: ForgottenCause,
+}
+
+/// Why a run does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForgottenCause {
+    /// A note says so.
+    Noted(Forgetting),
+    /// It is based on this run, which is forgotten.
+    BasedOn(String),
+}
+
+impl fmt::Display for ForgottenRun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            ForgottenCause::Noted(note) => {
+                let (run, at, reason) = (&self.run, to_record(note.forgotten_at), &note.reason);
+                write!(formatter, "run `{run}` is left out, forgotten at {at}: {reason}")
+            }
+            ForgottenCause::BasedOn(run) => {
+                write!(formatter, "run `{}` is left out: it is based on `{run}`, which is forgotten", self.run)
+            }
+        }
+    }
+}
+
+impl Forgetting {
+    fn of(seal: &Seal, reason: &str, now: DateTime<Utc>) -> Self {
+        let mut note = Self {
+            layout: LAYOUT,
+            run: seal.run.clone(),
+            run_seal: seal.seal.clone(),
+            sealed_at: seal.sealed_at,
+            service: seal.service.name.clone(),
+            reason: reason.to_owned(),
+            forgotten_at: now,
+            bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+            seal: NO_DIGEST.to_owned(),
+        };
+        note.seal = digest::of(note.text().as_bytes());
+        note
+    }
+
+    /// The name of its folder.
+    pub(crate) fn folder_name(&self) -> String {
+        format!("forgotten={}", self.run)
+    }
+
+    /// Its text, as it is written.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a note is text and numbers")
+    }
+
+    /// Parses the note in a folder, wherever that is, and checks that it is consistent.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, has another layout, or belongs to another folder.
+    pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
+        let path = folder.join(SEAL);
+        let damaged = |source: Reason| FileError::damaged(&path, source);
+        let note: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
+        let unsealed = Self { seal: NO_DIGEST.to_owned(), ..note.clone() };
+        let found = digest::of(unsealed.text().as_bytes());
+        if found != note.seal {
+            return Err(damaged(format!("its BLAKE3 checksum is {found}, expected {}", note.seal).into()));
+        }
+        if note.layout != LAYOUT {
+            let layout = u64::from(note.layout);
+            return Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: Some(note.bellwether) }.into());
+        }
+        let is_own = folder.file_name().is_some_and(|name| name == note.folder_name().as_str());
+        if !is_unique(&note.run) || !is_own || check_reason(&note.reason).is_err() {
+            return Err(damaged("it is not a note of this run".into()));
+        }
+        Ok(note)
+    }
+
+    /// Adds the note to an archive, unless that has one of the same run.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
+        let target = archive.join(self.folder_name());
+        if !file::is_gone(&target) {
+            return Ok(());
+        }
+        let work = PackFolder::begin(archive, &self.run)?;
+        file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
+        match file::rename_durably(&work.path, &target) {
+            Err(_) if !file::is_gone(&target) => Ok(()),
+            renamed => renamed,
+        }
+    }
+}
+
+/// Refuses a reason that nobody could read.
+fn check_reason(reason: &str) -> Result<(), String> {
+    match reason.chars().count() {
+        _ if reason.trim().is_empty() => Err("say why: the reason is shown wherever the run is left out".to_owned()),
+        _ if reason.chars().any(char::is_control) => Err("use one line without control characters".to_owned()),
+        count if count > MOST_CHARACTERS => Err(format!("use at most {MOST_CHARACTERS} characters")),
+        _ => Ok(()),
+    }
+}
+
+/// A reason to forget a run.
+#[derive(Clone, Debug)]
+pub struct ForgetReason(String);
+
+impl std::str::FromStr for ForgetReason {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        check_reason(text).map(|()| Self(text.trim().to_owned()))
+    }
+}
+
+/// The notes in an archive, by run.
+pub(super) fn notes(archive: &Path) -> Result<BTreeMap<String, Forgetting>> {
+    let mut notes = BTreeMap::new();
+    for path in file::entries(archive)? {
+        let is_note = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| fits(name, FORGOTTEN_FOLDER));
+        if is_note {
+            let note = Forgetting::parsed(read_bounded(&path.join(SEAL))?.as_bytes(), &path)?;
+            notes.insert(note.run.clone(), note);
+        }
+    }
+    Ok(notes)
+}
+
+/// The runs that do not count, by name: those of the notes, and of some runs those that are based on them.
+pub(super) fn forgotten<'s>(
+    notes: BTreeMap<String, Forgetting>,
+    runs: impl Iterator<Item = &'s Seal> + Clone,
+) -> BTreeMap<String, ForgottenRun> {
+    let mut forgotten: BTreeMap<String, ForgottenRun> = BTreeMap::new();
+    for (run, note) in notes {
+        let sealed_at = runs.clone().find(|seal| seal.run == run).map(|seal| seal.sealed_at);
+        forgotten.insert(run.clone(), ForgottenRun { run, sealed_at, cause: ForgottenCause::Noted(note) });
+    }
+    // Clocks of machines differ, so a run may come before one that it is based on.
+    loop {
+        let is_forgotten = |run: &str| forgotten.contains_key(run);
+        let more: Vec<ForgottenRun> = runs
+            .clone()
+            .filter(|seal| !is_forgotten(&seal.run))
+            .filter_map(|seal| {
+                let parent = seal.basis.iter().find(|parent| is_forgotten(&parent.run))?;
+                let cause = ForgottenCause::BasedOn(parent.run.clone());
+                Some(ForgottenRun { run: seal.run.clone(), sealed_at: Some(seal.sealed_at), cause })
+            })
+            .collect();
+        if more.is_empty() {
+            return forgotten;
+        }
+        forgotten.extend(more.into_iter().map(|run| (run.run.clone(), run)));
+    }
+}
+
+/// Forgets a run, unless it is forgotten already. Returns the note, and whether it is new.
+///
+/// # Errors
+///
+/// If the archive does not have the run, if others are based on it, or if the note cannot be written.
+pub(crate) fn forget(
+    archive: &Path,
+    run: &str,
+    ForgetReason(reason): &ForgetReason,
+    now: DateTime<Utc>,
+    stop: &CancellationToken,
+) -> Result<(Forgetting, bool)> {
+    // A run that is being sealed may be based on it.
+    let _lock = SealingLock::take(archive, stop)?;
+    let opened = Archive::open(archive)?;
+    if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) =
+        opened.forgotten().find(|forgotten| forgotten.run == run)
+    {
+        return Ok((note.clone(), false));
+    }
+    let all: Vec<&Seal> = opened.runs_in_folders();
+    let Some(seal) = all.iter().find(|seal| seal.run == run) else {
+        return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
+    };
+    let note = Forgetting::of(seal, reason, now);
+    let known: BTreeSet<&str> = opened.forgotten().map(|run| run.run.as_str()).collect();
+    let alone = forgotten([(run.to_owned(), note.clone())].into(), all.iter().copied());
+    let based: Vec<String> =
+        alone.into_keys().filter(|other| other != run && !known.contains(other.as_str())).collect();
+    if !based.is_empty() {
+        return Err(ArchiveError::Based { run: run.to_owned(), runs: based }.into());
+    }
+    let twin = all.iter().find(|other| other.sealed_at == seal.sealed_at && other.run != run);
+    if let Some(twin) = twin {
+        let (run, twin) = (run.to_owned(), twin.run.clone());
+        return Err(ArchiveError::Twins { run, twin }.into());
+    }
+    note.add_to(archive)?;
+    Ok((note, true))
+}

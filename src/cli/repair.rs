@@ -1,0 +1,65 @@
+//! The arguments and the outcome of repairing an archive or a store.
+
+use super::documents::AsJson;
+use super::outcome::{Failure, Result};
+use crate::escape::escaped;
+use crate::human::counted;
+use crate::run::{Repair, RepairKind, RepairMode, Repairs};
+
+/// How an archive or a store is repaired.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct RepairArguments {
+    /// Print what would be done without doing it.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    json: AsJson,
+}
+
+impl RepairArguments {
+    /// Whether it is carried out.
+    pub(super) fn mode(&self) -> RepairMode {
+        if self.dry_run { RepairMode::List } else { RepairMode::Repair }
+    }
+
+    /// Prints what was done, or would be. Fails if anything is still wrong.
+    pub(super) fn say(&self, repairs: &Repairs) -> Result<()> {
+        self.json.say(|| repairs, || in_words(repairs))?;
+        match repairs.left.len() {
+            0 => Ok(()),
+            count => Err(Failure::Unverified { count }),
+        }
+    }
+}
+
+fn in_words(repairs: &Repairs) -> String {
+    let Repairs { dry_run, repaired, left } = repairs;
+    let verb = |kind: RepairKind| match (kind, dry_run) {
+        (RepairKind::Sent, false) => "sent",
+        (RepairKind::Fetched, false) => "fetched",
+        (RepairKind::Rebuilt, false) => "rebuilt",
+        (RepairKind::SetAside, false) => "set aside",
+        (RepairKind::Sent, true) => "would send",
+        (RepairKind::Fetched, true) => "would fetch",
+        (RepairKind::Rebuilt, true) => "would rebuild",
+        (RepairKind::SetAside, true) => "would set aside",
+    };
+    let mut text = String::new();
+    for Repair { kind, place, reason } in repaired {
+        text.push_str(&escaped(&format!("{} `{place}`: {reason}", verb(*kind))));
+        text.push('\n');
+    }
+    for fault in left {
+        text.push_str(&escaped(fault));
+        text.push('\n');
+    }
+    let repairs = || counted(repaired.len() as u64, "repair", "repairs");
+    match (repaired.len(), dry_run, left.len()) {
+        (0, _, 0) => text.push_str("nothing to repair\n"),
+        (0, ..) => {}
+        (_, true, _) => text.push_str(&format!("{} to make\n", repairs())),
+        (_, false, _) => text.push_str(&format!("made {}\n", repairs())),
+    }
+    text
+}

@@ -1,0 +1,32 @@
+//! Forgets a run: takes it back by a note in the archive.
+
+use std::path::Path;
+
+use super::observer::Control;
+use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, open_all};
+use crate::error::Result;
+use crate::time::Clock;
+
+/// The outcome of forgetting a run.
+#[derive(Clone, Debug)]
+pub struct Forgot {
+    /// The note in the archive.
+    pub note: Forgetting,
+    /// Whether it was not forgotten before.
+    pub is_new: bool,
+}
+
+/// Forgets a run of an archive: no command counts it any more, on any machine that gets the note.
+///
+/// # Errors
+///
+/// If the archive does not have the run, if other runs are based on it, or if the note cannot be written.
+pub fn forget(archive: &Path, run: &str, reason: &ForgetReason, control: &Control) -> Result<Forgot> {
+    let has_run = |archive: &Archive| archive.known_names().contains(run);
+    let archives = open_all(archive)?;
+    let Some((_, of_service)) = archives.iter().find(|(_, archive)| has_run(archive)) else {
+        return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
+    };
+    let (note, is_new) = archive::forget(of_service.path(), run, reason, Clock::System.now(), &control.stop)?;
+    Ok(Forgot { note, is_new })
+}

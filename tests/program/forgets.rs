@@ -1,0 +1,208 @@
+//! Runs that are taken back: on every machine, in every view, and never silently.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bellwether::plan::StoreUrl;
+use serde_json::Value;
+
+use crate::support::days::Day;
+use crate::support::program::{Outcome, Place};
+use crate::support::python;
+use crate::support::service::day;
+
+/// A machine with the definition of [`Day`], a clock of its own, and a store.
+struct Machine {
+    place: Place,
+    url: String,
+}
+
+impl Machine {
+    fn new(store: &Place) -> Self {
+        let url = format!("file://{}", store.file("store").display());
+        Self { place: Place::new(), url }
+    }
+
+    /// Runs on the evening of a day.
+    fn run_on(&self, days: &Day) -> String {
+        let store: StoreUrl = self.url.parse().expect("an address");
+        let summary = days.run_with(&self.place.file("output"), Some(store));
+        let run = summary.fetched.expect("it asked the service").run;
+        run.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap().to_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Outcome {
+        Outcome::of(self.place.command(arguments).env("BELLWETHER_STORE", &self.url))
+    }
+
+    /// The definition of the days, for the program.
+    fn define(&self) {
+        let record = self.place.file("output/datasets/days/latest/dataset.json");
+        let record: Value = serde_json::from_slice(&fs::read(record).expect("a record")).expect("JSON");
+        self.place.define("days", record["definition"].as_str().expect("text"));
+    }
+
+    fn csv(&self, options: &[&str]) -> String {
+        let build = ["build", "days", "-q", "--format", "csv", "--output", "-"];
+        self.command(&[&build, options].concat()).succeeded().stdout
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let files = self.place.files().into_iter();
+        files.filter(|path| path.ends_with("run.json")).map(|path| path.parent().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
+    let (store, days) = (Place::new(), [18, 19, 20].map(|today| Day::new(day(2026, 11, today))));
+    let machine = Machine::new(&store);
+    machine.run_on(&days[0]);
+    machine.define();
+    let before = machine.csv(&[]);
+    let bad = machine.run_on(&days[1]);
+    let during = machine.csv(&[]);
+    assert_ne!(before, during);
+    let forget = ["archive", "forget", &bad, "--reason", "the vendor answered for another customer"];
+    let message = machine.command(&forget).succeeded().stdout;
+    assert!(message.starts_with(&format!("run `{bad}` is forgotten: the vendor answered ")), "{message}");
+    let again = machine.command(&forget).succeeded().stdout;
+    assert!(again.starts_with(&format!("run `{bad}` is forgotten already: ")), "{again}");
+
+    // As if it had never been, also as of an instant when it counted.
+    assert_eq!(machine.csv(&[]), before);
+    assert_eq!(machine.csv(&["--as-of", "2026-11-19T23:00:00Z"]), before);
+    assert_eq!(machine.csv(&["--vintage", "first"]).lines().count(), before.lines().count());
+
+    let note = format!("run `{bad}` is left out, forgotten at ");
+    let why = ": the vendor answered for another customer";
+    for command in [
+        &["build", "days"][..],
+        &["build", "days", "--ticker", "XOM", "--format", "csv", "--output", "-"],
+        &["build", "days", "--as-of", "2026-11-19T23:00:00Z"],
+        &["verify"],
+        &["runs"],
+        &["sql", "days"],
+        &["summary", "days"],
+        &["audit", "quality", "days"],
+        &["audit", "revisions"],
+        &["audit", "sources"],
+        &["audit", "leak", "days"],
+    ] {
+        let Outcome { stdout, stderr, .. } = machine.command(command).succeeded();
+        let said = format!("{stdout}{stderr}").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&note) && said.contains(why), "{command:?}: {stdout}{stderr}");
+    }
+    let page = fs::read_to_string(machine.place.file("output/datasets/days/latest/report.html")).unwrap();
+    assert!(page.contains("is left out, forgotten at "), "{page}");
+
+    // The next run goes on from what still counts.
+    let next = machine.run_on(&days[2]);
+    let seal = machine.place.file(&format!("output/archive/vendor/run={next}/run.json"));
+    let seal: Value = serde_json::from_slice(&fs::read(seal).unwrap()).unwrap();
+    assert_ne!(seal["basis"][0]["run"], bad.as_str());
+    machine.command(&["verify"]).succeeded();
+    machine.command(&["store", "verify"]).succeeded();
+
+    // The same as on a machine that never had the run.
+    let other = Machine::new(&Place::new());
+    for day in [&days[0], &days[2]] {
+        other.run_on(day);
+    }
+    other.define();
+    assert_eq!(machine.csv(&[]), other.csv(&[]));
+
+    // In DuckDB, too, and when the run is in a pack.
+    for is_packed in [false, true] {
+        if is_packed {
+            machine.command(&["archive", "compact"]).succeeded();
+            machine.command(&["archive", "prune"]).succeeded();
+            assert!(!machine.folders().iter().any(|path| path.ends_with(format!("run={bad}"))));
+        }
+        machine.command(&["build", "days", "-q"]).succeeded();
+        let statement = machine.place.file("days.sql");
+        fs::write(&statement, machine.command(&["sql", "days"]).succeeded().stdout).unwrap();
+        let dataset = machine.place.file("output/datasets/days/latest/days.parquet");
+        let cases = machine.place.file("cases.json");
+        fs::write(&cases, serde_json::json!([{ "sql": statement, "dataset": dataset }]).to_string()).unwrap();
+        python::check("check_sql.py", ["duckdb", cases.to_str().unwrap()]);
+        assert_eq!(machine.csv(&[]), other.csv(&[]));
+        machine.command(&["verify"]).succeeded();
+    }
+}
+
+#[test]
+fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
+    let store = Place::new();
+    let machines = [(); 3].map(|()| Machine::new(&store));
+    let [first, second, third] = &machines;
+    let (today, ahead, further) = (Day::new(day(2026, 11, 20)), Day::new(day(2130, 1, 15)), Day::new(day(2130, 1, 16)));
+    first.run_on(&today);
+    first.define();
+    let before = first.csv(&[]);
+    let bad = first.run_on(&ahead);
+    for machine in [second, third] {
+        machine.command(&["store", "pull"]).succeeded();
+        machine.define();
+    }
+    // The clock of the third is ahead as well, and it is offline.
+    let offline: StoreUrl = format!("file://{}", third.place.file("alone").display()).parse().unwrap();
+    further.run_with(&third.place.file("output"), Some(offline));
+
+    first.command(&["archive", "forget", &bad, "--reason", "the clock was ahead"]).succeeded();
+    let sent = first.command(&["store", "push"]).succeeded().stdout;
+    assert!(sent.contains("1 note on a forgotten run"), "{sent}");
+    assert_eq!(first.command(&["store", "push"]).succeeded().stdout, "already up to date\n");
+
+    // Fetched by whatever looks at the store.
+    assert_eq!(second.csv(&[]), before);
+    assert_eq!(second.command(&["store", "pull"]).succeeded().stdout, "already up to date\n");
+    second.command(&["build", "days", "-q"]).succeeded();
+    let latest = fs::read(store.file("store/datasets/days/latest.json")).unwrap();
+    let latest: Value = serde_json::from_slice(&latest).unwrap();
+    assert!(latest["as_of"].as_str().unwrap().starts_with("2026-"), "the version of the forgotten run does not count");
+
+    // The third brings a run that is based on it.
+    third.command(&["store", "push"]).succeeded();
+    for machine in &machines {
+        assert_eq!(machine.csv(&[]), before);
+        let listed = machine.command(&["runs"]).succeeded().stdout;
+        assert!(listed.contains(&format!("it is based on `{bad}`, which is forgotten")), "{listed}");
+        machine.command(&["store", "verify"]).succeeded();
+        let status = machine.command(&["store", "status", "--json"]).succeeded().stdout;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert_eq!((status["only_here"].to_string(), status["only_there"].to_string()), ("[]".into(), "[]".into()));
+    }
+    // A machine with an empty disk gets the same.
+    let fresh = Machine::new(&store);
+    fresh.command(&["store", "pull"]).succeeded();
+    fresh.define();
+    assert_eq!(fresh.csv(&[]), before);
+}
+
+#[test]
+fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
+    let machine = Machine::new(&Place::new());
+    let runs = [19, 20].map(|today| machine.run_on(&Day::new(day(2026, 11, today))));
+    machine.define();
+    let forget = |run: &str, reason: &str| machine.command(&["archive", "forget", run, "--reason", reason]);
+    let message = forget(&runs[0], "bad").failed_with(2).stderr;
+    assert!(message.starts_with(&format!("error: 1 run is based on `{}`: {}\n", runs[0], runs[1])), "{message}");
+    let message = forget("20200101T000000Z-aaaa", "bad").failed_with(1).stderr;
+    assert!(message.starts_with("error: no run `20200101T000000Z-aaaa` in "), "{message}");
+    for reason in ["", "  ", "two\nlines", "\u{1b}[31mred", &"long".repeat(300)] {
+        forget(&runs[1], reason).failed_with(2);
+    }
+    assert!(!machine.command(&["runs"]).succeeded().stdout.contains("forgotten"));
+    forget(&runs[1], "bad").succeeded();
+    forget(&format!("run={}", runs[0]), "bad").succeeded();
+    let message = machine.command(&["build", "days"]).failed_with(1).stderr;
+    assert!(message.contains("no sealed runs in"), "{message}");
+
+    // A note that was changed is damage.
+    let note = machine.place.file(&format!("output/archive/vendor/forgotten={}/run.json", runs[1]));
+    let text = fs::read_to_string(&note).unwrap();
+    fs::write(&note, text.replace("bad", "good")).unwrap();
+    let message = machine.command(&["runs"]).failed_with(1).stderr;
+    assert!(message.contains("its BLAKE3 checksum is"), "{message}");
+}
