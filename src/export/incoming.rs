@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::link::{self, Link};
 use super::published::{self, CommonRecord, RecordedProvenance};
 use super::record::{LAYOUT, RECORD};
+use super::retention;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord, Staging};
 use crate::links;
@@ -88,6 +89,8 @@ pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
 pub(crate) struct IncomingVersion {
     folder: PathBuf,
     version: String,
+    /// The name of this attempt.
+    unique: String,
     staging: Staging,
 }
 
@@ -100,8 +103,9 @@ impl IncomingVersion {
     pub(crate) fn begin(datasets: &Path, name: &str, version: &str, now: DateTime<Utc>) -> Result<Self> {
         let folder = datasets.join(name);
         link::check(&folder)?;
-        let staging = Staging::create(&folder, &unique_name(now))?;
-        Ok(Self { folder, version: version.to_owned(), staging })
+        let unique = unique_name(now);
+        let staging = Staging::create(&folder, &unique)?;
+        Ok(Self { folder, version: version.to_owned(), unique, staging })
     }
 
     /// The folder for the files.
@@ -109,20 +113,24 @@ impl IncomingVersion {
         self.staging.file("")
     }
 
-    /// Publishes it and moves `latest` to it. Its files must match its record.
+    /// Publishes it and moves `latest` to it. Its files must match its record. Clears what killed attempts left.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
     pub(crate) fn publish(self, record: &[u8], files: &[FileRecord]) -> Result<()> {
-        let Self { folder, version, staging } = self;
+        let Self { folder, version, unique, staging } = self;
         file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
         file::write_bytes(&staging.file(RECORD), record)?;
-        let link = Link::prepare(&folder, &version)?;
+        let link = Link::prepare(&folder, &version, &unique)?;
         let target = folder.join(&version);
         if !target.join(RECORD).exists() {
             staging.publish(&target)?;
         }
-        link.show().map(drop)
+        link.show()?;
+        if let Err(error) = retention::tidy(&folder, &version, None) {
+            tracing::warn!(folder = %folder.display(), %error, "cannot look for interrupted downloads of a dataset");
+        }
+        Ok(())
     }
 }

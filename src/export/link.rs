@@ -25,8 +25,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn prepare(folder: &Path, version: &str) -> Result<Self> {
-        let hidden = folder.join(format!(".{LATEST}-{version}"));
+    /// A link to a version, under a name that nothing else has, not even an earlier attempt that was killed.
+    pub(super) fn prepare(folder: &Path, version: &str, unique: &str) -> Result<Self> {
+        let hidden = folder.join(format!(".{LATEST}-{unique}"));
         symlink(version, &hidden).map_err(FileError::write(&hidden))?;
         Ok(Self { folder: folder.to_owned(), hidden, is_latest: false })
     }

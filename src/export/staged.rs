@@ -65,7 +65,7 @@ impl Staged {
         let folder = &home.folder;
         let path = folder.join(&version);
         let latest = if home.is_own() {
-            let link = Link::prepare(folder, &version)?;
+            let link = Link::prepare(folder, &version, &version)?;
             staging.publish(&path)?;
             Some(link.show()?)
         } else {
