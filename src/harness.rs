@@ -29,6 +29,11 @@ pub mod export {
     pub use crate::export::stream::Stream;
 }
 
+/// Numbers that a simulation can repeat.
+pub mod time {
+    pub use crate::time::seeded;
+}
+
 /// The schemas of archived tables.
 pub mod tables {
     pub use crate::tables::*;

@@ -55,7 +55,33 @@ pub(crate) fn free_name(instant: DateTime<Utc>, is_free: impl Fn(&str) -> bool) 
 
 /// An unpredictable number, from the seeds that the standard library gets from the system.
 pub(crate) fn random() -> u64 {
+    #[cfg(feature = "harness")]
+    if let Some(number) = seeded::next() {
+        return number;
+    }
     RandomState::new().hash_one(0_u8)
+}
+
+/// Numbers that a simulation can repeat.
+#[cfg(feature = "harness")]
+pub mod seeded {
+    use std::cell::Cell;
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+    thread_local! {
+        static NEXT: Cell<Option<u64>> = const { Cell::new(None) };
+    }
+
+    /// What is random in this thread follows from a seed, from now on.
+    pub fn begin(seed: u64) {
+        NEXT.set(Some(seed));
+    }
+
+    pub(super) fn next() -> Option<u64> {
+        let number = NEXT.get()?;
+        NEXT.set(Some(number.wrapping_add(1)));
+        Some(BuildHasherDefault::<DefaultHasher>::default().hash_one(number))
+    }
 }
 
 /// An instant as written in records: `2026-11-20T21:30:00.000000Z`.

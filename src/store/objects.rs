@@ -79,6 +79,13 @@ impl Store {
         Ok(Self { objects, listed, skipped, prefix, url: url.clone(), free, stop: stop.clone() })
     }
 
+    /// A store of any client.
+    #[cfg(feature = "harness")]
+    pub(crate) fn of(objects: Arc<dyn ObjectStore>, url: &StoreUrl, stop: &CancellationToken) -> Self {
+        let free = Arc::new(Semaphore::new(CONCURRENT));
+        Self { objects, prefix: String::new(), url: url.clone(), free, stop: stop.clone() }
+    }
+
     /// Its address.
     pub(crate) fn url(&self) -> &StoreUrl {
         &self.url

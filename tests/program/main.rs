@@ -66,6 +66,7 @@ mod threads;
 mod trust;
 mod universe;
 mod unknown;
+mod walks;
 mod watched;
 mod windows;
 mod zeros;

@@ -68,6 +68,19 @@ impl RemoteStore {
         Ok(Self { store, archive, service: None, datasets, control: control.clone() })
     }
 
+    /// A store of any client, with the archive in one folder and the datasets in another.
+    #[cfg(feature = "harness")]
+    pub fn of_client(
+        objects: std::sync::Arc<dyn object_store::ObjectStore>,
+        url: &StoreUrl,
+        output: &Path,
+        control: &Control,
+    ) -> Self {
+        let store = Store::of(objects, url, &control.stop);
+        let (archive, datasets) = (output.join("archive"), output.join("datasets"));
+        Self { store, archive, service: None, datasets, control: control.clone() }
+    }
+
     /// The same store, for one service.
     #[must_use]
     pub fn of_service(self, service: &str) -> Self {

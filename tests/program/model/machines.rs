@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bellwether::archive::Archive;
-use bellwether::error::ErrorKind;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::harness::archive::open_merged;
 use bellwether::plan::{AdHoc, PinnedVersion, Plan, StoreUrl};
 use bellwether::run::{
@@ -21,31 +21,36 @@ use tokio::runtime::Runtime;
 
 use super::naive::Pull;
 use super::sequences;
+use super::simulation::Simulation;
 use super::sql::Cases;
 use super::world::{MACHINES, World};
 use crate::support::program::Place;
 use crate::support::random::Random;
 
 /// A machine with its own disk and clock.
-struct Machine {
+pub(super) struct Machine {
     name: &'static str,
     /// How far its clock is ahead.
     ahead: TimeDelta,
     is_online: bool,
+    /// Whether the store has acknowledged everything that it has.
+    has_sent_all: bool,
 }
 
 /// The worlds of two services, whose machines need not meet.
-struct Fleet {
+pub(super) struct Fleet {
     place: Arc<Place>,
-    random: Random,
+    pub(super) random: Random,
     services: [World; 2],
     store: StoreUrl,
+    /// A store that fails, in place of the one at the address.
+    pub(super) simulation: Option<Simulation>,
     machines: Vec<Machine>,
     /// The instants at which runs were made; two machines with the same one would be one in a million.
     instants: BTreeSet<DateTime<Utc>>,
     /// What was published, to be rebuilt after the machines met.
     published: Vec<Published>,
-    story: String,
+    pub(super) story: String,
 }
 
 /// A version, where it was published, and the plan of its definition then.
@@ -57,11 +62,12 @@ struct Published {
     rows: Vec<u8>,
 }
 
-/// Takes the next instant that is free.
-fn take_instant(taken: &mut BTreeSet<DateTime<Utc>>, mut instant: DateTime<Utc>) -> DateTime<Utc> {
-    while !taken.insert(instant) {
-        instant += TimeDelta::microseconds(1);
+/// Takes the next instant that is this far from those that are taken.
+fn take_instant(taken: &mut BTreeSet<DateTime<Utc>>, mut instant: DateTime<Utc>, apart: TimeDelta) -> DateTime<Utc> {
+    while taken.range(instant - apart..instant + apart).any(|other| (*other - instant).abs() < apart) {
+        instant += apart;
     }
+    taken.insert(instant);
     instant
 }
 
@@ -83,13 +89,14 @@ fn rows_of(dataset: &Path, name: &str) -> Vec<u8> {
 }
 
 impl Fleet {
-    fn of(seed: u64, store: &str) -> Self {
+    pub(super) fn of(seed: u64, store: &str) -> Self {
         let place = Arc::new(Place::new());
         let mut random = Random::of(seed);
         let machines = MACHINES.map(|name| Machine {
             name,
             ahead: TimeDelta::seconds(random.pick(&[0, 0, 2, -3, 90_000])),
             is_online: random.one_in(2),
+            has_sent_all: false,
         });
         let service = |name, seed| {
             let mut world = World::at(Arc::clone(&place), name, seed, true);
@@ -101,6 +108,7 @@ impl Fleet {
             place,
             random,
             store: store.parse().expect("the address of a store"),
+            simulation: None,
             machines: machines.into(),
             instants: BTreeSet::new(),
             published: Vec::new(),
@@ -120,6 +128,9 @@ impl Fleet {
     fn remote(&self, machine: usize) -> RemoteStore {
         let output = self.output(machine);
         fs::create_dir_all(output.join("archive")).expect("a folder");
+        if let Some(Simulation { store, .. }) = &self.simulation {
+            return RemoteStore::of_client(store.client(), &self.store, &output, &Control::default());
+        }
         RemoteStore::open(&self.store, StoreAccess::Write, &output.join("archive"), &output, &Control::default())
             .expect("a store")
     }
@@ -135,7 +146,7 @@ impl Fleet {
     }
 
     /// Something happens to one of the machines.
-    fn go_on(&mut self, step: usize) {
+    pub(super) fn go_on(&mut self, step: usize) {
         let machine = self.random.below(self.machines.len());
         let event = if step == 0 { 0 } else { self.random.below(14) };
         match event {
@@ -166,18 +177,68 @@ impl Fleet {
     fn receive(&mut self, machine: usize) {
         self.tell(machine, "receives");
         let remote = self.remote(machine);
-        self.services[0].runtime.block_on(remote.pull_archive(None)).expect("it receives");
+        let received = self.runtime().block_on(remote.pull_archive(None));
+        self.check_outcome(machine, received.err());
     }
 
-    fn send(&mut self, machine: usize) {
+    pub(super) fn send(&mut self, machine: usize) {
         self.tell(machine, "sends");
         let remote = self.remote(machine);
-        self.services[0].runtime.block_on(remote.push()).expect("it sends");
+        let sent = self.runtime().block_on(remote.push());
+        self.machines[machine].has_sent_all = sent.is_ok();
+        self.check_outcome(machine, sent.err());
+    }
+
+    /// Two machines send at the same time.
+    pub(super) fn send_both(&mut self, [one, other]: [usize; 2]) {
+        self.tell(one, "sends, and at the same time");
+        self.tell(other, "sends");
+        let (remote, another) = (self.remote(one), self.remote(other));
+        let (sent, also) = self.runtime().block_on(async { tokio::join!(remote.push(), another.push()) });
+        for (machine, sent) in [(one, sent), (other, also)] {
+            self.machines[machine].has_sent_all = sent.is_ok();
+            self.check_outcome(machine, sent.err());
+        }
+    }
+
+    /// A machine loses its disk, if the store has acknowledged all that was on it.
+    pub(super) fn lose_disk(&mut self, machine: usize) {
+        if self.machines[machine].has_sent_all {
+            self.tell(machine, "loses its disk");
+            self.machines[machine].has_sent_all = false;
+            fs::remove_dir_all(self.output(machine)).expect("it was there");
+            // Versions are rebuilt where they were published.
+            self.published.retain(|published| published.machine != machine);
+        }
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.simulation.as_ref().map_or(&self.services[0].runtime, |simulation| &simulation.runtime)
+    }
+
+    /// Only a store that fails may make a machine fail, and for now.
+    fn check_outcome(&mut self, machine: usize, error: Option<Error>) {
+        let is_failing = self.simulation.as_ref().is_some_and(|simulation| !simulation.is_calm);
+        if let Some(error) = &error {
+            assert!(is_failing && error.kind() == ErrorKind::Temporary, "{}\n{error:?}", self.story);
+            self.tell(machine, "has failed for now");
+        }
+        if let Some(simulation) = &self.simulation {
+            simulation.check_whole(&self.story);
+            let (archive, output) = (self.output(machine).join("archive"), self.output(machine));
+            let faults = run::verify(&archive, &output, &Control::default()).map(|verified| verified.faults);
+            let is_whole = match &faults {
+                Ok(faults) => faults.is_empty(),
+                Err(error) => error.kind() == ErrorKind::NotFound,
+            };
+            assert!(is_whole, "{}\n{faults:#?}", self.story);
+        }
     }
 
     /// Asks one of the services, which has changed since.
     fn pull(&mut self, machine: usize) {
         let Machine { ahead, is_online, .. } = self.machines[machine];
+        self.machines[machine].has_sent_all = false;
         if is_online {
             self.receive(machine);
         }
@@ -192,9 +253,13 @@ impl Fleet {
         world.change(if is_first { 0 } else { self.random.pick(&[0, 1, 1, 2, 2, 6]) });
         let began =
             newest.map_or(world.now + ahead, |newest| (newest + TimeDelta::microseconds(1)).max(world.now + ahead));
-        let began = take_instant(&mut self.instants, began);
+        let apart = self.simulation.as_ref().map_or(TimeDelta::microseconds(1), |_| TimeDelta::seconds(2));
+        let began = take_instant(&mut self.instants, began, apart);
         let takes = self.random.pick(&[0, 0, 1, 300, 90_000]);
-        let ends = if takes > 0 { take_instant(&mut self.instants, began + TimeDelta::seconds(takes)) } else { began };
+        let ends = match takes {
+            0 => began,
+            _ => take_instant(&mut self.instants, began + TimeDelta::seconds(takes), apart),
+        };
         let answers = world.answer();
         self.story.push_str(&format!(
             "\n{}: {} from {began} to {ends}, online: {is_online}",
@@ -212,7 +277,10 @@ impl Fleet {
         let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(began.timestamp_micros())));
         *world.on_news.lock().expect("no test panicked") =
             Some(Box::new(move || clock.store(ends.timestamp_micros(), Ordering::SeqCst)));
-        let store = is_online.then(|| self.store.clone());
+        if let Some(simulation) = &self.simulation {
+            simulation.store.set_now(ends.timestamp_micros());
+        }
+        let store = (is_online && self.simulation.is_none()).then(|| self.store.clone());
         let options = Options { clock: Clock::Set(clock), store, ..Options::new(&output) };
         let outcome = world.runtime.block_on(run::run(plan.clone(), options));
         let at = clock.load(Ordering::SeqCst);
@@ -242,7 +310,7 @@ impl Fleet {
     }
 
     /// All machines meet, in any order, and say the same.
-    fn meet(&mut self) {
+    pub(super) fn meet(&mut self) {
         self.story.push_str("\nall meet");
         let mut order: Vec<usize> = (0..self.machines.len()).collect();
         let first = self.random.below(order.len());

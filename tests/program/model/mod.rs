@@ -10,6 +10,7 @@ mod histories;
 mod machines;
 mod naive;
 mod news;
+mod simulation;
 mod sql;
 mod vendor;
 mod world;
@@ -46,9 +47,13 @@ fn packs(archive: &Path) -> Vec<usize> {
 }
 
 fn sequences(usually: u64) -> Range<u64> {
-    let Ok(text) = std::env::var("BELLWETHER_MODEL_SEQUENCES") else { return 0..usually };
-    let number =
-        |text: &str| text.parse().expect("BELLWETHER_MODEL_SEQUENCES is a number, or two with `..` between them");
+    range_of("BELLWETHER_MODEL_SEQUENCES", usually)
+}
+
+/// The seeds that a variable names: a number of them, or two with `..` between them.
+fn range_of(variable: &str, usually: u64) -> Range<u64> {
+    let Ok(text) = std::env::var(variable) else { return 0..usually };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{variable} is a number, or two with `..`"));
     match text.split_once("..") {
         Some((first, end)) => number(first)..number(end),
         None => 0..number(&text),

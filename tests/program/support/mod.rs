@@ -14,6 +14,7 @@ pub(crate) mod scripted;
 pub(crate) mod scripted_spark;
 pub(crate) mod server_process;
 pub(crate) mod service;
+pub(crate) mod simulated_store;
 pub(crate) mod stub_store;
 pub(crate) mod terminal;
 pub(crate) mod tls;
