@@ -39,7 +39,5 @@ pub mod tables {
     pub use crate::tables::*;
 }
 
-/// Reading what a store answers.
-pub mod store {
-    pub use crate::store::listing::{ListingFault, UsableListing, check, usable};
-}
+/// What must hold for whatever is read from outside.
+pub mod outside;

@@ -15,7 +15,7 @@ fn machine(stub: &StubStore, profile: &str) -> Machine {
     let mut machine = Machine::with_stub(&definition("service = \"demo\"\n"), stub);
     machine.environment.retain(|(name, _)| !name.contains("KEY"));
     let file = machine.place.file("config");
-    fs::write(&file, format!("[profile nightly]\n{profile}\n")).unwrap();
+    fs::write(&file, format!("[profile nightly]\n{profile}\n")).expect("a profile");
     machine.environment.push(("AWS_CONFIG_FILE", file.display().to_string()));
     machine.environment.push(("AWS_PROFILE", "nightly".to_owned()));
     machine
@@ -24,8 +24,8 @@ fn machine(stub: &StubStore, profile: &str) -> Machine {
 /// A program that prints a text, and adds a line to `calls`.
 fn script(machine: &Machine, body: &str) -> String {
     let path = machine.place.file("sign in");
-    fs::write(&path, format!("#!/bin/sh\necho \"$* $BELLWETHER_API_KEY\" >> calls\n{body}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&path, format!("#!/bin/sh\necho \"$* $BELLWETHER_API_KEY\" >> calls\n{body}\n")).expect("a program");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
     path.display().to_string()
 }
 
@@ -37,7 +37,7 @@ fn keys(expiration: &str) -> String {
 }
 
 fn profile_of(machine: &Machine, line: &str) {
-    fs::write(machine.place.file("config"), format!("[profile nightly]\n{line}\n")).unwrap();
+    fs::write(machine.place.file("config"), format!("[profile nightly]\n{line}\n")).expect("a profile");
 }
 
 #[test]

@@ -192,6 +192,24 @@ fn a_damaged_object_is_named_and_never_used() {
 }
 
 #[test]
+fn a_damaged_record_in_a_store_hints_at_the_store() {
+    let stub = StubStore::start(1000, |_| None);
+    let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
+    machine.run(&["run", "it"]).succeeded();
+    for (record, arguments) in [("/run.json", ["build", "it"]), ("/dataset.json", ["show", "it"])] {
+        let key = stub.keys().into_iter().find(|key| key.ends_with(record)).unwrap();
+        let whole = stub.object(&key).unwrap();
+        stub.put(&key, &whole[..whole.len() - 9], 0);
+        let fresh = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
+        let message = fresh.run(&arguments).failed_with(1).stderr;
+        let at = key.strip_prefix("team/a/").unwrap();
+        assert!(message.contains(&format!("`{at}` in `s3://signals/team/a` is damaged")), "{message}");
+        assert!(message.contains("hint: `bellwether store verify` lists all damaged objects"), "{message}");
+        stub.put(&key, &whole, 0);
+    }
+}
+
+#[test]
 fn another_run_with_the_same_name_is_not_overwritten() {
     let stub = StubStore::start(1000, |_| None);
     let first = Place::new();

@@ -1,0 +1,8 @@
+//! A cron expression that is read is due when it says, and is shown as it was typed.
+
+#![no_main]
+
+use bellwether::harness::outside;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| outside::cron(data));

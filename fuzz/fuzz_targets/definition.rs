@@ -1,0 +1,8 @@
+//! A definition has a plan, or problems with words for them.
+
+#![no_main]
+
+use bellwether::harness::outside;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| outside::definition(data));

@@ -1,0 +1,8 @@
+//! A seal that is read says the same once it is written again.
+
+#![no_main]
+
+use bellwether::harness::outside;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| outside::seal(data));
