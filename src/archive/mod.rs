@@ -120,6 +120,7 @@ pub use upkeep::{Removal, Verified};
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
+pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{Histories, History, StoredObservations};
 pub(crate) use lineage::missing;
 pub(crate) use migrate::{

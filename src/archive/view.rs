@@ -15,7 +15,6 @@ use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
 use super::fold::histories::{Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
-use super::fold::observed::Observed;
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -270,7 +269,7 @@ impl View {
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, revision, vintage)))
+            Some(piece.and_then(|piece| view.fold(table, &piece)?.known_rows(EVER, revision, vintage)))
         }))
     }
 
@@ -320,8 +319,8 @@ impl View {
         let mut slab = move || -> Result<Option<ObservedSlab>> {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
-            let observed = view.observed(Table::Signals, &tickers)?;
-            let signals = observed.known(EVER, Revision::OfValue, vintage)?;
+            let observed = view.fold(Table::Signals, &tickers)?;
+            let signals = observed.known_rows(EVER, Revision::OfValue, vintage)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
@@ -385,26 +384,18 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// The observations of a portion.
-    fn observed(&self, table: Table, portion: &Portion) -> Result<Observed> {
-        match &portion.batches[..] {
-            [only] if self.is_plain(table, only) => Ok(Observed::Plain(table, only.clone())),
-            batches => {
-                let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
-                Ok(Observed::Cells(Box::new(cells)))
-            }
-        }
+    /// The cells of a portion. A run observes a cell once, and nearly all of what one run has is added.
+    fn fold(&self, table: Table, portion: &Portion) -> Result<Cells> {
+        let cells = match &portion.batches[..] {
+            [only] if self.is_of_one_run(table) && are_added(only) => Cells::observed_once(table, only.clone()),
+            batches => Cells::of(table, batches),
+        };
+        cells.map_err(ArchiveError::merge)
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
     fn spans(&self, table: Table, portion: &Portion, suspects: &SuspectFilter) -> Result<RecordBatch> {
-        self.observed(table, portion)?.spans(EVER, suspects)
-    }
-
-    /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
-    /// cell once.
-    fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
-        self.is_of_one_run(table) && are_added(rows)
+        self.fold(table, portion)?.spans_of(EVER, suspects)
     }
 
     /// Whether only one run has rows of a table.
@@ -419,7 +410,7 @@ impl View {
 pub struct ObservedSlab {
     /// The slab.
     pub slab: Slab,
-    signals: Observed,
+    signals: Cells,
 }
 
 impl ObservedSlab {
@@ -429,7 +420,7 @@ impl ObservedSlab {
     ///
     /// If the observations cannot be grouped.
     pub fn histories(&self) -> Result<Histories> {
-        self.signals.histories(EVER)
+        Histories::of(&self.signals, EVER).map_err(ArchiveError::merge)
     }
 }
 

@@ -1,12 +1,10 @@
 //! The history of each cell of a table, from its first observation to its last.
 
-use std::ops::Range;
-
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
 use super::cells::Cells;
+use super::groups::Groups;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::keys;
 use crate::error::Result;
@@ -28,8 +26,8 @@ pub struct Histories {
 pub struct History {
     /// The series.
     pub key: SeriesKey,
-    /// The rows of each cell, in cell order.
-    pub cells: Vec<Range<usize>>,
+    /// Its rows by cell, in cell order.
+    pub groups: Groups,
 }
 
 /// Observations of some whole tickers, or of some whole dates of one, as they are stored.
@@ -58,20 +56,10 @@ impl StoredObservations {
 impl Histories {
     /// The history of some cells up to an instant.
     pub(in crate::archive) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
-        let (turns, bounds) = cells.turns(as_of_micros);
-        let (rows, changes) = if turns.len() == cells.rows.num_rows() {
-            (cells.rows.clone(), cells.changes.clone())
-        } else {
-            let changes = turns.iter().map(|&row| cells.changes[row as usize]).collect();
-            (take_record_batch(&cells.rows, &UInt32Array::from(turns))?, changes)
-        };
+        let (turns, groups) = cells.turns(as_of_micros);
+        let (rows, changes) = (turns.of(&cells.rows)?, turns.values(&cells.changes));
         let ranges = keys::ranges(cells.table, &rows).map_err(ArrowError::from_external_error)?;
-        let mut rest = &bounds[..];
-        let of_series = |(key, range): (SeriesKey, Range<usize>)| {
-            let (of_series, others) = rest.split_at(rest.partition_point(|cell| cell.end <= range.end));
-            rest = others;
-            History { key, cells: of_series.to_vec() }
-        };
+        let of_series = |(key, range)| History { key, groups: groups.within(range).collect() };
         let series = ranges.into_iter().map(of_series).collect();
         Ok(Self { rows, changes, series })
     }

@@ -174,7 +174,7 @@ impl<'a> Counting<'a> {
                 for piece in giant.pieces()? {
                     let piece = piece?.histories()?;
                     let observed = ObservedColumns::of(&piece);
-                    piece.series.iter().for_each(|history| spans.add(&history.cells, &observed));
+                    piece.series.iter().for_each(|history| spans.add(&history.groups, &observed));
                 }
                 let coverage = Coverage::of(spans);
                 for piece in giant.pieces()? {
@@ -248,7 +248,7 @@ impl Counter<'_> {
         let Self { subject, span, since } = self;
         let observed = ObservedColumns::of(histories);
         let walk = Walk { observed: &observed, span, since };
-        let of_series = |History { key, cells }: &History| {
+        let of_series = |History { key, groups }: &History| {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
             let own;
@@ -256,12 +256,12 @@ impl Counter<'_> {
                 CoverageSource::Before(coverage) => coverage,
                 CoverageSource::Here => {
                     let mut spans = Spans::default();
-                    spans.add(cells, &observed);
+                    spans.add(groups, &observed);
                     own = Coverage::of(spans);
                     &own
                 }
             };
-            let tally = walk.series(cells, coverage, |date| subject.has_date(date), report);
+            let tally = walk.series(groups, coverage, |date| subject.has_date(date), report);
             SeriesCount { key: key.clone(), tally }
         };
         histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()
