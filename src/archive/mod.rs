@@ -121,7 +121,7 @@ pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::groups::Groups;
-pub(crate) use fold::histories::{Histories, History, StoredObservations};
+pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
 pub(crate) use lineage::missing;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
-use super::fold::histories::{Histories, StoredObservations};
+use super::fold::histories::{EVER, FoldedObservations, Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
@@ -34,9 +34,6 @@ use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
 const HELD_ARTICLES: usize = 1 << 17;
-
-/// Whatever was observed by a run that counts is known.
-const EVER: i64 = i64::MAX;
 
 /// An archive as of an instant: what the runs say that were sealed by then.
 #[derive(Clone, Debug)]
@@ -352,7 +349,7 @@ impl View {
                 signals = suspects.signals(signals)?;
             }
             let slab = Slab { signals, articles, summaries, records, watched };
-            Ok(Some(ObservedSlab { slab, signals: observed }))
+            Ok(Some(ObservedSlab { slab, signals: FoldedObservations(observed) }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
@@ -384,18 +381,27 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// The cells of a portion. A run observes a cell once, and nearly all of what one run has is added.
+    /// The cells of a portion.
     fn fold(&self, table: Table, portion: &Portion) -> Result<Cells> {
+        self.fold_columns(table, portion, |_| true)
+    }
+
+    /// The cells of a portion with some of the columns. A run observes a cell once, and nearly all of what one run has is
+    /// added.
+    fn fold_columns(&self, table: Table, portion: &Portion, is_kept: impl Fn(&str) -> bool) -> Result<Cells> {
         let cells = match &portion.batches[..] {
             [only] if self.is_of_one_run(table) && are_added(only) => Cells::observed_once(table, only.clone()),
-            batches => Cells::of(table, batches),
+            batches => Cells::with_columns(table, batches, is_kept),
         };
         cells.map_err(ArchiveError::merge)
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
     fn spans(&self, table: Table, portion: &Portion, suspects: &SuspectFilter) -> Result<RecordBatch> {
-        self.fold(table, portion)?.spans_of(EVER, suspects)
+        let schema = Slab::news_schema(table);
+        let is_kept =
+            |name: &str| suspects.concerns(table) || !table.identity().contains(&name) || schema.index_of(name).is_ok();
+        self.fold_columns(table, portion, is_kept)?.spans_of(EVER, suspects)
     }
 
     /// Whether only one run has rows of a table.
@@ -410,7 +416,7 @@ impl View {
 pub struct ObservedSlab {
     /// The slab.
     pub slab: Slab,
-    signals: Cells,
+    signals: FoldedObservations,
 }
 
 impl ObservedSlab {
@@ -420,7 +426,7 @@ impl ObservedSlab {
     ///
     /// If the observations cannot be grouped.
     pub fn histories(&self) -> Result<Histories> {
-        Histories::of(&self.signals, EVER).map_err(ArchiveError::merge)
+        self.signals.histories()
     }
 }
 

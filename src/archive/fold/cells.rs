@@ -111,7 +111,16 @@ impl Cells {
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
-        let cells = Self::as_stored(table, batches)?;
+        Self::with_columns(table, batches, |_| true)
+    }
+
+    /// The same with some of the columns. What tells cells apart is needed for that alone.
+    pub(in crate::archive) fn with_columns<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<Self, ArrowError> {
+        let cells = Self::stored(table, batches, is_kept)?;
         let has_some = |compared: &ValueComparator| {
             let says_nothing = compared.says_nothing.as_ref();
             says_nothing.is_some_and(|[column, _]| column.null_count() < column.len())
@@ -125,6 +134,14 @@ impl Cells {
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
+        Self::stored(table, batches, |_| true)
+    }
+
+    fn stored<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<Self, ArrowError> {
         let mut starts = Vec::new();
         let mut start = 0;
         for batch in batches.clone() {
@@ -134,6 +151,9 @@ impl Cells {
         let schema = batches.clone().into_iter().next().map_or_else(|| table.schema(), |first| first.schema());
         let rows = concat_batches(&schema, batches)?;
         let order = Order::of(table, &rows, &starts)?;
+        let fields = schema.fields().iter().enumerate();
+        let kept: Vec<usize> = fields.filter(|(_, field)| is_kept(field.name())).map(|(place, _)| place).collect();
+        let rows = rows.project(&kept)?;
         Self::grouped(table, order.rows.of(&rows)?, order.groups())
     }
 

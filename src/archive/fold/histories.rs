@@ -3,12 +3,16 @@
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
-use super::cells::Cells;
+use super::cells::{Cells, Revision};
 use super::groups::Groups;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::keys;
 use crate::error::Result;
+use crate::plan::Vintage;
 use crate::tables::{Change, SeriesKey, Table};
+
+/// Whatever was observed by a run that counts is known.
+pub(in crate::archive) const EVER: i64 = i64::MAX;
 
 /// Observations of some whole tickers, leaving out those that repeat the one before.
 #[derive(Clone, Debug)]
@@ -41,15 +45,45 @@ impl StoredObservations {
         Self { table, batches }
     }
 
+    /// Groups them by cell.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn fold(&self) -> Result<FoldedObservations> {
+        Cells::of(self.table, &self.batches).map(FoldedObservations).map_err(ArchiveError::merge)
+    }
+
     /// The histories of their cells.
     ///
     /// # Errors
     ///
-    /// If the observations have other columns than their table.
+    /// As [`StoredObservations::fold`].
     pub fn histories(&self) -> Result<Histories> {
-        // Whatever was observed by a run that counts is known.
-        let histories = || Histories::of(&Cells::of(self.table, &self.batches)?, i64::MAX);
-        histories().map_err(ArchiveError::merge)
+        self.fold()?.histories()
+    }
+}
+
+/// Observations by cell.
+pub struct FoldedObservations(pub(in crate::archive) Cells);
+
+impl FoldedObservations {
+    /// The history of each cell.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn histories(&self) -> Result<Histories> {
+        Histories::of(&self.0, EVER).map_err(ArchiveError::merge)
+    }
+
+    /// The latest known articles, as [`View::known_articles`](crate::archive::View::known_articles) gives them.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn latest_articles(&self) -> Result<RecordBatch> {
+        self.0.known_rows(EVER, Revision::OfContent, Vintage::Latest)
     }
 }
 
