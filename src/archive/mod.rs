@@ -123,7 +123,8 @@ pub use upkeep::{Removal, Verified};
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
-pub(crate) use fold::histories::{Histories, History, StoredObservations};
+pub(crate) use fold::groups::Groups;
+pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
 pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{

@@ -17,6 +17,7 @@ use super::View;
 use super::coverage::Coverage;
 use super::edge::{Edge, digest};
 use super::error::ArchiveError;
+use super::fold::cells::Spans;
 use super::scope::SuspectRule;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use super::sealed::keys;
@@ -100,9 +101,6 @@ pub(super) struct SuspectFilter {
     suspects: Suspects,
 }
 
-/// Values over time: their rows, when they were observed, and when they ended, if they have.
-type Spans = (Vec<u32>, Vec<i64>, Vec<Option<i64>>);
-
 impl SuspectFilter {
     /// That of a view, by a rule.
     pub(super) fn of(view: &View, rule: SuspectRule) -> Result<Self> {
@@ -126,16 +124,16 @@ impl SuspectFilter {
             return spans;
         }
         let since = self.suspects.since_of_articles(rows);
-        let (places, from, until) = spans;
-        let mut counting: Spans = (Vec::new(), Vec::new(), Vec::new());
-        for ((place, from), until) in places.into_iter().zip(from).zip(until) {
-            let since = since[place as usize];
+        let Spans { rows: places, from, until } = spans;
+        let mut counting = Spans::default();
+        for ((row, from), until) in places.iter().zip(from).zip(until) {
+            let since = since[row];
             if since.is_some() && self.rule == SuspectRule::Drop {
                 continue;
             }
-            counting.0.push(place);
-            counting.1.push(from);
-            counting.2.push([until, since].into_iter().flatten().min());
+            counting.rows.push(row..row + 1);
+            counting.from.push(from);
+            counting.until.push([until, since].into_iter().flatten().min());
         }
         counting
     }

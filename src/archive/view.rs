@@ -13,9 +13,8 @@ use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
-use super::fold::histories::{Histories, StoredObservations};
+use super::fold::histories::{EVER, FoldedObservations, Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
-use super::fold::observed::Observed;
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -35,9 +34,6 @@ use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
 const HELD_ARTICLES: usize = 1 << 17;
-
-/// Whatever was observed by a run that counts is known.
-const EVER: i64 = i64::MAX;
 
 /// An archive as of an instant: what the runs say that were sealed by then.
 #[derive(Clone, Debug)]
@@ -280,7 +276,7 @@ impl View {
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(EVER, revision, vintage)))
+            Some(piece.and_then(|piece| view.fold(table, &piece)?.known_rows(EVER, revision, vintage)))
         }))
     }
 
@@ -330,8 +326,8 @@ impl View {
         let mut slab = move || -> Result<Option<ObservedSlab>> {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
-            let observed = view.observed(Table::Signals, &tickers)?;
-            let signals = observed.known(EVER, Revision::OfValue, vintage)?;
+            let observed = view.fold(Table::Signals, &tickers)?;
+            let signals = observed.known_rows(EVER, Revision::OfValue, vintage)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
@@ -363,7 +359,7 @@ impl View {
                 signals = suspects.signals(signals)?;
             }
             let slab = Slab { signals, articles, summaries, records, watched };
-            Ok(Some(ObservedSlab { slab, signals: observed }))
+            Ok(Some(ObservedSlab { slab, signals: FoldedObservations(observed) }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
@@ -395,26 +391,27 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// The observations of a portion.
-    fn observed(&self, table: Table, portion: &Portion) -> Result<Observed> {
-        match &portion.batches[..] {
-            [only] if self.is_plain(table, only) => Ok(Observed::Plain(table, only.clone())),
-            batches => {
-                let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
-                Ok(Observed::Cells(Box::new(cells)))
-            }
-        }
+    /// The cells of a portion.
+    fn fold(&self, table: Table, portion: &Portion) -> Result<Cells> {
+        self.fold_columns(table, portion, |_| true)
+    }
+
+    /// The cells of a portion with some of the columns. A run observes a cell once, and nearly all of what one run has is
+    /// added.
+    fn fold_columns(&self, table: Table, portion: &Portion, is_kept: impl Fn(&str) -> bool) -> Result<Cells> {
+        let cells = match &portion.batches[..] {
+            [only] if self.is_of_one_run(table) && are_added(only) => Cells::observed_once(table, only.clone()),
+            batches => Cells::with_columns(table, batches, is_kept),
+        };
+        cells.map_err(ArchiveError::merge)
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
     fn spans(&self, table: Table, portion: &Portion, suspects: &SuspectFilter) -> Result<RecordBatch> {
-        self.observed(table, portion)?.spans(EVER, suspects)
-    }
-
-    /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
-    /// cell once.
-    fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
-        self.is_of_one_run(table) && are_added(rows)
+        let schema = Slab::news_schema(table);
+        let is_kept =
+            |name: &str| suspects.concerns(table) || !table.identity().contains(&name) || schema.index_of(name).is_ok();
+        self.fold_columns(table, portion, is_kept)?.spans_of(EVER, suspects)
     }
 
     /// Whether only one run has rows of a table.
@@ -429,7 +426,7 @@ impl View {
 pub struct ObservedSlab {
     /// The slab.
     pub slab: Slab,
-    signals: Observed,
+    signals: FoldedObservations,
 }
 
 impl ObservedSlab {
@@ -439,7 +436,7 @@ impl ObservedSlab {
     ///
     /// If the observations cannot be grouped.
     pub fn histories(&self) -> Result<Histories> {
-        self.signals.histories(EVER)
+        self.signals.histories()
     }
 }
 

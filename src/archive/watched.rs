@@ -103,7 +103,7 @@ impl View {
     /// If a run cannot be read.
     pub(crate) fn each_answered(
         &self,
-        is_wanted: impl Fn(&str) -> bool,
+        mut is_wanted: impl FnMut(&str) -> bool,
         mut pass: impl FnMut(&SealedRun, AnsweredRequest<'_>),
     ) -> Result<()> {
         let schema = RequestRecord::schema();
@@ -111,7 +111,7 @@ impl View {
         for run in self.runs() {
             for rows in rows.of_run(run)? {
                 let failed = |reason| FileError::damaged(&run.path().join(REQUESTS), reason);
-                answered(&rows, &is_wanted).map_err(failed)?.into_iter().for_each(|record| pass(run, record));
+                answered(&rows, &mut is_wanted).map_err(failed)?.into_iter().for_each(|record| pass(run, record));
             }
         }
         Ok(())

@@ -116,19 +116,27 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     let runs: Vec<&SealedRun> = view.runs().collect();
     let places: HashMap<&str, usize> = runs.iter().enumerate().map(|(place, run)| (run.name(), place)).collect();
     let mut found = Answers::default();
-    let mut requests: HashMap<String, LatestAnswers> = HashMap::new();
-    view.each_answered(&is_asked, |run, record| {
+    let (mut of_runs, mut asked, mut are_asked) = (RequestNumbers::default(), RequestNumbers::default(), Vec::new());
+    let mut latest: Vec<LatestAnswers> = Vec::new();
+    let is_wanted = |request: &str| {
+        let number = of_runs.of(request);
+        if number == are_asked.len() {
+            are_asked.push(is_asked(request));
+        }
+        are_asked[number]
+    };
+    view.each_answered(is_wanted, |run, record| {
         if found.runs.last().is_none_or(|last| last.name != run.name()) {
             found.runs.push(AnsweredRun::of(run));
         }
         found.runs.last_mut().expect("it was just added").add(run, &record);
-        let request = record.request;
-        let answer = RequestAnswer::of(places[run.name()], record);
-        match requests.get_mut(request) {
-            Some(known) => known.add(answer),
-            None => requests.entry(request.to_owned()).or_default().add(answer),
+        let number = asked.of(record.request);
+        if number == latest.len() {
+            latest.push(LatestAnswers::default());
         }
+        latest[number].add(RequestAnswer::of(places[run.name()], record));
     })?;
+    let mut requests: HashMap<String, LatestAnswers> = asked.names.into_iter().zip(latest).collect();
     if let Some(newest) = found.runs.last() {
         found.newest = runs[places[newest.name.as_str()]].requests()?;
         found.newest.retain(|record| is_asked(&record.request));
@@ -138,6 +146,31 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     found.cut_off = CutOff::of(&requests);
     found.rejects = RejectTally::of(&runs, &mut requests)?.finish(&requests);
     Ok(found)
+}
+
+/// Numbers requests. Many runs make the same ones in the same order, so most are found without a search.
+#[derive(Default)]
+struct RequestNumbers {
+    names: Vec<String>,
+    numbers: HashMap<String, usize>,
+    /// The number that the next request probably has.
+    next: usize,
+}
+
+impl RequestNumbers {
+    /// The number of a request; a new one has the next that is free.
+    fn of(&mut self, request: &str) -> usize {
+        let number = match self.names.get(self.next) {
+            Some(name) if name == request => self.next,
+            _ => self.numbers.get(request).copied().unwrap_or_else(|| {
+                self.names.push(request.to_owned());
+                self.numbers.insert(request.to_owned(), self.names.len() - 1);
+                self.names.len() - 1
+            }),
+        };
+        self.next = number + 1;
+        number
+    }
 }
 
 /// The latest answer to a request, and the one before it.

@@ -78,7 +78,7 @@ impl<'a> ObservedColumns<'a> {
 
     /// The rows with the latest known value of each cell of a series.
     pub(super) fn known(&self, history: &History) -> impl Iterator<Item = usize> {
-        history.cells.iter().map(|cell| cell.end - 1).filter(|&row| !self.is_withdrawn(row))
+        history.groups.cells().map(|cell| cell.end - 1).filter(|&row| !self.is_withdrawn(row))
     }
 
     pub(super) fn is_withdrawn(&self, row: usize) -> bool {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view};
 use super::basis::Writer;
 use super::blocking::blocking;
-use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
+use super::builder::{Builder, Counted, CountedRevisions, ReportContext, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
 use super::names::some_of;
 use super::observer::Control;
@@ -376,7 +376,7 @@ impl Builder<'_> {
         let facts = Facts::from_json(latest.facts()).ok();
         let (taken, beside) = rayon::join(
             || latest.take_over(self.plan, &provenance, &self.control.stop),
-            || self.beside(self.revisions()?.0),
+            || self.beside(self.revisions()?.revisions),
         );
         let notes = match taken? {
             Takeover::Reused(ReusedVersion { staged, from }) => {
@@ -404,15 +404,14 @@ impl Builder<'_> {
             Shape::Wide(values) => Some(Wide::new(values)),
         };
         let subject = self.with_a_past()?;
-        let Counted { counts, revisions, rewritten } =
-            self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
-                stage.advance(rows.num_rows() as u64);
-                let write = || match &mut wide {
-                    Some(wide) => wide.add(&rows),
-                    None => publication.write(&self.plan.dataset.written.part(&rows)),
-                };
-                rayon::join(|| tally.count(&rows), write).1
-            })?;
+        let Counted { counts, counting } = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
+            stage.advance(rows.num_rows() as u64);
+            let write = || match &mut wide {
+                Some(wide) => wide.add(&rows),
+                None => publication.write(&self.plan.dataset.written.part(&rows)),
+            };
+            rayon::join(|| tally.count(&rows), write).1
+        })?;
         if tally.rows() == 0 {
             return Err(DatasetError::Empty { name: self.plan.name.clone() }.into());
         }
@@ -422,13 +421,14 @@ impl Builder<'_> {
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
         facts.contradictions = self.contradictions()?;
+        let mut counted = CountedRevisions::default();
         let facts_as_json = || {
-            facts.news = self.news(&facts)?;
+            (facts.news, counted) = self.news(&facts, counting)?;
             Ok(facts.to_json())
         };
-        let (staged, beside) =
-            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.beside(revisions));
-        Ok(BuiltVersion { staged: staged?, beside: beside?, facts, rewritten, notes: Vec::new() })
+        let (staged, beside) = rayon::join(|| publication.complete(self.plan, facts_as_json), || self.beside(None));
+        let (staged, CountedRevisions { revisions, rewritten }) = (staged?, counted);
+        Ok(BuiltVersion { staged, beside: beside?.with_revisions(revisions), facts, rewritten, notes: Vec::new() })
     }
 
     /// Writes the dataset to a stream.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
+
 use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requested;
@@ -18,7 +20,7 @@ use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesN
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
-use crate::report::facts::{self, ArticleCounts, Facts, News};
+use crate::report::facts::{self, ArticleCounts, Facts, News, NewsTally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
@@ -37,13 +39,26 @@ pub(crate) struct Builder<'a> {
 }
 
 /// What was counted while rows were built.
-#[derive(Default)]
-pub(crate) struct Counted {
+pub(crate) struct Counted<'s> {
     pub(super) counts: Counts,
+    /// The revisions of signals; none if only one run has observations.
+    pub(super) counting: Option<Counting<'s>>,
+}
+
+/// The revisions of a dataset's series.
+#[derive(Default)]
+pub(super) struct CountedRevisions {
     /// None if only one run has observations.
     pub(super) revisions: Option<Revisions>,
     /// What was rewritten since the version before.
     pub(super) rewritten: Option<RewrittenSince>,
+}
+
+impl CountedRevisions {
+    fn of(counting: Option<Counting<'_>>) -> Self {
+        let (revisions, rewritten) = counting.map(Counting::finish).unzip();
+        Self { revisions, rewritten: rewritten.flatten() }
+    }
 }
 
 /// The parts of a report that do not come from the rows.
@@ -54,16 +69,23 @@ pub(super) struct ReportContext {
     work: facts::Activity,
 }
 
+impl ReportContext {
+    /// It, with revisions that were counted meanwhile.
+    pub(super) fn with_revisions(self, revisions: Option<Revisions>) -> Self {
+        Self { revisions, ..self }
+    }
+}
+
 impl Builder<'_> {
     /// Builds the rows, in order, until it is cancelled. Revisions of signals are counted on the way, since
     /// that reads the same data.
-    pub(crate) fn rows(
+    pub(crate) fn rows<'s>(
         &self,
         dataset: &DatasetPlan,
         scratch: PathBuf,
-        subject: Option<&Subject>,
+        subject: Option<&'s Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<Counted> {
+    ) -> Result<Counted<'s>> {
         let vintage = dataset.vintage;
         let past = dataset.needs_past().then(|| self.view.past(self.scope, dataset)).transpose()?;
         let stop = &self.control.stop;
@@ -99,11 +121,7 @@ impl Builder<'_> {
                 deliver(rows)
             })?
         };
-        if let Some(counting) = &mut counting {
-            counting.articles()?;
-        }
-        let (revisions, rewritten) = counting.map(Counting::finish).unzip();
-        Ok(Counted { counts, revisions, rewritten: rewritten.flatten() })
+        Ok(Counted { counts, counting })
     }
 
     /// Counts revisions, and what was rewritten since the version before.
@@ -125,18 +143,28 @@ impl Builder<'_> {
         Ok(contradictions(&subject)?.disagreements)
     }
 
-    /// The articles of the tickers of some rows; none if the dataset has no news.
-    pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
+    /// The articles of the tickers of some rows, none if the dataset has no news; and their revisions, if those of signals
+    /// were counted. Both are counted on one way through the archive.
+    pub(super) fn news(
+        &self,
+        facts: &Facts,
+        mut counting: Option<Counting<'_>>,
+    ) -> Result<(Option<News>, CountedRevisions)> {
         let _work = work!("count news");
         let takes_news =
             self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
-        if !takes_news {
-            return Ok(None);
+        let mut news = takes_news.then(|| NewsTally::of(facts));
+        let mut count = |articles: RecordBatch| {
+            let Some(news) = &mut news else { return Ok(()) };
+            news.count(&dataset::with_naive_dates(&articles, self.plan.dataset.dates).map_err(DatasetError::join)?);
+            Ok(())
+        };
+        match &mut counting {
+            Some(counting) => counting.articles(&mut count)?,
+            None if takes_news => self.view.known_articles(Vintage::Latest)?.try_for_each(|cells| count(cells?))?,
+            None => {}
         }
-        let rule = self.plan.dataset.dates;
-        let articles = self.view.known_articles(Vintage::Latest)?;
-        let articles = articles.map(|cells| dataset::with_naive_dates(&cells?, rule).map_err(DatasetError::join));
-        News::of(articles, facts).map(Some)
+        Ok((news.map(NewsTally::finish), CountedRevisions::of(counting)))
     }
 
     /// The parts of the report that do not come from the rows.
@@ -153,14 +181,13 @@ impl Builder<'_> {
     }
 
     /// The revisions of the series of the dataset, and what was rewritten since the version before.
-    pub(super) fn revisions(&self) -> Result<(Option<Revisions>, Option<RewrittenSince>)> {
+    pub(super) fn revisions(&self) -> Result<CountedRevisions> {
         let _work = work!("count revisions");
-        let Some(subject) = self.with_a_past()? else { return Ok((None, None)) };
+        let Some(subject) = self.with_a_past()? else { return Ok(CountedRevisions::default()) };
         let mut counting = self.counting(&subject);
         counting.signals_of_archive()?;
-        counting.articles()?;
-        let (revisions, rewritten) = counting.finish();
-        Ok((Some(revisions), rewritten))
+        counting.articles(|_| Ok(()))?;
+        Ok(CountedRevisions::of(Some(counting)))
     }
 
     /// The whole report.

@@ -71,7 +71,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         // A version has its facts, unless another version of the program wrote them.
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
         let (facts, beside) = match kept {
-            Some(facts) => (facts, work.beside(work.revisions()?.0)?),
+            Some(facts) => (facts, work.beside(work.revisions()?.revisions)?),
             None => work.count(options.clock)?,
         };
         cancel::check(&options.control.stop)?;
@@ -110,14 +110,15 @@ impl Builder<'_> {
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
-        let Counted { counts, revisions, .. } = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
+        let Counted { counts, counting } = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
             tally.count(&rows);
             Ok(())
         })?;
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
         facts.contradictions = self.contradictions()?;
-        facts.news = self.news(&facts)?;
-        Ok((facts, self.beside(revisions)?))
+        let (news, counted) = self.news(&facts, counting)?;
+        facts.news = news;
+        Ok((facts, self.beside(counted.revisions)?))
     }
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
 };
-use arrow::compute::{SortOptions, concat_batches, take, take_arrays, take_record_batch};
+use arrow::compute::{SortOptions, concat_batches, take};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use super::groups::{Group, Groups};
 use super::order::Order;
+use super::row_ranges::RowRanges;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{changes, observed};
 use crate::error::Reason;
@@ -21,8 +23,8 @@ pub(in crate::archive) struct Cells {
     pub(in crate::archive) table: Table,
     /// Sorted by series, cell and observation time.
     pub(in crate::archive) rows: RecordBatch,
-    /// The rows of each cell.
-    bounds: Vec<Range<usize>>,
+    /// The rows by cell.
+    pub(in crate::archive) groups: Groups,
     /// Observation time and kind of change of each row.
     seen: TimestampMicrosecondArray,
     pub(in crate::archive) changes: Vec<Change>,
@@ -68,13 +70,22 @@ impl ValueComparator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::archive) struct CellState {
     /// The row of its first value.
-    pub(in crate::archive) first: u32,
+    pub(in crate::archive) first: usize,
     /// The row of its latest value; `None` if it was withdrawn.
-    pub(in crate::archive) latest: Option<u32>,
+    pub(in crate::archive) latest: Option<usize>,
     /// The row of its latest revision, or its first.
-    pub(in crate::archive) revised: u32,
+    pub(in crate::archive) revised: usize,
     /// Number of later changes: revised, withdrawn or added again.
     pub(in crate::archive) revisions: u32,
+}
+
+/// What is known of some cells, which come in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::archive) enum KnownCells {
+    /// Each was observed once: their rows.
+    Once(Range<usize>),
+    /// One was observed more often.
+    Often(CellState),
 }
 
 /// What counts as a revision of a cell.
@@ -89,9 +100,9 @@ pub(in crate::archive) enum Revision {
 /// What is known of a cell.
 #[derive(Clone, Copy)]
 struct Content {
-    row: u32,
+    row: usize,
     /// The row that its unknown fields are from.
-    extra: u32,
+    extra: usize,
 }
 
 impl Cells {
@@ -100,12 +111,21 @@ impl Cells {
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
-        let cells = Self::as_stored(table, batches)?;
+        Self::with_columns(table, batches, |_| true)
+    }
+
+    /// The same with some of the columns. What tells cells apart is needed for that alone.
+    pub(in crate::archive) fn with_columns<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<Self, ArrowError> {
+        let cells = Self::stored(table, batches, is_kept)?;
         let has_some = |compared: &ValueComparator| {
             let says_nothing = compared.says_nothing.as_ref();
             says_nothing.is_some_and(|[column, _]| column.null_count() < column.len())
         };
-        let has_gaps = cells.is_same_value.iter().any(has_some) && cells.bounds.len() < cells.rows.num_rows();
+        let has_gaps = cells.is_same_value.iter().any(has_some) && cells.groups.have_several();
         if has_gaps { cells.carried() } else { Ok(cells) }
     }
 
@@ -113,6 +133,14 @@ impl Cells {
     pub(in crate::archive) fn as_stored<'a>(
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+    ) -> Result<Self, ArrowError> {
+        Self::stored(table, batches, |_| true)
+    }
+
+    fn stored<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+        is_kept: impl Fn(&str) -> bool,
     ) -> Result<Self, ArrowError> {
         let mut starts = Vec::new();
         let mut start = 0;
@@ -123,13 +151,22 @@ impl Cells {
         let schema = batches.clone().into_iter().next().map_or_else(|| table.schema(), |first| first.schema());
         let rows = concat_batches(&schema, batches)?;
         let order = Order::of(table, &rows, &starts)?;
-        let is_given = order.is_given();
-        let Order { rows: ordered, cells: bounds } = order;
-        let rows = if is_given { rows } else { take_record_batch(&rows, &UInt32Array::from(ordered))? };
-        let changes = changes(&rows);
-        let seen = observed(&rows).clone();
+        let fields = schema.fields().iter().enumerate();
+        let kept: Vec<usize> = fields.filter(|(_, field)| is_kept(field.name())).map(|(place, _)| place).collect();
+        let rows = rows.project(&kept)?;
+        Self::grouped(table, order.rows.of(&rows)?, order.groups())
+    }
+
+    /// Cells that were observed once each. They may lack the columns that tell them apart.
+    pub(in crate::archive) fn observed_once(table: Table, rows: RecordBatch) -> Result<Self, ArrowError> {
+        let groups = Groups::of(rows.num_rows(), &[]);
+        Self::grouped(table, rows, groups)
+    }
+
+    fn grouped(table: Table, rows: RecordBatch, groups: Groups) -> Result<Self, ArrowError> {
+        let (changes, seen) = (changes(&rows), observed(&rows).clone());
         let is_same_value = Self::comparators(table, &rows)?;
-        Ok(Self { table, rows, bounds, seen, changes, is_same_value })
+        Ok(Self { table, rows, groups, seen, changes, is_same_value })
     }
 
     fn comparators(table: Table, rows: &RecordBatch) -> Result<Vec<ValueComparator>, ArrowError> {
@@ -141,11 +178,12 @@ impl Cells {
     /// Fills in what rows say nothing of: a row that repeats the known value has that, and a row that changes it has what
     /// was known of the rest.
     fn carried(self) -> Result<Self, ArrowError> {
-        let Self { table, rows, bounds, seen, changes, is_same_value } = self;
+        let Self { table, rows, groups, seen, changes, is_same_value } = self;
         let own: Vec<u32> = (0..rows.num_rows() as u32).collect();
         // For each column of a value, the row that its value in each row is from.
         let mut from: Vec<Vec<u32>> = is_same_value.iter().map(|_| own.clone()).collect();
-        for cell in bounds.iter().filter(|cell| cell.len() > 1) {
+        for group in groups.iter() {
+            let Group::Cell(cell) = group else { continue };
             let mut known: Option<usize> = None;
             for row in cell.clone().filter(|&row| is_last(seen.values(), cell, row)) {
                 if changes[row] == Change::Withdrawn {
@@ -171,112 +209,99 @@ impl Cells {
         }
         let rows = RecordBatch::try_new(rows.schema(), columns)?;
         let is_same_value = Self::comparators(table, &rows)?;
-        Ok(Self { table, rows, bounds, seen, changes, is_same_value })
+        Ok(Self { table, rows, groups, seen, changes, is_same_value })
     }
 
-    /// Number of cells.
-    pub(in crate::archive) fn count(&self) -> usize {
-        self.bounds.len()
+    /// All rows.
+    pub(in crate::archive) fn all(&self) -> Range<usize> {
+        0..self.rows.num_rows()
     }
 
-    /// The rows of each cell, in order.
-    pub(in crate::archive) fn bounds(&self) -> &[Range<usize>] {
-        &self.bounds
-    }
-
-    /// The cells of each series, in order.
+    /// The rows of each series, in order.
     pub(in crate::archive) fn series(&self) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
-        let mut first = 0;
-        let of_series = |(key, rows): (SeriesKey, Range<usize>)| {
-            let start = first;
-            first += self.bounds[start..].partition_point(|cell| cell.end <= rows.end);
-            (key, start..first)
-        };
-        Ok(keys::ranges(self.table, &self.rows)?.into_iter().map(of_series).collect())
+        keys::ranges(self.table, &self.rows)
     }
 
-    /// The observations of some cells.
-    pub(in crate::archive) fn observations(&self, cells: Range<usize>) -> RecordBatch {
-        let (start, end) = match &self.bounds[cells] {
-            [] => (0, 0),
-            [first, .., last] => (first.start, last.end),
-            [only] => (only.start, only.end),
-        };
-        self.rows.slice(start, end - start)
-    }
-
-    /// The known state of some cells as of an instant, in cell order, without cells not yet known.
+    /// What is known as of an instant of the cells of some rows, in cell order, without cells not yet known.
     pub(in crate::archive) fn known(
         &self,
-        cells: Range<usize>,
+        rows: Range<usize>,
         as_of_micros: i64,
         revision: Revision,
-    ) -> Vec<CellState> {
-        let mut all = Vec::with_capacity(cells.len());
-        for cell in &self.bounds[cells] {
-            if let Some(row) = only(cell) {
-                let known = CellState { first: row, latest: Some(row), revised: row, revisions: 0 };
-                all.extend(self.has_value(row, as_of_micros).then_some(known));
-                continue;
+    ) -> Vec<KnownCells> {
+        let mut all = Vec::new();
+        for group in self.groups.within(rows) {
+            match group {
+                Group::Singles(rows) => all.extend(self.with_values(rows, as_of_micros).map(KnownCells::Once)),
+                Group::Cell(cell) => all.extend(self.state(&cell, as_of_micros, revision).map(KnownCells::Often)),
             }
-            let (mut known, mut last): (Option<CellState>, Option<u32>) = (None, None);
-            let mut content = None;
-            for (row, value) in self.timeline(cell, as_of_micros) {
-                let before = std::mem::replace(&mut last, value);
-                let content_before = content;
-                if revision == Revision::OfContent {
-                    content = self.content(content, value);
-                }
-                match (&mut known, value) {
-                    (None, Some(_)) => {
-                        known = Some(CellState { first: row, latest: value, revised: row, revisions: 0 });
-                    }
-                    (None, None) => {}
-                    (Some(_), _) if self.is_same(before, value) => {}
-                    (Some(known), value) => {
-                        known.latest = value;
-                        if revision == Revision::OfValue || !self.is_same_content(content_before, content) {
-                            known.revised = row;
-                            known.revisions += 1;
-                        }
-                    }
-                }
-            }
-            all.extend(known);
         }
         all
     }
 
-    /// Whether a row has a value and was observed by an instant.
-    fn has_value(&self, row: u32, as_of_micros: i64) -> bool {
-        self.seen.values()[row as usize] <= as_of_micros && self.changes[row as usize] != Change::Withdrawn
+    /// The known state of a cell; `None` if it is not yet known.
+    fn state(&self, cell: &Range<usize>, as_of_micros: i64, revision: Revision) -> Option<CellState> {
+        let (mut known, mut last): (Option<CellState>, Option<usize>) = (None, None);
+        let mut content = None;
+        for (row, value) in self.timeline(cell, as_of_micros) {
+            let before = std::mem::replace(&mut last, value);
+            let content_before = content;
+            if revision == Revision::OfContent {
+                content = self.content(content, value);
+            }
+            match (&mut known, value) {
+                (None, Some(_)) => {
+                    known = Some(CellState { first: row, latest: value, revised: row, revisions: 0 });
+                }
+                (None, None) => {}
+                (Some(_), _) if self.is_same(before, value) => {}
+                (Some(known), value) => {
+                    known.latest = value;
+                    if revision == Revision::OfValue || !self.is_same_content(content_before, content) {
+                        known.revised = row;
+                        known.revisions += 1;
+                    }
+                }
+            }
+        }
+        known
+    }
+
+    /// The ranges of some rows that have a value and were observed by an instant.
+    fn with_values(&self, rows: Range<usize>, as_of_micros: i64) -> impl Iterator<Item = Range<usize>> {
+        let Range { start: mut next, end } = rows;
+        let has_value =
+            move |&row: &usize| self.seen.value(row) <= as_of_micros && self.changes[row] != Change::Withdrawn;
+        std::iter::from_fn(move || {
+            let start = (next..end).find(has_value)?;
+            next = (start..end).find(|row| !has_value(row)).unwrap_or(end);
+            Some(start..next)
+        })
     }
 
     /// Rows of a cell up to an instant, each with itself as value unless it withdraws the cell. Of several rows of one
     /// instant the last one counts: a merge may state an answer again.
-    fn timeline(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
+    fn timeline(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (usize, Option<usize>)> {
         let seen = self.seen.values();
         let rows = cell.clone().take_while(move |&row| seen[row] <= as_of_micros);
         let rows = rows.filter(|&row| is_last(seen, cell, row));
-        rows.map(|row| (row as u32, (self.changes[row] != Change::Withdrawn).then_some(row as u32)))
+        rows.map(|row| (row, (self.changes[row] != Change::Withdrawn).then_some(row)))
     }
 
     /// Whether two observations have equal values.
-    fn is_same(&self, one: Option<u32>, other: Option<u32>) -> bool {
+    fn is_same(&self, one: Option<usize>, other: Option<usize>) -> bool {
         match (one, other) {
             (None, None) => true,
-            (Some(one), Some(other)) => {
-                self.is_same_value.iter().all(|compared| compared.is_same(one as usize, other as usize))
-            }
+            (Some(one), Some(other)) => self.is_same_value.iter().all(|compared| compared.is_same(one, other)),
             _ => false,
         }
     }
 
     /// What an observation says of a cell after what was known.
-    fn content(&self, known: Option<Content>, value: Option<u32>) -> Option<Content> {
+    fn content(&self, known: Option<Content>, value: Option<usize>) -> Option<Content> {
         let row = value?;
         // An answer whose unknown fields were not kept does not change them.
-        let has_extra = self.rows.column_by_name("extra").is_none_or(|extra| extra.is_valid(row as usize));
+        let has_extra = self.rows.column_by_name("extra").is_none_or(|extra| extra.is_valid(row));
         let extra = if has_extra { row } else { known.map_or(row, |known| known.extra) };
         Some(Content { row, extra })
     }
@@ -290,82 +315,100 @@ impl Cells {
                 "extra" => [before.extra, now.extra],
                 _ => [before.row, now.row],
             };
-            compared.is_same(one as usize, other as usize)
+            compared.is_same(one, other)
         })
     }
 
-    /// Every value of every cell up to an instant that differs from the one before: its row, the time it was observed,
-    /// and the time it ended, if it has.
-    pub(in crate::archive) fn spans(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
-        let (mut rows, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
-        for cell in &self.bounds {
-            let mut last: Option<u32> = None;
+    /// Every value of every cell up to an instant that differs from the one before.
+    pub(in crate::archive) fn spans(&self, as_of_micros: i64) -> Spans {
+        let mut spans = Spans::default();
+        for group in self.groups.iter() {
+            let cell = match group {
+                Group::Singles(rows) => {
+                    for rows in self.with_values(rows.clone(), as_of_micros) {
+                        spans.from.extend_from_slice(&self.seen.values()[rows.clone()]);
+                        spans.until.resize(spans.from.len(), None);
+                        spans.rows.push(rows);
+                    }
+                    continue;
+                }
+                Group::Cell(cell) => cell,
+            };
+            let mut last: Option<usize> = None;
             for (row, value) in self.timeline(cell, as_of_micros) {
                 let before = std::mem::replace(&mut last, value);
                 if self.is_same(before, value) {
                     continue;
                 }
-                let instant = self.seen.value(row as usize);
+                let instant = self.seen.value(row);
                 if before.is_some() {
-                    *until.last_mut().expect("the row before has a value") = Some(instant);
+                    *spans.until.last_mut().expect("the row before has a value") = Some(instant);
                 }
                 if let Some(row) = value {
-                    rows.push(row);
-                    from.push(instant);
-                    until.push(None);
+                    spans.rows.push(row..row + 1);
+                    spans.from.push(instant);
+                    spans.until.push(None);
                 }
             }
         }
-        (rows, from, until)
+        spans
     }
 
-    /// Every row up to an instant whose value differs from the row before, and the range of each cell among them.
-    pub(in crate::archive) fn turns(&self, as_of_micros: i64) -> (Vec<u32>, Vec<Range<usize>>) {
-        let (mut turns, mut bounds) = (Vec::with_capacity(self.rows.num_rows()), Vec::with_capacity(self.bounds.len()));
-        for cell in &self.bounds {
-            let start = turns.len();
-            if let Some(row) = only(cell) {
-                if self.has_value(row, as_of_micros) {
-                    turns.push(row);
-                    bounds.push(start..start + 1);
+    /// Every row up to an instant whose value differs from the row before, and these rows by cell.
+    pub(in crate::archive) fn turns(&self, as_of_micros: i64) -> (RowRanges, Groups) {
+        let (mut turns, mut repeats) = (RowRanges::default(), Vec::new());
+        for group in self.groups.iter() {
+            let cell = match group {
+                Group::Singles(rows) => {
+                    self.with_values(rows.clone(), as_of_micros).for_each(|rows| turns.push(rows));
+                    continue;
                 }
-                continue;
-            }
-            let mut last: Option<u32> = None;
+                Group::Cell(cell) => cell,
+            };
+            let start = turns.len();
+            let mut last: Option<usize> = None;
             for (row, value) in self.timeline(cell, as_of_micros) {
                 if !self.is_same(std::mem::replace(&mut last, value), value) {
-                    turns.push(row);
+                    repeats.extend((turns.len() > start).then_some(turns.len()));
+                    turns.push(row..row + 1);
                 }
             }
-            if turns.len() > start {
-                bounds.push(start..turns.len());
-            }
         }
-        (turns, bounds)
+        let groups = Groups::of(turns.len(), &repeats);
+        (turns, groups)
     }
 
-    /// Values of some cells as of an instant, in the columns and order of the table's rows.
-    pub(in crate::archive) fn values(&self, cells: Range<usize>, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
-        let known = self.known(cells, as_of_micros, Revision::OfValue);
-        let mut rows: Vec<u32> = known.into_iter().filter_map(|known| known.latest).collect();
+    /// The values of the cells of some rows as of an instant, in the columns and order of the table's rows.
+    pub(in crate::archive) fn values(&self, rows: Range<usize>, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
+        let known = self.known(rows, as_of_micros, Revision::OfValue);
+        let latest = known.into_iter().filter_map(|known| match known {
+            KnownCells::Once(rows) => Some(rows),
+            KnownCells::Often(state) => state.latest.map(|row| row..row + 1),
+        });
+        let mut rows: RowRanges = latest.collect();
         if self.table == Table::Articles {
             let dates = self.rows.column_by_name("date").expect("articles have dates");
             let places = self.rows.column_by_name("place").expect("articles have places");
             let dates = dates.as_primitive::<TimestampMicrosecondType>().values();
             let places = places.as_primitive::<Int32Type>().values();
-            rows.sort_by_key(|&row| (dates[row as usize], places[row as usize]));
+            let mut listed: Vec<usize> = rows.iter().collect();
+            listed.sort_by_key(|&row| (dates[row], places[row]));
+            rows = listed.into_iter().map(|row| row..row + 1).collect();
         }
         // Withdrawn cells have no value, so the columns have the types of a table's rows only without them.
-        let columns = columns_of(self.table, &self.rows)?;
-        let columns = match rows.first() {
-            // Most cells are observed once.
-            Some(&first) if rows.iter().copied().eq(first..first + rows.len() as u32) => {
-                columns.iter().map(|column| column.slice(first as usize, rows.len())).collect()
-            }
-            _ => take_arrays(&columns, &UInt32Array::from(rows), None)?,
-        };
-        RecordBatch::try_new(self.table.row_schema(), columns)
+        RecordBatch::try_new(self.table.row_schema(), rows.of_columns(&columns_of(self.table, &self.rows)?)?)
     }
+}
+
+/// Values over time.
+#[derive(Clone, Debug, Default)]
+pub(in crate::archive) struct Spans {
+    /// Their rows, in order.
+    pub(in crate::archive) rows: RowRanges,
+    /// When they were observed.
+    pub(in crate::archive) from: Vec<i64>,
+    /// When they ended, if they have.
+    pub(in crate::archive) until: Vec<Option<i64>>,
 }
 
 /// Whether a row of a cell is the last one of its instant.
@@ -373,16 +416,7 @@ fn is_last(seen: &[i64], cell: &Range<usize>, row: usize) -> bool {
     row + 1 == cell.end || seen[row + 1] != seen[row]
 }
 
-/// The row of a cell observed once, as nearly all are.
-fn only(cell: &Range<usize>) -> Option<u32> {
-    (cell.len() == 1).then_some(cell.start as u32)
-}
-
-/// Selects the columns of a table's rows from those of its file.
-pub(in crate::archive) fn rows_of(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    RecordBatch::try_new(table.row_schema(), columns_of(table, rows)?)
-}
-
+/// The columns of a table's rows among those of its file.
 fn columns_of(table: Table, rows: &RecordBatch) -> Result<Vec<ArrayRef>, ArrowError> {
     let column = |field: &Arc<Field>| {
         let column = rows.column_by_name(field.name());

@@ -1,16 +1,18 @@
 //! The history of each cell of a table, from its first observation to its last.
 
-use std::ops::Range;
-
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
-use super::cells::Cells;
+use super::cells::{Cells, Revision};
+use super::groups::Groups;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::keys;
 use crate::error::Result;
+use crate::plan::Vintage;
 use crate::tables::{Change, SeriesKey, Table};
+
+/// Whatever was observed by a run that counts is known.
+pub(in crate::archive) const EVER: i64 = i64::MAX;
 
 /// Observations of some whole tickers, leaving out those that repeat the one before.
 #[derive(Clone, Debug)]
@@ -28,8 +30,8 @@ pub struct Histories {
 pub struct History {
     /// The series.
     pub key: SeriesKey,
-    /// The rows of each cell, in cell order.
-    pub cells: Vec<Range<usize>>,
+    /// Its rows by cell, in cell order.
+    pub groups: Groups,
 }
 
 /// Observations of some whole tickers, or of some whole dates of one, as they are stored.
@@ -43,35 +45,55 @@ impl StoredObservations {
         Self { table, batches }
     }
 
+    /// Groups them by cell.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn fold(&self) -> Result<FoldedObservations> {
+        Cells::of(self.table, &self.batches).map(FoldedObservations).map_err(ArchiveError::merge)
+    }
+
     /// The histories of their cells.
     ///
     /// # Errors
     ///
-    /// If the observations have other columns than their table.
+    /// As [`StoredObservations::fold`].
     pub fn histories(&self) -> Result<Histories> {
-        // Whatever was observed by a run that counts is known.
-        let histories = || Histories::of(&Cells::of(self.table, &self.batches)?, i64::MAX);
-        histories().map_err(ArchiveError::merge)
+        self.fold()?.histories()
+    }
+}
+
+/// Observations by cell.
+pub struct FoldedObservations(pub(in crate::archive) Cells);
+
+impl FoldedObservations {
+    /// The history of each cell.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn histories(&self) -> Result<Histories> {
+        Histories::of(&self.0, EVER).map_err(ArchiveError::merge)
+    }
+
+    /// The latest known articles, as [`View::known_articles`](crate::archive::View::known_articles) gives them.
+    ///
+    /// # Errors
+    ///
+    /// If they have other columns than their table.
+    pub fn latest_articles(&self) -> Result<RecordBatch> {
+        self.0.known_rows(EVER, Revision::OfContent, Vintage::Latest)
     }
 }
 
 impl Histories {
     /// The history of some cells up to an instant.
     pub(in crate::archive) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
-        let (turns, bounds) = cells.turns(as_of_micros);
-        let (rows, changes) = if turns.len() == cells.rows.num_rows() {
-            (cells.rows.clone(), cells.changes.clone())
-        } else {
-            let changes = turns.iter().map(|&row| cells.changes[row as usize]).collect();
-            (take_record_batch(&cells.rows, &UInt32Array::from(turns))?, changes)
-        };
+        let (turns, groups) = cells.turns(as_of_micros);
+        let (rows, changes) = (turns.of(&cells.rows)?, turns.values(&cells.changes));
         let ranges = keys::ranges(cells.table, &rows).map_err(ArrowError::from_external_error)?;
-        let mut rest = &bounds[..];
-        let of_series = |(key, range): (SeriesKey, Range<usize>)| {
-            let (of_series, others) = rest.split_at(rest.partition_point(|cell| cell.end <= range.end));
-            rest = others;
-            History { key, cells: of_series.to_vec() }
-        };
+        let of_series = |(key, range)| History { key, groups: groups.within(range).collect() };
         let series = ranges.into_iter().map(of_series).collect();
         Ok(Self { rows, changes, series })
     }

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 
 use super::order::Order;
@@ -246,5 +246,5 @@ fn put_together(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch, Ar
         Some(*end)
     });
     let order = Order::of(table, &rows, &ends.collect::<Vec<_>>())?;
-    take_record_batch(&rows, &UInt32Array::from(order.rows))
+    order.rows.of(&rows)
 }

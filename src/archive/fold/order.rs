@@ -1,9 +1,9 @@
 //! The order of observations: by series, cell and observation time. Observations of one instant are ordered by change
 //! and value, so the order never depends on the folder that an observation was read from.
 //!
-//! Each run has the rows of a series in one piece, nearly always in this order. With many runs, most rows are in one of
-//! them and the others have a few each. So a series is sorted by inserting the few into the many, of which long ranges
-//! stay together, at a fraction of the cost of sorting them all.
+//! Each run has the rows of a series in one piece, by date, and with many runs, most rows are in one of them and the others
+//! have a few each. So the few are merged into the many date by date: ranges of the many without a date of the few stay
+//! together, at a fraction of the cost of sorting all rows, and only rows of one date are compared by more than that.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,6 +14,8 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
+use super::groups::Groups;
+use super::row_ranges::RowRanges;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{first_where, observed};
@@ -24,11 +26,12 @@ use crate::tables::Table;
 const TIES: [&str; 3] = ["extra", "source", SEALED_AT];
 
 /// An order of observations.
+#[derive(Default)]
 pub(in crate::archive) struct Order {
     /// The rows, in order.
-    pub(in crate::archive) rows: Vec<u32>,
-    /// The range of each cell among them.
-    pub(in crate::archive) cells: Vec<Range<usize>>,
+    pub(in crate::archive) rows: RowRanges,
+    /// The places at which a row is of the same cell as the one before it.
+    repeats: Vec<usize>,
 }
 
 impl Order {
@@ -39,62 +42,70 @@ impl Order {
         let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
         let boundaries = &boundaries | &Boundaries::at(cuts, count);
         let ranks = keys::ranks(rows, &boundaries.starts().collect::<Vec<_>>());
-        let piece = |(series, (start, end))| RowRange { series, start: start as u32, end: end as u32 };
-        let mut pieces: Vec<RowRange> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
+        let piece = |(series, (start, end))| RowsOfSeries { series, rows: start..end };
+        let mut pieces: Vec<RowsOfSeries> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
         // Each batch is sorted by series, and the sort is stable.
         pieces.sort_by_key(|piece| piece.series);
-        let places = SortColumns::of(table, rows)?;
-        let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
+        let columns = SortColumns::of(table, rows)?;
+        let mut order = Self::default();
         let of_series = pieces.chunk_by(|one, other| one.series == other.series);
-        of_series.for_each(|pieces| order.add_series(pieces, &places));
+        of_series.for_each(|pieces| order.add_series(pieces, &columns));
         Ok(order)
     }
 
-    /// Whether the rows were already in order.
-    pub(in crate::archive) fn is_given(&self) -> bool {
-        self.rows.is_sorted()
+    /// The cells of the rows, once these are in order.
+    pub(in crate::archive) fn groups(&self) -> Groups {
+        Groups::of(self.rows.len(), &self.repeats)
     }
 
     /// Adds the rows of a series, given as pieces.
-    fn add_series(&mut self, pieces: &[RowRange], places: &SortColumns<'_>) {
-        let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
-        let mut many = longest.map(RowRange::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
-        let others = pieces.iter().map(RowRange::rows).filter(|rows| *rows != many);
-        let mut few: Vec<u32> = others.flatten().collect();
+    fn add_series(&mut self, pieces: &[RowsOfSeries], columns: &SortColumns<'_>) {
+        let longest = pieces.iter().max_by_key(|piece| piece.rows.len());
+        let many = longest.map(|piece| piece.rows.clone()).filter(|rows| columns.are_by_date(rows)).unwrap_or_default();
+        let others = pieces.iter().map(|piece| piece.rows.clone()).filter(|rows| *rows != many);
+        let mut few: Vec<usize> = others.flatten().collect();
         // Each piece is usually sorted, which makes this sort a merge.
-        few.sort_by(|&row, &other| places.order(row, other));
-        let start = self.rows.len();
-        for row in few {
-            let (from, to) = (many.start as usize, many.end as usize);
-            let before = first_where(from..to, |one| places.order(one as u32, row).is_gt()) as u32;
-            self.rows.extend(many.start..before);
-            self.rows.push(row);
-            many.start = before;
+        few.sort_by(|&row, &other| columns.order(row, other));
+        let mut rest = many;
+        for of_date in few.chunk_by(|&one, &next| columns.date(one) == columns.date(next)) {
+            let date = columns.date(of_date[0]);
+            let start = first_where(rest.clone(), |row| columns.date(row) >= date);
+            let end = first_where(start..rest.end, |row| columns.date(row) > date);
+            self.add_by_date(rest.start..start, columns);
+            self.add_date((start..end).chain(of_date.iter().copied()).collect(), columns);
+            rest.start = end;
         }
-        self.rows.extend(many);
-        let mut start = start;
-        for at in start + 1..self.rows.len() {
-            if places.order_of_cells(self.rows[at - 1], self.rows[at]).is_ne() {
-                self.cells.push(start..at);
-                start = at;
-            }
+        self.add_by_date(rest, columns);
+    }
+
+    /// Adds rows that are sorted by date.
+    fn add_by_date(&mut self, rows: Range<usize>, columns: &SortColumns<'_>) {
+        let mut start = rows.start;
+        while let Some(first) = columns.first_of_several(start..rows.end) {
+            self.rows.push(start..first);
+            let date = columns.date(first);
+            start = first_where(first..rows.end, |row| columns.date(row) > date);
+            self.add_date((first..start).collect(), columns);
         }
-        self.cells.push(start..self.rows.len());
+        self.rows.push(start..rows.end);
+    }
+
+    /// Adds all rows of a series that have one date.
+    fn add_date(&mut self, mut rows: Vec<usize>, columns: &SortColumns<'_>) {
+        rows.sort_by(|&row, &other| columns.order(row, other));
+        let first = self.rows.len();
+        let is_repeat = |pair: &[usize]| columns.order_of_cells(pair[0], pair[1]).is_eq();
+        let repeats = rows.windows(2).enumerate().filter(|(_, pair)| is_repeat(pair));
+        self.repeats.extend(repeats.map(|(place, _)| first + place + 1));
+        rows.into_iter().for_each(|row| self.rows.push(row..row + 1));
     }
 }
 
 /// Contiguous rows of one series in one batch.
-struct RowRange {
+struct RowsOfSeries {
     /// Rank of the series.
     series: u64,
-    start: u32,
-    end: u32,
-}
-
-impl RowRange {
-    fn rows(&self) -> Range<u32> {
-        self.start..self.end
-    }
+    rows: Range<usize>,
 }
 
 /// The sort key within a series: date, rest of the cell's identity, observation time, and then the value.
@@ -121,22 +132,33 @@ impl<'a> SortColumns<'a> {
         Ok(Self { dates, others, seen: observed(rows).values(), ties })
     }
 
-    fn order_of_cells(&self, row: u32, other: u32) -> Ordering {
-        let (row, other) = (row as usize, other as usize);
-        let by_date = self.dates.as_ref().map_or(Ordering::Equal, |dates| dates[row].cmp(&dates[other]));
+    /// The date of a row; all rows of tables without dates have the same one.
+    fn date(&self, row: usize) -> i64 {
+        self.dates.as_ref().map_or(i64::MIN, |dates| dates[row])
+    }
+
+    fn order_of_cells(&self, row: usize, other: usize) -> Ordering {
+        let by_date = self.date(row).cmp(&self.date(other));
         self.others.iter().fold(by_date, |order, compare| order.then_with(|| compare(row, other)))
     }
 
-    fn order(&self, row: u32, other: u32) -> Ordering {
-        let (one, two) = (row as usize, other as usize);
-        let order = self.order_of_cells(row, other).then_with(|| self.seen[one].cmp(&self.seen[two]));
-        let order = self.ties.iter().fold(order, |order, compare| order.then_with(|| compare(one, two)));
+    fn order(&self, row: usize, other: usize) -> Ordering {
+        let order = self.order_of_cells(row, other).then_with(|| self.seen[row].cmp(&self.seen[other]));
+        let order = self.ties.iter().fold(order, |order, compare| order.then_with(|| compare(row, other)));
         order.then(row.cmp(&other))
     }
 
-    /// Whether rows are in order.
-    fn are_ordered(&self, rows: &Range<u32>) -> bool {
-        rows.clone().is_sorted_by(|&row, &next| self.order(row, next).is_le())
+    /// Whether rows are sorted by date.
+    fn are_by_date(&self, rows: &Range<usize>) -> bool {
+        self.dates.as_ref().is_none_or(|dates| dates[rows.clone()].is_sorted())
+    }
+
+    /// The first row that has the date of the row after it.
+    fn first_of_several(&self, rows: Range<usize>) -> Option<usize> {
+        match &self.dates {
+            Some(dates) => dates[rows.clone()].windows(2).position(|pair| pair[0] == pair[1]).map(|at| rows.start + at),
+            None => (rows.len() > 1).then_some(rows.start),
+        }
     }
 }
 
@@ -240,21 +262,16 @@ mod tests {
                 before.extend(rows);
                 before
             });
-            let cell = |row: u32| {
-                let (series, date, title, _) = rows[row as usize];
+            let cell = |row: usize| {
+                let (series, date, title, _) = rows[row];
                 (key(table, series), date, TITLES[title])
             };
-            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
-            expected.sort_by_key(|&row| (cell(row), rows[row as usize].3, row));
+            let mut expected: Vec<usize> = (0..rows.len()).collect();
+            expected.sort_by_key(|&row| (cell(row), rows[row].3, row));
             let order = Order::of(table, &concat_batches(&table.file_schema(), &batches).unwrap(), &starts).unwrap();
-            assert_eq!(order.rows, expected, "round {round}");
-            let mut at = 0;
-            for of_cell in expected.chunk_by(|&one, &other| cell(one) == cell(other)) {
-                let found = order.cells.iter().find(|found| found.start == at);
-                assert_eq!(found.map(|found| found.end), Some(at + of_cell.len()), "round {round}");
-                at += of_cell.len();
-            }
-            assert_eq!(order.is_given(), order.rows.iter().copied().eq(0..rows.len() as u32));
+            assert_eq!(order.rows.iter().collect::<Vec<_>>(), expected, "round {round}");
+            let lengths = expected.chunk_by(|&one, &other| cell(one) == cell(other)).map(<[usize]>::len);
+            assert!(order.groups().cells().map(|cell| cell.len()).eq(lengths), "round {round}");
         }
     }
 }

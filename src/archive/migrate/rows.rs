@@ -161,9 +161,9 @@ fn converted(
 pub(super) fn changed(cells: &Cells) -> Result<RecordBatch, ArrowError> {
     let comparing = Comparing::of(cells)?;
     let (mut kept, mut kinds) = (Vec::new(), Vec::new());
-    for cell in cells.bounds() {
+    for cell in cells.groups.cells() {
         for row in cell.clone() {
-            if let Some(change) = comparing.change(cell, row) {
+            if let Some(change) = comparing.change(&cell, row) {
                 kept.push(row as u32);
                 kinds.push(change);
             }

@@ -67,7 +67,7 @@ impl AnsweredRequest<'_> {
 /// Reads the requests that are wanted from rows with the columns of [`AnsweredRequest::COLUMNS`].
 pub(in crate::archive) fn answered<'a>(
     rows: &'a RecordBatch,
-    is_wanted: impl Fn(&str) -> bool,
+    mut is_wanted: impl FnMut(&str) -> bool,
 ) -> Result<Vec<AnsweredRequest<'a>>, Reason> {
     let column = |name: &str| rows.column_by_name(name).expect("the rows were read with the column");
     let texts = |name: &str| column(name).as_string::<i32>();

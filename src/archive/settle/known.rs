@@ -5,18 +5,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::by_series::AnsweredSeries;
 use crate::archive::ArchiveError;
-use crate::archive::fold::cells::{Cells, rows_of};
+use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::keys;
-use crate::archive::sealed::rows::{are_added, observed};
+use crate::archive::sealed::rows::are_added;
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
 
@@ -39,11 +39,9 @@ enum Origin {
 /// Observations of some series.
 #[derive(Default)]
 pub(super) struct Observations {
-    /// Series whose cells were each observed once, by one run.
-    single: HashMap<SeriesKey, RecordBatch>,
-    /// The cells of the other series, by table.
+    /// Their cells, a few series at a time.
     cells: Vec<Cells>,
-    /// The place of their table, and the range of a series among its cells.
+    /// The place of these, and the rows of a series among theirs.
     ranges: HashMap<SeriesKey, (usize, Range<usize>)>,
 }
 
@@ -100,19 +98,13 @@ impl KnownReader {
 
 impl Observations {
     fn add(&mut self, table: Table, origin: Origin, batches: &[RecordBatch]) -> Result<()> {
-        if origin == Origin::OneRun && batches.iter().all(are_added) {
-            let mut single = Vec::new();
-            for rows in batches {
-                let ranges = keys::ranges(table, rows).map_err(ArchiveError::merge)?;
-                single.extend(ranges.into_iter().map(|(key, range)| (key, rows.slice(range.start, range.len()))));
-            }
-            // A series may continue in the next batch.
-            if single.windows(2).all(|pair| pair[0].0 != pair[1].0) {
-                self.single.extend(single);
-                return Ok(());
-            }
-        }
-        let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
+        let Some(first) = batches.first() else { return Ok(()) };
+        let cells = if origin == Origin::OneRun && batches.iter().all(are_added) {
+            concat_batches(first.schema_ref(), batches).and_then(|rows| Cells::observed_once(table, rows))
+        } else {
+            Cells::of(table, batches)
+        };
+        let cells = cells.map_err(ArchiveError::merge)?;
         let series = cells.series().map_err(ArchiveError::merge)?;
         self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
         self.cells.push(cells);
@@ -121,10 +113,9 @@ impl Observations {
 
     /// The observations of a series.
     pub(super) fn rows(&self, table: Table, key: &SeriesKey) -> RecordBatch {
-        match (self.single.get(key), self.ranges.get(key)) {
-            (Some(rows), _) => rows.clone(),
-            (None, Some((place, range))) => self.cells[*place].observations(range.clone()),
-            (None, None) => RecordBatch::new_empty(table.schema()),
+        match self.ranges.get(key) {
+            Some((place, range)) => self.cells[*place].rows.slice(range.start, range.len()),
+            None => RecordBatch::new_empty(table.schema()),
         }
     }
 
@@ -135,15 +126,9 @@ impl Observations {
         key: &SeriesKey,
         as_of: DateTime<Utc>,
     ) -> std::result::Result<RecordBatch, ArrowError> {
-        let as_of = as_of.timestamp_micros();
-        match (self.single.get(key), self.ranges.get(key)) {
-            (Some(rows), _) if observed(rows).values().iter().all(|&seen| seen <= as_of) => rows_of(table, rows),
-            (Some(rows), _) => {
-                let cells = Cells::of(table, [rows])?;
-                cells.values(0..cells.count(), as_of)
-            }
-            (None, Some((place, range))) => self.cells[*place].values(range.clone(), as_of),
-            (None, None) => Ok(RecordBatch::new_empty(table.row_schema())),
+        match self.ranges.get(key) {
+            Some((place, range)) => self.cells[*place].values(range.clone(), as_of.timestamp_micros()),
+            None => Ok(RecordBatch::new_empty(table.row_schema())),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::archive) fn restate(
     if table == Table::Articles {
         told = continue_places(told, answer.covers, (&merged.rows, as_of))?;
     }
-    let found = difference(table, &merged.values(0..merged.count(), as_of)?, &told, answer.covers)?;
+    let found = difference(table, &merged.values(merged.all(), as_of)?, &told, answer.covers)?;
     Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
 }
 

@@ -360,7 +360,7 @@ impl Histories<'_> {
                 let past = runs.iter().copied().filter(|other| joining.knew(*of, *other)).collect();
                 let past = self.of(&past)?;
                 let own = Cells::of(self.table, [&past.rows])?;
-                let own = own.values(0..own.count(), answer.observed_at.timestamp_micros())?;
+                let own = own.values(own.all(), answer.observed_at.timestamp_micros())?;
                 let merged = cells_that_count(self.table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
                 let Some(changes) = restate(answer, &own, &merged, joining.sealed_at(run))? else { continue };
                 let more = self.table.batch(std::slice::from_ref(&changes))?;

@@ -29,7 +29,7 @@ pub use tally::{AgeGroup, CellCounts, Month, Revisions, Rewrites};
 use super::observed::ObservedColumns;
 use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{ArticleObservations, Giant, Histories, History, StoredObservations};
+use crate::archive::{ArticleObservations, FoldedObservations, Giant, Histories, History, StoredObservations};
 use crate::error::Result;
 use crate::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
@@ -71,9 +71,9 @@ pub(crate) fn revisions(
     let mut counting = Counting::of(subject, from);
     let mut queue = RowQueue::default();
     let counter = counting.counter();
-    let count = |histories: &Histories, spanned: CoverageSource<'_>| {
+    let count = |folded: &FoldedObservations, spanned: CoverageSource<'_>| {
         let mut rows = RowBuilder::new(schema());
-        let counted = counter.count(histories, spanned, |change| rows::push(&mut rows, change));
+        let counted = counter.count(&folded.histories()?, spanned, |change| rows::push(&mut rows, change));
         Ok((counted, rows.finish()?))
     };
     counting.each_of_signals(count, |rows| queue.add(rows, &mut deliver))?;
@@ -116,29 +116,32 @@ impl<'a> Counting<'a> {
     /// If a run cannot be read.
     pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
         let counter = self.counter();
-        self.each_of_signals(|histories, spanned| Ok((counter.count(histories, spanned, |_| {}), ())), Ok)
+        self.each_of_signals(|folded, spanned| Ok((counter.count(&folded.histories()?, spanned, |_| {}), ())), Ok)
     }
 
-    /// Counts the histories of articles.
+    /// Counts the histories of articles, and passes on the latest known ones, which come in order.
     ///
     /// # Errors
     ///
-    /// If a run cannot be read.
-    pub(crate) fn articles(&mut self) -> Result<()> {
+    /// If a run cannot be read, or if `take` fails.
+    pub(crate) fn articles(&mut self, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let counter = self.counter();
-        self.each_of_articles(|histories, spanned| Ok((counter.count(histories, spanned, |_| {}), ())), Ok)
+        let count = |folded: &FoldedObservations, spanned: CoverageSource<'_>| {
+            Ok((counter.count(&folded.histories()?, spanned, |_| {}), folded.latest_articles()?))
+        };
+        self.each_of_articles(count, take)
     }
 
     /// Counts the histories of signals several pieces at once, and takes what else was made of each piece, in order.
     fn each_of_signals<R: Send>(
         &mut self,
-        count: impl Fn(&Histories, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        count: impl Fn(&FoldedObservations, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
         mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
         let view = self.subject.view();
         in_order(
             || view.observations(Table::Signals),
-            |piece: StoredObservations| count(&piece.histories()?, CoverageSource::Here),
+            |piece: StoredObservations| count(&piece.fold()?, CoverageSource::Here),
             |(counted, more)| {
                 self.add(counted);
                 take(more)
@@ -150,7 +153,7 @@ impl<'a> Counting<'a> {
     /// are known only at the end.
     fn each_of_articles<R: Send>(
         &mut self,
-        count: impl Fn(&Histories, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        count: impl Fn(&FoldedObservations, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
         mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
         let view = self.subject.view();
@@ -158,7 +161,7 @@ impl<'a> Counting<'a> {
             || view.articles(),
             |piece| match piece {
                 ArticleObservations::Whole(piece) => {
-                    count(&piece.histories()?, CoverageSource::Here).map(CountedArticles::Whole)
+                    count(&piece.fold()?, CoverageSource::Here).map(CountedArticles::Whole)
                 }
                 ArticleObservations::Giant(giant) => Ok(CountedArticles::Giant(giant)),
             },
@@ -174,11 +177,11 @@ impl<'a> Counting<'a> {
                 for piece in giant.pieces()? {
                     let piece = piece?.histories()?;
                     let observed = ObservedColumns::of(&piece);
-                    piece.series.iter().for_each(|history| spans.add(&history.cells, &observed));
+                    piece.series.iter().for_each(|history| spans.add(&history.groups, &observed));
                 }
                 let coverage = Coverage::of(spans);
                 for piece in giant.pieces()? {
-                    let (counted, more) = count(&piece?.histories()?, CoverageSource::Before(&coverage))?;
+                    let (counted, more) = count(&piece?.fold()?, CoverageSource::Before(&coverage))?;
                     self.add(counted);
                     take(more)?;
                 }
@@ -248,7 +251,7 @@ impl Counter<'_> {
         let Self { subject, span, since } = self;
         let observed = ObservedColumns::of(histories);
         let walk = Walk { observed: &observed, span, since };
-        let of_series = |History { key, cells }: &History| {
+        let of_series = |History { key, groups }: &History| {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
             let own;
@@ -256,12 +259,12 @@ impl Counter<'_> {
                 CoverageSource::Before(coverage) => coverage,
                 CoverageSource::Here => {
                     let mut spans = Spans::default();
-                    spans.add(cells, &observed);
+                    spans.add(groups, &observed);
                     own = Coverage::of(spans);
                     &own
                 }
             };
-            let tally = walk.series(cells, coverage, |date| subject.has_date(date), report);
+            let tally = walk.series(groups, coverage, |date| subject.has_date(date), report);
             SeriesCount { key: key.clone(), tally }
         };
         histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()

@@ -7,6 +7,7 @@ use arrow::array::Array;
 use super::ChangeKind;
 use super::since::RewriteCount;
 use super::tally::{AgeGroup, CellCounts, Month};
+use crate::archive::Groups;
 use crate::audit::observed::ObservedColumns;
 use crate::time::MICROS_PER_DAY;
 
@@ -53,9 +54,9 @@ pub(super) struct Spans(Vec<(i64, i64, i64)>);
 
 impl Spans {
     /// Adds some cells of the series.
-    pub(super) fn add(&mut self, cells: &[Range<usize>], observed: &ObservedColumns<'_>) {
+    pub(super) fn add(&mut self, groups: &Groups, observed: &ObservedColumns<'_>) {
         let spans = &mut self.0;
-        for row in cells.iter().cloned().flatten() {
+        for row in groups.iter().flat_map(|group| group.rows().clone()) {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
             }
@@ -172,7 +173,7 @@ impl Walk<'_> {
     /// Counts some cells of a series, those in scope, and reports each change.
     pub(super) fn series(
         &self,
-        cells: &[Range<usize>],
+        groups: &Groups,
         coverage: &Coverage,
         is_in_scope: impl Fn(i64) -> bool,
         mut on_change: impl FnMut(Rewrite),
@@ -180,7 +181,7 @@ impl Walk<'_> {
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
         let mut calm: Option<UnchangedCells> = None;
-        for rows in cells {
+        for rows in groups.cells() {
             // A latest signal without a date has no past.
             let dates = self.observed.dates;
             let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_in_scope(it))
@@ -206,7 +207,7 @@ impl Walk<'_> {
                 }
             }
             rewrites.clear();
-            let cell = self.cell(rows, date, coverage, &mut rewrites);
+            let cell = self.cell(&rows, date, coverage, &mut rewrites);
             tally.count(self, cell, date, &rewrites);
             rewrites.iter().copied().for_each(&mut on_change);
         }

@@ -290,9 +290,9 @@ fn said<'a>(
     observed: &'a ObservedColumns<'_>,
 ) -> impl Iterator<Item = usize> + 'a {
     let by_then = |row: &usize| observed.instant(*row) <= answer.observed_at;
-    let last = move |cell: &Range<usize>| cell.clone().rfind(by_then).filter(|&row| !observed.is_withdrawn(row));
+    let last = move |cell: Range<usize>| cell.rev().find(by_then).filter(|&row| !observed.is_withdrawn(row));
     let date = |row: usize| observed.dates.is_valid(row).then(|| observed.dates.value(row));
-    history.cells.iter().filter_map(last).filter(move |&row| answer.covers.holds(Table::Signals, date(row)))
+    history.groups.cells().filter_map(last).filter(move |&row| answer.covers.holds(Table::Signals, date(row)))
 }
 
 fn is_latest(source: Endpoint) -> bool {

@@ -86,8 +86,8 @@ fn references(subject: &Subject) -> Result<BTreeMap<Ticker, References>> {
     let mut references = BTreeMap::new();
     for piece in subject.view().observations(Table::Summaries)? {
         let histories = piece?.histories()?;
-        for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
-            let last = cells.iter().map(|cell| cell.end - 1);
+        for History { key, groups } in histories.series.iter().filter(|history| subject.has(&history.key)) {
+            let last = groups.cells().map(|cell| cell.end - 1);
             for row in last.filter(|&row| histories.changes[row] != Change::Withdrawn) {
                 references.insert(key.ticker.clone(), of_summary(&histories, row));
             }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use agreement::Agreement;
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
-pub use news::{Headline, News};
+pub use news::{Headline, News, NewsTally};
 pub use sectors::SectorFacts;
 pub use succession::{Flips, Persistence};
 pub(crate) use tally::Tally;

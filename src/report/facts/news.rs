@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::is_drawn;
 use super::{Facts, Histogram, record};
-use crate::error::Result;
 
 /// How many of the lowest and highest scores are shown with their headlines.
 const HEADLINES: usize = 4;
@@ -50,23 +50,37 @@ pub struct Headline {
     pub link: String,
 }
 
-impl News {
-    /// Counts the articles about a dataset's tickers. They have naive dates.
-    ///
-    /// # Errors
-    ///
-    /// When the archive cannot be read.
-    pub fn of(articles: impl Iterator<Item = Result<RecordBatch>>, facts: &Facts) -> Result<Self> {
-        let mut news = Self::default();
-        let Some((first, last)) = facts.bounds() else { return Ok(news) };
-        let tickers: HashSet<&str> = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
-        for articles in articles {
-            news.count(&articles?, &tickers, first..=last);
-        }
-        Ok(news)
+/// Counts the articles about a dataset's tickers.
+#[derive(Debug)]
+pub struct NewsTally<'a> {
+    tickers: HashSet<&'a str>,
+    /// The first day and the last; none if there are no rows.
+    days: Option<RangeInclusive<NaiveDate>>,
+    news: News,
+}
+
+impl<'a> NewsTally<'a> {
+    /// Starts counting those of a dataset with some facts.
+    pub fn of(facts: &'a Facts) -> Self {
+        let tickers = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
+        Self { tickers, days: facts.bounds().map(|(first, last)| first..=last), news: News::default() }
     }
 
-    fn count(&mut self, articles: &RecordBatch, tickers: &HashSet<&str>, days: std::ops::RangeInclusive<NaiveDate>) {
+    /// Counts some articles, which come in order and have naive dates.
+    pub fn count(&mut self, articles: &RecordBatch) {
+        if let Some(days) = &self.days {
+            self.news.count(articles, &self.tickers, days);
+        }
+    }
+
+    /// What was counted.
+    pub fn finish(self) -> News {
+        self.news
+    }
+}
+
+impl News {
+    fn count(&mut self, articles: &RecordBatch, tickers: &HashSet<&str>, days: &RangeInclusive<NaiveDate>) {
         let column = |name: &str| articles.column_by_name(name).expect("articles have the columns of their table");
         let symbols = column("ticker").as_dictionary::<Int32Type>();
         let names = symbols.values().as_string::<i32>();
