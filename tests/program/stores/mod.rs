@@ -7,6 +7,7 @@ mod providers;
 mod readers;
 mod repairs;
 mod requests;
+mod scopes;
 mod writers;
 
 use std::fs;
