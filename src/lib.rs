@@ -154,6 +154,7 @@ pub mod run;
 pub mod schedule;
 pub mod secret;
 pub mod serve;
+mod skew;
 #[cfg(feature = "spark")]
 mod spark;
 mod split_days;

@@ -149,8 +149,22 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("store status", &[("store status", "compare this machine with the store")]),
     ("store push", &[("store push", "send what only this machine has")]),
-    ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
-    ("store verify", &[("store verify", "read everything in the store")]),
+    (
+        "store pull",
+        &[
+            ("store pull", "the runs, and the latest version of every dataset"),
+            ("store pull demo", "the same for one dataset"),
+            ("store pull demo/20261120T213000Z-7f3a", "one older version"),
+        ],
+    ),
+    (
+        "store verify",
+        &[
+            ("store verify", "read everything in the store"),
+            ("store verify --sizes", "compare sizes alone"),
+            ("store verify --since 20261120T213000Z-7f3a", "read what is new"),
+        ],
+    ),
     (
         "store repair",
         &[

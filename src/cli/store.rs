@@ -13,12 +13,12 @@ use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
-use crate::names::is_dataset;
+use crate::names::{is_dataset, is_unique};
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
 use crate::run::{
     Control, DatasetStatus, RemoteStore, RepairMode, StoreAccess, StoreMigration, StoreStatus, StoreVerified,
-    TransferCounts,
+    TransferCounts, VerifyScope,
 };
 
 /// The variable with the address of a store.
@@ -125,10 +125,11 @@ enum Action {
     /// Send the runs, packs and versions that only this machine has. Clears interrupted uploads that are older than a
     /// day.
     Push(StoreDefinition),
-    /// Fetch the runs that only the store has, and the latest version of each dataset.
-    Pull(StoreDefinition),
+    /// Fetch the runs that only the store has, and the latest version of each dataset; or of one dataset, or one older
+    /// version.
+    Pull(Pull),
     /// Read everything in the store, and verify every size and checksum.
-    Verify(StoreDefinition),
+    Verify(Verify),
     /// Mend what is damaged or missing in the store or on this machine with the copy of the other.
     ///
     /// Reads everything in both. What neither has an intact copy of is moved out of the way, never removed: below
@@ -145,6 +146,51 @@ enum Action {
 struct StoreDefinition {
     /// A definition with a `[store]`: its name in `pipelines/`, or a path.
     definition: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Pull {
+    /// A dataset, whose latest version is fetched, or `NAME/VERSION` for an older one. The store is that of its definition
+    /// if no other is named.
+    #[arg(value_name = "NAME[/VERSION]")]
+    wanted: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    #[command(flatten)]
+    of: StoreDefinition,
+
+    /// Read only what was made since this run started, by the names of runs, packs and versions. The rest must be there.
+    #[arg(long, value_name = "RUN", value_parser = run_name, conflicts_with = "sizes")]
+    since: Option<String>,
+
+    /// Compare the sizes that the store lists, and read nothing that this machine has the record of.
+    #[arg(long)]
+    sizes: bool,
+}
+
+/// The name of a run.
+fn run_name(text: &str) -> std::result::Result<String, String> {
+    let name = text.strip_prefix("run=").unwrap_or(text);
+    if is_unique(name) { Ok(name.to_owned()) } else { Err("a run is named like `20261120T213000Z-7f3a`".to_owned()) }
+}
+
+impl Verify {
+    fn scope(&self) -> VerifyScope {
+        match (&self.since, self.sizes) {
+            (Some(run), _) => VerifyScope::Since(run.clone()),
+            (None, true) => VerifyScope::Sizes,
+            (None, false) => VerifyScope::All,
+        }
+    }
+}
+
+/// What a pull fetches.
+enum Pulled {
+    All,
+    Dataset(String),
+    Version(String, String),
 }
 
 #[derive(Debug, clap::Args)]
@@ -180,7 +226,9 @@ impl Store {
             Action::Status(status) => &status.of,
             Action::Migrate(migrate) => &migrate.of,
             Action::Repair(repair) => &repair.of,
-            Action::Push(of) | Action::Pull(of) | Action::Verify(of) => of,
+            Action::Verify(verify) => &verify.of,
+            Action::Push(of) => of,
+            Action::Pull(pull) => return self.pull(pull.wanted.as_deref(), project),
         };
         let url = self.url(of.definition.as_deref(), project)?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
@@ -199,8 +247,8 @@ impl Store {
                     json.say(|| &status, || shown(&status))
                 }
                 Action::Push(_) => say(&moved("sent", store.push().await?)),
-                Action::Pull(_) => say(&moved("fetched", store.pull().await?)),
-                Action::Verify(_) => verified(&store.verify().await?),
+                Action::Pull(_) => unreachable!("it has returned"),
+                Action::Verify(verify) => verified(&store.verify(&verify.scope()).await?),
                 Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
                 Action::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
@@ -210,12 +258,43 @@ impl Store {
         })
     }
 
-    fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {
-        let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
-        self.store.url_or_own(plan.as_ref())?.ok_or_else(|| {
-            usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
+    /// Fetches everything, one dataset, or one version. A dataset needs no definition if the store is named.
+    fn pull(&self, wanted: Option<&str>, project: &Project) -> Result<()> {
+        let of_version = wanted.and_then(|wanted| wanted.split_once('/'));
+        let of_version = of_version.filter(|(name, version)| is_dataset(name) && is_unique(version));
+        let definition = of_version.map(|(name, _)| name).or(wanted);
+        let plan = match definition {
+            Some(name) if is_dataset(name) && self.store.url()?.is_some() => definition_of(name, project),
+            Some(name) => Some(plan_of(Some(name), project)?),
+            None => None,
+        };
+        let url = self.store.url_or_own(plan.as_ref())?.ok_or_else(no_store)?;
+        let pulled = match (of_version, definition) {
+            (Some((name, version)), _) => Pulled::Version(name.to_owned(), version.to_owned()),
+            (None, Some(name)) => Pulled::Dataset(plan.map_or_else(|| name.to_owned(), |plan| plan.name)),
+            (None, None) => Pulled::All,
+        };
+        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        interruptible(async |stop| {
+            let control = Control { observer: Some(progress::shown()), stop };
+            let store = RemoteStore::open(&url, StoreAccess::Read, &archive, &data, &control)?;
+            let fetched = match &pulled {
+                Pulled::All => store.pull().await?,
+                Pulled::Dataset(name) => store.pull_dataset(name).await?,
+                Pulled::Version(name, version) => store.pull_version(name, version).await?,
+            };
+            say(&moved("fetched", fetched))
         })
     }
+
+    fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {
+        let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
+        self.store.url_or_own(plan.as_ref())?.ok_or_else(no_store)
+    }
+}
+
+fn no_store() -> Failure {
+    usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
 }
 
 fn moved(verb: &str, moved: TransferCounts) -> String {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::human::counted;
 use crate::interface::ValidationFault;
+use crate::skew::Skew;
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,10 @@ pub(crate) enum FetchError {
     #[error("cannot parse the answer to `{request}`: {reason} at byte {offset}")]
     Malformed { request: String, reason: String, offset: u64, evidence: Option<PathBuf> },
 
+    /// A clock that would date what the service says wrongly.
+    #[error("this machine's clock is {skew} that of {host}")]
+    ClockSkew { host: String, skew: Skew },
+
     /// An HTTP client that cannot be set up.
     #[error("cannot set up the HTTP client")]
     Client { source: Reason },
@@ -49,7 +54,7 @@ pub(crate) enum FetchError {
 impl Diagnostic for FetchError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unavailable { .. } => ErrorKind::Temporary,
+            Self::Unavailable { .. } | Self::ClockSkew { .. } => ErrorKind::Temporary,
             _ => ErrorKind::Service,
         }
     }
@@ -58,6 +63,10 @@ impl Diagnostic for FetchError {
         let hint = match self {
             Self::KeyRefused { .. } => "check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::Unavailable { .. } => "run the same command later to resume; what was fetched is kept",
+            Self::ClockSkew { .. } => {
+                "synchronize this machine's clock and run the same command again; nothing was kept that it would have dated. If \
+                 the service's clock is wrong, tell the vendor: with a bucket as store, the bucket's clock counts instead"
+            }
             Self::Proxy { .. } => "use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
                 "if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`"

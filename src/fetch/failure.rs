@@ -15,6 +15,7 @@ use crate::error::{Error, Reason};
 use crate::interface::ValidationFault;
 use crate::network::{innermost, is_certificate};
 use crate::secret::ApiKey;
+use crate::skew::Skew;
 
 /// The most bytes read of an error response.
 const MAX_FAULT_BYTES: usize = 64 * 1024;
@@ -65,6 +66,8 @@ pub(super) enum Failure {
     },
     /// A response that would do harm.
     Refused(String),
+    /// A response of a service whose clock is far from this machine's.
+    Skewed(Skew),
     /// A failure on our side.
     Stop(Error),
 }
@@ -140,6 +143,7 @@ impl Failure {
                 FetchError::Invalid { host, request, fault }.into()
             }
             Self::Status { status, .. } => FetchError::Status { host, request, status }.into(),
+            Self::Skewed(skew) => FetchError::ClockSkew { host, skew }.into(),
             Self::Refused(_) => FetchError::Refused { host, request, source }.into(),
             Self::Stop(error) => error,
         }
@@ -155,6 +159,7 @@ impl fmt::Display for Failure {
             Self::Malformed { offset, reason } => write!(formatter, "{reason} at byte {offset}"),
             Self::Status { status, .. } => write!(formatter, "status {status}"),
             Self::Refused(reason) => formatter.write_str(reason),
+            Self::Skewed(skew) => write!(formatter, "this machine's clock is {skew} the service's"),
             Self::Stop(error) => error.fmt(formatter),
         }
     }

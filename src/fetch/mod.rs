@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderValue};
 use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -38,6 +38,7 @@ use crate::error::Result;
 use crate::interface::{Base, Endpoint};
 use crate::plan::{Request, RequestLimits};
 use crate::secret::ApiKey;
+use crate::skew::Skew;
 use crate::time::Clock;
 use crate::tls;
 
@@ -73,6 +74,21 @@ pub(crate) struct ResponseHead {
     pub is_page: bool,
 }
 
+/// Whether this machine's clock is known to be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockTrust {
+    /// Another clock agrees with it, or it is none of a machine: that of the service is not asked.
+    Confirmed,
+    /// Only the service's clock can tell.
+    Unconfirmed,
+}
+
+/// What time it was for the service when it answered.
+fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
+    let date = response.headers().get(DATE)?.to_str().ok()?;
+    DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
+}
+
 /// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answered<T> {
@@ -94,6 +110,7 @@ pub(crate) struct Client {
     routes: [Route; 2],
     key: ApiKey,
     clock: Clock,
+    trust: ClockTrust,
     free: Semaphore,
     /// One per host, since both addresses may share a host.
     paces: BTreeMap<String, RateLimiter>,
@@ -142,6 +159,7 @@ impl Client {
             routes,
             key,
             clock,
+            trust: ClockTrust::Confirmed,
             free: Semaphore::new(limits.connections),
             paces,
             patience: retry::Patience::new(limits.patience),
@@ -149,6 +167,12 @@ impl Client {
             evidence,
             gauge: Gauge::default(),
         })
+    }
+
+    /// The same client, with the trust in this machine's clock.
+    #[must_use]
+    pub(crate) fn trusting(self, trust: ClockTrust) -> Self {
+        Self { trust, ..self }
     }
 
     /// Live counters of the client.
@@ -168,8 +192,7 @@ impl Client {
         let failed = |failure: Failure| failure.into_error(place(), 1, None);
         let answer = self.http.get(self.url(request)).timeout(PROBE_TIMEOUT).send().await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
-        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-        let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()).map(|date| date.to_utc());
+        let date = date_of(&response);
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
         let status = response.status().as_u16();
@@ -241,7 +264,9 @@ impl Client {
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
+        let asked = self.clock.now();
         let response = self.http.get(self.url(request)).send().await.map_err(Failure::transport)?;
+        self.check_clock(&response, asked)?;
         let status = response.status();
         if !status.is_success() {
             return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
@@ -249,6 +274,17 @@ impl Client {
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
         let taking = BodyOptions { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
         Stream::of(response, attempts, self.clock)?.read(read, taking).await
+    }
+
+    /// Refuses an answer if the service's clock is far from this machine's, which would date it. What a cache answers is
+    /// older.
+    fn check_clock(&self, response: &reqwest::Response, asked: DateTime<Utc>) -> Result<(), Failure> {
+        let is_checked = self.trust == ClockTrust::Unconfirmed && matches!(self.clock, Clock::System);
+        let Some(date) = date_of(response).filter(|_| is_checked && !response.headers().contains_key(AGE)) else {
+            return Ok(());
+        };
+        let skew = Skew::between((asked, self.clock.now()), date);
+        if skew.is_too_large() { Err(Failure::Skewed(skew)) } else { Ok(()) }
     }
 
     /// The URL of a request with the key, for the HTTP client only.

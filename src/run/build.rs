@@ -76,7 +76,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
     let access = if is_own { StoreAccess::Write } else { StoreAccess::Read };
     let store = RemoteStore::of(&plan, options.store.as_ref(), access, &options.archive, &data, &options.control)?;
     let in_store = match &store {
-        Some(store) if is_own => store.begin(&name).await?,
+        Some(store) if is_own => store.begin(&name, options.clock).await?,
         Some(store) => {
             store.pull_archive(options.ad_hoc.as_of).await?;
             None
@@ -168,7 +168,7 @@ pub(super) fn from_archive<T>(
     };
     let scope = archived(&plan, &view)?;
     let is_own = options.ad_hoc.is_none();
-    let (before, mut notes) = if is_own { before.find(&plan.name) } else { Default::default() };
+    let (before, mut notes) = if is_own { before.find(&plan.name, view.archive()) } else { Default::default() };
     let before = before.as_ref();
     let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
     notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc(&options.ad_hoc.filter)? });

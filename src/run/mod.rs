@@ -65,6 +65,7 @@ pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{
     DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts,
+    VerifyScope,
 };
 pub(crate) use summary::day;
 pub use summary::{Fetched, Summary};
@@ -75,7 +76,7 @@ pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, Settled, Unfinished, of_service};
 use crate::error::Result;
 use crate::export::RecordedProvenance;
-use crate::fetch::{Addresses, Client};
+use crate::fetch::{Addresses, Client, ClockTrust};
 pub use crate::file::{FileRecord, TargetFile, WhenExists};
 use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
@@ -120,7 +121,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         RemoteStore::of(&plan, options.store.as_ref(), StoreAccess::Write, &root, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
     let in_store = match &store {
-        Some(store) => store.begin(&plan.name).await?,
+        Some(store) => store.begin(&plan.name, options.clock).await?,
         None => None,
     };
     let expected = Expected {
@@ -152,7 +153,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         (_, _, Some(demo)) => (demo.addresses(), demo.key()),
         _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
     };
-    let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?;
+    let trust = store.as_ref().map_or(ClockTrust::Unconfirmed, RemoteStore::clock_trust);
+    let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?.trusting(trust);
     let mut gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
     if let Ok(gathered) = &mut gathered {
         gathered.notes.splice(0..0, notes);
@@ -245,7 +247,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let view = view(&options.archive, None, &options.control.stop)?;
         let datasets = options.data.join("datasets");
         let versions = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
-        let (before, found) = versions.find(&plan.name);
+        let (before, found) = versions.find(&plan.name, view.archive());
         options.control.note(&found);
         notes.extend(found);
         let before = before.as_ref();

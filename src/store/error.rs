@@ -2,6 +2,7 @@
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::human::counted;
+use crate::skew::Skew;
 
 /// An operation on an object store that failed.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,15 @@ pub(crate) enum StoreError {
         source: Reason,
     },
 
+    /// A store whose clock is far from this machine's.
+    #[error("this machine's clock is {skew} that of `{url}`")]
+    ClockSkew {
+        /// The store.
+        url: String,
+        /// How far.
+        skew: Skew,
+    },
+
     /// A store that ignores the conditions of a put.
     #[error("`{url}` does not honour conditional puts")]
     Unconditional {
@@ -99,6 +109,15 @@ pub(crate) enum StoreError {
         url: String,
         /// The folder.
         key: String,
+    },
+
+    /// Something that a store does not have.
+    #[error("`{url}` has no {what}")]
+    Absent {
+        /// The store.
+        url: String,
+        /// What it lacks.
+        what: String,
     },
 
     /// An object with damaged content.
@@ -137,7 +156,8 @@ impl Diagnostic for StoreError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Feature { .. } => ErrorKind::Usage,
-            Self::Later { .. } => ErrorKind::Temporary,
+            Self::Later { .. } | Self::ClockSkew { .. } => ErrorKind::Temporary,
+            Self::Absent { .. } => ErrorKind::NotFound,
             Self::Behind { kind, .. } => *kind,
             Self::Open { .. }
             | Self::Missing { .. }
@@ -165,6 +185,9 @@ impl Diagnostic for StoreError {
                 "if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`"
             }
             Self::Later { .. } => "run the same command later to resume",
+            Self::ClockSkew { .. } => {
+                "synchronize this machine's clock and run the same command again; nothing was requested"
+            }
             Self::Unconditional { .. } => {
                 "use a store with conditional puts (`If-None-Match` and `If-Match`); without them, two machines could \
                  overwrite each other's runs"
@@ -173,6 +196,7 @@ impl Diagnostic for StoreError {
             Self::Damaged { .. } => {
                 "`bellwether store repair`, on a machine that has it, mends it; `bellwether store verify` lists all damaged objects"
             }
+            Self::Absent { .. } => "`bellwether store status` lists what it has",
             Self::Older { .. } => "`bellwether store migrate` keeps every observation",
             Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
         };

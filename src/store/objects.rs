@@ -80,10 +80,15 @@ impl Store {
     }
 
     /// A store of any client.
-    #[cfg(feature = "harness")]
-    pub(crate) fn of(objects: Arc<dyn ObjectStore>, url: &StoreUrl, stop: &CancellationToken) -> Self {
-        let free = Arc::new(Semaphore::new(CONCURRENT));
-        Self { objects, prefix: String::new(), url: url.clone(), free, stop: stop.clone() }
+    #[cfg(all(feature = "cloud", feature = "harness"))]
+    pub(crate) fn of<C: ObjectStore + object_store::list::PaginatedListStore>(
+        client: Arc<C>,
+        url: &StoreUrl,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (objects, listed) = (Arc::clone(&client) as Arc<dyn ObjectStore>, Listed::Pages(client));
+        let (free, skipped) = (Arc::new(Semaphore::new(CONCURRENT)), SkippedKeys::new(|_| {}));
+        Self { objects, listed, skipped, prefix: String::new(), url: url.clone(), free, stop: stop.clone() }
     }
 
     /// Its address.

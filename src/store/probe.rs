@@ -1,12 +1,14 @@
 //! Detects stores that do not honour conditional puts, before anything depends on them.
 
 use bytes::Bytes;
+use chrono::Utc;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
 
 use super::fault::{is_refusal, reason};
 use super::objects::{Created, MOST_BYTES, Store};
 use super::{Result, StoreError};
 use crate::error::Error;
+use crate::skew::Skew;
 use crate::time::random;
 
 /// The prefix of the keys of probes.
@@ -14,11 +16,12 @@ pub(super) const PROBE: &str = "datasets/.probe-";
 
 impl Store {
     /// Tests that the store refuses to create an object that exists, and to replace one that has changed since it was read.
+    /// Returns how far its clock is from this machine's.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unconditional`] if it does not, and any failure of a request.
-    pub(crate) async fn probe(&self) -> Result<(), Error> {
+    pub(crate) async fn probe(&self) -> Result<Skew, Error> {
         let at = format!("{PROBE}{:016x}", random());
         let tested = self.test(&at).await;
         // A probe that is left behind is cleared after a day.
@@ -26,11 +29,12 @@ impl Store {
         tested
     }
 
-    async fn test(&self, at: &str) -> Result<(), Error> {
+    async fn test(&self, at: &str) -> Result<Skew, Error> {
         let [first, second, third, fourth] = [b"1", b"2", b"3", b"4"].map(|text| Bytes::from_static(text));
         let unconditional = |what: &str| -> Error {
             StoreError::Unconditional { url: self.url().to_string(), source: what.into() }.into()
         };
+        let begun = Utc::now();
         if self.create(at, first.clone()).await? == Created::Another {
             return Err(unconditional("an object that was just written has another content"));
         }
@@ -46,6 +50,7 @@ impl Store {
             Some(content) if content.bytes == first => content,
             _ => return Err(unconditional(overwrote)),
         };
+        let skew = Skew::between((begun, Utc::now()), known.changed);
         match self.in_turn(self.put_if(at, third.clone(), &known)).await? {
             Ok(()) => {}
             Err(fault) if is_refusal(&fault) => {
@@ -60,7 +65,7 @@ impl Store {
         let put = self.in_turn(self.put_if(at, fourth, &known)).await?;
         let now = self.get(at, MOST_BYTES).await?.map(|content| content.bytes);
         match put.is_err() && now == Some(third) {
-            true => Ok(()),
+            true => Ok(skew),
             false => Err(unconditional("it replaced an object on condition that it is unchanged, and it was not")),
         }
     }

@@ -105,7 +105,8 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     machine.command(&["store", "verify"]).succeeded();
 
     // The same as on a machine that never had the run.
-    let other = Machine::new(&Place::new());
+    let elsewhere = Place::new();
+    let other = Machine::new(&elsewhere);
     for day in [&days[0], &days[2]] {
         other.run_on(day);
     }
@@ -182,7 +183,8 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
 
 #[test]
 fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
-    let machine = Machine::new(&Place::new());
+    let store = Place::new();
+    let machine = Machine::new(&store);
     let runs = [19, 20].map(|today| machine.run_on(&Day::new(day(2026, 11, today))));
     machine.define();
     let forget = |run: &str, reason: &str| machine.command(&["archive", "forget", run, "--reason", reason]);

@@ -223,6 +223,11 @@ impl Archive {
         merges.filter(move |seal| seal.joins.iter().any(is_forgotten)).map(Seal::folder_name)
     }
 
+    /// The seals of its folders, whether or not their runs count.
+    pub(crate) fn all_seals(&self) -> impl Iterator<Item = &Seal> {
+        self.folders.iter().map(|folder| folder.seal())
+    }
+
     /// The seals of all runs in its folders, whether or not they count, each once.
     pub(in crate::archive) fn runs_in_folders(&self) -> Vec<&Seal> {
         let runs: BTreeMap<&str, &Seal> =

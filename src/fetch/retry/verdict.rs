@@ -26,7 +26,7 @@ pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Ve
         Failure::Malformed { .. } if malformed_before => Verdict::GiveUp,
         Failure::Malformed { .. } => Verdict::AskAgain { hint: None },
         Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => Verdict::AskAgain { hint: *retry_after },
-        Failure::Status { .. } | Failure::Refused(_) | Failure::Stop(_) => Verdict::GiveUp,
+        Failure::Status { .. } | Failure::Refused(_) | Failure::Skewed(_) | Failure::Stop(_) => Verdict::GiveUp,
     }
 }
 

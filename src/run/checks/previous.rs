@@ -1,12 +1,14 @@
 //! The version that a definition published before.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::{DateTime, NaiveDate};
 use serde::Deserialize;
 
+use crate::archive::Archive;
 use crate::definition::DefinitionFile;
-use crate::export::{self, RecordedProvenance};
+use crate::export::{self, RecordedProvenance, RecordedVersion};
 use crate::plan::Plan;
 
 /// The latest version of a definition, here or in its store.
@@ -29,14 +31,23 @@ pub(in crate::run) struct PreviousVersions<'a> {
 }
 
 impl PreviousVersions<'_> {
-    /// The latest version of a definition, if there is one, and notes for the user.
-    pub(in crate::run) fn find(self, name: &str) -> (Option<PreviousVersion>, Vec<String>) {
+    /// The latest version of a definition that was built from none of the runs that are forgotten in an archive, if there
+    /// is one, and notes for the user.
+    pub(in crate::run) fn find(self, name: &str, archive: &Archive) -> (Option<PreviousVersion>, Vec<String>) {
         let Some(datasets) = self.datasets else { return (None, Vec::new()) };
-        match export::latest(datasets, Some(name)) {
-            Ok(here) => {
-                let newest = here.as_ref().into_iter().chain(self.in_store).max_by_key(|one| one.built_at);
-                (newest.map(|recorded| PreviousVersion::of(datasets, recorded)), Vec::new())
+        let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
+        let counts = |one: &&RecordedProvenance| !one.runs.iter().any(|run| forgotten.contains(run.as_str()));
+        let found = export::latest(datasets, Some(name)).and_then(|here| {
+            let all: Vec<&RecordedProvenance> = here.iter().chain(self.in_store).collect();
+            let newest = all.iter().copied().filter(counts).max_by_key(|one| one.built_at).cloned();
+            if newest.is_some() || all.is_empty() {
+                return Ok(newest);
             }
+            let older = RecordedVersion::of_dataset(datasets, name)?.into_iter().map(|(_, whole)| whole.recorded);
+            Ok(older.filter(|one| counts(&one)).max_by_key(|one| one.built_at))
+        });
+        match found {
+            Ok(newest) => (newest.map(|recorded| PreviousVersion::of(datasets, &recorded)), Vec::new()),
             Err(error) => (None, vec![format!("nothing was compared with the previous version: {error}")]),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{ARCHIVE, RemoteStore, TransferCounts};
+use super::{ARCHIVE, RemoteStore, TransferCounts, VerifyScope};
 use crate::archive::{self, IncomingLegacy, LegacySeal, SEAL};
 use crate::error::Result;
 use crate::names::{PACK_FOLDER, RUN_FOLDER, fits};
@@ -84,7 +84,7 @@ impl RemoteStore {
         let mut migration = blocking(move || migrate(&keeping, &control)).await?;
         let sent = self.push_archives(self.archives_of_all().await?).await?;
         if options.mode == MigrateMode::Remove {
-            if let Some(fault) = self.verify().await?.faults.into_iter().next() {
+            if let Some(fault) = self.verify(&VerifyScope::All).await?.faults.into_iter().next() {
                 return Err(self.store.damaged(ARCHIVE, fault).into());
             }
             for folder in &folders {

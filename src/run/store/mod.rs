@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub use migrate::StoreMigration;
 pub use status::{DatasetStatus, StoreStatus};
 pub use transfer::{StoreUpload, TransferCounts};
-pub use verify::StoreVerified;
+pub use verify::{StoreVerified, VerifyScope};
 
 use tokio::sync::oneshot;
 
@@ -23,9 +23,11 @@ use super::summary::Summary;
 use crate::archive::{Archive, of_service, services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::RecordedProvenance;
-use crate::plan::{Plan, ServiceIdentity, StoreUrl};
+use crate::fetch::ClockTrust;
+use crate::plan::{Plan, ServiceIdentity, StoreKind, StoreUrl};
 pub use crate::store::Access as StoreAccess;
 use crate::store::{Store, StoreError};
+use crate::time::Clock;
 
 /// The folder of the archive in a store, with a folder for each service.
 const ARCHIVE: &str = "archive";
@@ -69,14 +71,14 @@ impl RemoteStore {
     }
 
     /// A store of any client, with the archive in one folder and the datasets in another.
-    #[cfg(feature = "harness")]
-    pub fn of_client(
-        objects: std::sync::Arc<dyn object_store::ObjectStore>,
+    #[cfg(all(feature = "cloud", feature = "harness"))]
+    pub fn of_client<C: object_store::ObjectStore + object_store::list::PaginatedListStore>(
+        client: std::sync::Arc<C>,
         url: &StoreUrl,
         output: &Path,
         control: &Control,
     ) -> Self {
-        let store = Store::of(objects, url, &control.stop);
+        let store = Store::of(client, url, &control.stop);
         let (archive, datasets) = (output.join("archive"), output.join("datasets"));
         Self { store, archive, service: None, datasets, control: control.clone() }
     }
@@ -167,13 +169,29 @@ impl RemoteStore {
         self.latest_record(name).await
     }
 
-    /// Before a run: tests the store, and fetches the runs that the archive does not have. Returns the record of the
-    /// latest version in the store.
-    pub(super) async fn begin(&self, name: &str) -> Result<Option<RecordedProvenance>> {
+    /// Before a run or a build: tests the store, and fetches the runs that the archive does not have. Returns the record of
+    /// the latest version in the store.
+    ///
+    /// # Errors
+    ///
+    /// If the store's clock is far from this machine's, if that is the system's; and any failure of a request.
+    pub(super) async fn begin(&self, name: &str, clock: Clock) -> Result<Option<RecordedProvenance>> {
         let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
-        probed?;
+        let skew = probed?;
+        if skew.is_too_large() && matches!(clock, Clock::System) {
+            return Err(StoreError::ClockSkew { url: self.url().to_string(), skew }.into());
+        }
         pulled?;
         self.latest_record(name).await
+    }
+
+    /// Whether the store has a clock of its own, which has confirmed this machine's once a run has begun.
+    pub(super) fn clock_trust(&self) -> ClockTrust {
+        match self.url().kind() {
+            // The times of files may be this machine's own.
+            StoreKind::Folder => ClockTrust::Unconfirmed,
+            StoreKind::S3 | StoreKind::Google | StoreKind::Azure => ClockTrust::Confirmed,
+        }
     }
 }
 

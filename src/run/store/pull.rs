@@ -16,7 +16,7 @@ use crate::file::{self, FileError};
 use crate::links;
 use crate::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::run::stage::Stage;
-use crate::store::{Object, Sealed};
+use crate::store::{Object, Sealed, StoreError};
 use crate::time::Clock;
 
 /// The most folders in transfer at once.
@@ -40,6 +40,40 @@ impl RemoteStore {
             moved += self.pull_latest(name).await?;
         }
         Ok(moved)
+    }
+
+    /// Fetches the runs that only the store has, and the latest version of one dataset.
+    ///
+    /// # Errors
+    ///
+    /// If the store has no version of the dataset; and as [`RemoteStore::pull`].
+    pub async fn pull_dataset(&self, name: &str) -> Result<TransferCounts> {
+        let mut moved = self.pull_archive(None).await?;
+        if self.store.latest(name).await?.is_none() {
+            return Err(self.absent(format!("version of `{name}`")));
+        }
+        moved += self.pull_latest(name).await?;
+        Ok(moved)
+    }
+
+    /// Fetches one version of a dataset, unless it is here. `latest` points to it only if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not have it; and as [`RemoteStore::pull_latest`].
+    pub async fn pull_version(&self, name: &str, version: &str) -> Result<TransferCounts> {
+        if !file::is_gone(&self.datasets.join(name).join(version)) {
+            return Ok(TransferCounts::default());
+        }
+        if self.read_version(name, version).await?.is_none() {
+            return Err(self.absent(format!("version `{name}/{version}`")));
+        }
+        let has_latest = export::latest_target(&self.datasets.join(name)).is_some();
+        self.fetch_version(name, version, if has_latest { Linking::Unchanged } else { Linking::Latest }).await
+    }
+
+    fn absent(&self, what: String) -> Error {
+        StoreError::Absent { url: self.url().to_string(), what }.into()
     }
 
     /// Fetches missing runs that were sealed by an instant, as packs if that is less, and checks each file against its

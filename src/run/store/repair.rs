@@ -12,6 +12,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
+use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{SEAL, Seal, set_aside};
 use crate::digest;
@@ -77,7 +78,7 @@ impl RemoteStore {
         }
         let mut repairs = repairing.repairs;
         if mode == RepairMode::Repair {
-            repairs.left = self.verify().await?.faults;
+            repairs.left = self.verify(&VerifyScope::All).await?.faults;
             let (archive, data, control) = (self.archive.clone(), self.data(), self.control.clone());
             // What `latest` points to here may have been set aside.
             let here = blocking(move || repair(&archive, &data, mode, &control)).await?;

@@ -1,28 +1,54 @@
 //! Verifies a store: every seal and record, and every file against it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished, versions};
-use super::{ARCHIVE, DATASETS, RemoteStore};
-use crate::archive::contradictions;
+use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
+use crate::archive::{Archive, Seal, contradictions};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::RECORD;
+use crate::export::{RECORD, RecordedVersion};
 use crate::file::{FileError, FileRecord};
+use crate::links;
 use crate::run::stage::Stage;
 use crate::store::{Latest, Object, Sealed, StoreError};
 
 /// The most files read at once.
 const FILES_AT_ONCE: usize = 8;
 
+/// What of a store is verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum VerifyScope {
+    /// Every object is read.
+    #[default]
+    All,
+    /// The runs, packs and versions whose names begin with an instant that is not before that of a run; the others must be
+    /// there.
+    Since(String),
+    /// The sizes of all objects, as the store lists them. What this machine has the records of is not read.
+    Sizes,
+}
+
+impl VerifyScope {
+    /// Whether a folder is read, by its name.
+    fn reads(&self, folder: &str) -> bool {
+        let name = folder.rsplit('=').next().unwrap_or(folder);
+        match self {
+            Self::Since(run) => name >= run.as_str(),
+            Self::All | Self::Sizes => true,
+        }
+    }
+}
+
 /// The result of verifying a store.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StoreVerified {
-    /// Files whose size and checksum were compared.
+    /// Files whose size, and unless sizes were asked for, checksum was compared.
     pub files: usize,
     /// Folders with an upload in progress, or one that was interrupted. No reader takes them for runs or versions.
     pub unfinished: Vec<String>,
@@ -31,24 +57,37 @@ pub struct StoreVerified {
 }
 
 impl RemoteStore {
-    /// Reads every sealed folder and every version in the store, and compares each file with its record.
+    /// Reads every sealed folder and every version in the store, or those of a scope, and compares each file with its
+    /// record.
     ///
     /// # Errors
     ///
-    /// Any failure of a request.
-    pub async fn verify(&self) -> Result<StoreVerified> {
+    /// If the store does not have the run that the scope names, and any failure of a request.
+    pub async fn verify(&self, scope: &VerifyScope) -> Result<StoreVerified> {
         let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
         let (archive, datasets) = (archive?, datasets?);
         let mut verified = StoreVerified::default();
         let mut known = HashSet::new();
-        let mut folders = self.sealed_folders(&archive, &mut known, &mut verified).await?;
-        folders.extend(self.versions(&datasets, &known, &mut verified).await?);
+        let mut folders = self.sealed_folders(&archive, scope, &mut known, &mut verified).await?;
+        if let VerifyScope::Since(run) = scope
+            && !known.contains(run)
+        {
+            return Err(StoreError::Absent { url: self.url().to_string(), what: format!("run `{run}`") }.into());
+        }
+        folders.extend(self.versions(&datasets, scope, &known, &mut verified).await?);
         let files: Vec<(&Sealed, &FileRecord)> =
             folders.iter().flat_map(|folder| folder.files.iter().map(move |file| (folder, file))).collect();
         let stage = Stage::of_files(&self.control, "verify", files.len());
+        let sizes: HashMap<&str, u64> =
+            archive.iter().chain(&datasets).map(|object| (object.key.as_str(), object.bytes)).collect();
         let faults = files.iter().map(|(folder, file)| async {
             let key = format!("{}/{}", folder.at, file.name);
-            let fault = self.store.fault(&key, file).await?;
+            let fault = match (scope, sizes.get(key.as_str())) {
+                (VerifyScope::Sizes, None) => Some("it is missing".to_owned()),
+                (VerifyScope::Sizes, Some(bytes)) if *bytes == file.bytes => None,
+                (VerifyScope::Sizes, Some(bytes)) => Some(format!("it has {bytes} bytes, expected {}", file.bytes)),
+                _ => self.store.fault(&key, file).await?,
+            };
             stage.done(0, file.bytes);
             Ok::<_, Error>(fault.map(|fault| format!("`{}`: {fault}", self.store.address(&key))))
         });
@@ -64,16 +103,32 @@ impl RemoteStore {
     async fn sealed_folders(
         &self,
         archive: &[Object],
+        scope: &VerifyScope,
         known: &mut HashSet<String>,
         verified: &mut StoreVerified,
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
         for service in self.archives().await? {
+            let own = self.own_seals(&service, scope)?;
+            known.extend(
+                service.note_names(archive).filter_map(|name| name.strip_prefix("forgotten=")).map(str::to_owned),
+            );
             let mut seals = Vec::new();
             for name in service.sealed_names(archive) {
-                match self.read_seal(&service, name).await {
+                if !scope.reads(name) && name.starts_with("run=") {
+                    known.extend(name.strip_prefix("run=").map(str::to_owned));
+                }
+                let seal = match own.get(name) {
+                    Some(seal) => Ok(Some(seal.clone())),
+                    None if scope.reads(name) => self.read_seal(&service, name).await,
+                    None if name.starts_with("pack=") => self.known_seal(&service, name).await,
+                    None => Ok(None),
+                };
+                match seal {
                     Ok(Some(seal)) => {
-                        folders.push(service.sealed(&seal));
+                        if scope.reads(name) {
+                            folders.push(service.sealed(&seal));
+                        }
                         known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
                         seals.push(seal);
                     }
@@ -82,25 +137,61 @@ impl RemoteStore {
                 }
             }
             let at = self.store.address(&service.there);
-            let faults = contradictions(seals.iter()).into_iter();
-            verified.faults.extend(faults.map(|fault| format!("`{at}`: {fault}")));
+            let faults = match scope {
+                VerifyScope::All | VerifyScope::Sizes => contradictions(seals.iter()),
+                VerifyScope::Since(_) => {
+                    let parents = seals.iter().flat_map(Seal::runs).flat_map(|run| &run.basis);
+                    let missing: BTreeSet<&str> = parents.map(|parent| parent.run.as_str()).collect();
+                    let missing = missing.into_iter().filter(|run| !known.contains(*run));
+                    missing.map(|run| format!("it lacks run `{run}`, which later runs are based on")).collect()
+                }
+            };
+            verified.faults.extend(faults.into_iter().map(|fault| format!("`{at}`: {fault}")));
         }
         Ok(folders)
+    }
+
+    /// The seals that this machine has of a service, by the name of the folder, if they are enough.
+    fn own_seals(&self, service: &ServiceArchive, scope: &VerifyScope) -> Result<HashMap<String, Seal>> {
+        if *scope == VerifyScope::All || !service.here.exists() {
+            return Ok(HashMap::new());
+        }
+        let archive = Archive::open(&service.here)?;
+        let seals =
+            archive.all_seals().filter(|seal| *scope == VerifyScope::Sizes || !scope.reads(&seal.folder_name()));
+        Ok(seals.map(|seal| (seal.folder_name(), seal.clone())).collect())
     }
 
     async fn versions(
         &self,
         datasets: &[Object],
+        scope: &VerifyScope,
         known: &HashSet<String>,
         verified: &mut StoreVerified,
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
         let mut complete: BTreeMap<(&str, &str), Latest> = BTreeMap::new();
-        for (name, version) in versions(datasets) {
-            match self.read_version(name, version).await {
-                Ok(Some((_, whole))) => {
-                    let at = format!("{DATASETS}/{name}/{version}");
+        let sizes: HashMap<&str, u64> = datasets.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
+        for (name, version) in versions(datasets).filter(|(_, version)| scope.reads(version)) {
+            let at = format!("{DATASETS}/{name}/{version}");
+            let own = if *scope == VerifyScope::Sizes { self.own_version(name, version)? } else { None };
+            let read = match own {
+                Some((path, whole)) => Ok(Some((Some(path), whole))),
+                None => self.read_version(name, version).await.map(|read| read.map(|(_, whole)| (None, whole))),
+            };
+            match read {
+                Ok(Some((path, whole))) => {
                     for (name, expected) in whole.describing.iter() {
+                        if let Some(path) = &path {
+                            let own = path.join(name).metadata().map(|file| file.len()).ok();
+                            let key = format!("{at}/{name}");
+                            if sizes.get(key.as_str()).copied() != own {
+                                let key = self.store.address(&key);
+                                verified.faults.push(format!("`{key}`: it is missing or has another size"));
+                            }
+                            verified.files += 1;
+                            continue;
+                        }
                         verified.files += 1;
                         let key = format!("{at}/{name}");
                         let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
@@ -124,6 +215,11 @@ impl RemoteStore {
         for name in names_of_datasets(datasets) {
             let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
             match self.store.latest(name).await {
+                Ok(Some(latest)) if !scope.reads(&latest.version) => {
+                    if !versions(datasets).any(|it| it == (name, &*latest.version)) {
+                        verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
+                    }
+                }
                 Ok(Some(latest)) => match complete.get(&(name, latest.version.as_str())) {
                     Some(expected) if *expected == latest => {}
                     Some(_) => verified.faults.push(format!("`{at}`: it differs from the record of its version")),
@@ -131,7 +227,7 @@ impl RemoteStore {
                         verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
                     }
                 },
-                Ok(None) if complete.keys().any(|(of, _)| *of == name) => {
+                Ok(None) if versions(datasets).any(|(of, _)| of == name) => {
                     verified.faults.push(format!("`{at}`: it is missing, so no machine finds the latest version"));
                 }
                 Ok(None) => {}
@@ -139,6 +235,18 @@ impl RemoteStore {
             }
         }
         Ok(folders)
+    }
+}
+
+impl RemoteStore {
+    /// A version of this machine, whose record need not be read from the store.
+    fn own_version(&self, name: &str, version: &str) -> Result<Option<(PathBuf, RecordedVersion)>> {
+        let path = self.datasets.join(name).join(version);
+        match links::read(&path.join(RECORD)) {
+            Ok(text) => Ok(Some((path.clone(), RecordedVersion::parsed(&text, &path)?))),
+            Err(error) if FileError::is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::plan::{Plan, StoreUrl, Vintage};
-use bellwether::run::{self, Control, Options, RemoteStore, StoreAccess};
+use bellwether::run::{self, Control, Options, RemoteStore, StoreAccess, VerifyScope};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::runtime::Runtime;
@@ -233,7 +233,7 @@ impl World {
         let (archive, output) = (self.output().join("archive"), self.output());
         let store =
             RemoteStore::open(url, StoreAccess::Write, &archive, &output, &Control::default()).expect("a store");
-        let verified = self.runtime.block_on(store.verify()).expect("it can be read");
+        let verified = self.runtime.block_on(store.verify(&VerifyScope::All)).expect("it can be read");
         assert!(verified.faults.is_empty() && verified.unfinished.is_empty(), "{}\n{verified:#?}", self.story);
         let status = self.runtime.block_on(store.status()).expect("it can be read");
         assert_eq!(status.runs, self.model.pulls.len(), "{}\n{status:#?}", self.story);

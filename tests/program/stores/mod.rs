@@ -10,6 +10,7 @@ mod readers;
 mod refusals;
 mod repairs;
 mod requests;
+mod scopes;
 mod writers;
 
 use std::fs;

@@ -24,6 +24,10 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     let machine = Machine::with_bucket(&text, &bucket);
     machine.run(&["run", "it"]).succeeded();
     machine.run(&["run", "it"]).succeeded();
+    // The store has the rows twice: in the runs and in their pack.
+    machine.run(&["archive", "compact"]).succeeded();
+    machine.run(&["store", "push"]).succeeded();
+    assert!(bucket.keys().iter().any(|key| key.contains("/pack=")));
     let [archive, latest] = &examples("sql")[..] else { panic!("two queries") };
     let [polars] = &examples("python")[..] else { panic!("one script") };
     let place = |text: &str| {

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::DateTime;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::path::Path as Key;
 use object_store::{
@@ -81,7 +82,7 @@ impl SimulatedStore {
         }))
     }
 
-    pub(crate) fn client(&self) -> Arc<dyn ObjectStore> {
+    pub(crate) fn client(&self) -> Arc<Self> {
         Arc::new(Self(Arc::clone(&self.0)))
     }
 
@@ -333,5 +334,21 @@ impl ObjectStore for SimulatedStore {
 
     async fn copy_opts(&self, from: &Key, to: &Key, options: CopyOptions) -> Result<()> {
         self.0.objects.copy_opts(from, to, options).await
+    }
+}
+
+/// In one page.
+#[async_trait]
+impl PaginatedListStore for SimulatedStore {
+    async fn list_paginated(&self, prefix: Option<&str>, options: PaginatedListOptions) -> Result<PaginatedListResult> {
+        let prefix = prefix.map(Key::from);
+        let result = match options.delimiter {
+            Some(_) => self.list_with_delimiter(prefix.as_ref()).await?,
+            None => {
+                let objects = self.list(prefix.as_ref()).try_collect().await?;
+                ListResult { common_prefixes: Vec::new(), objects, extensions: Default::default() }
+            }
+        };
+        Ok(PaginatedListResult { result, page_token: None })
     }
 }

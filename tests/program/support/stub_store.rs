@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -70,6 +70,14 @@ struct State {
     page: usize,
     interface: Interface,
     script: Box<Script>,
+    /// By how many seconds its clock is ahead.
+    ahead: AtomicI64,
+}
+
+impl State {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now() + TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
+    }
 }
 
 pub(crate) struct StubStore {
@@ -108,6 +116,7 @@ impl StubStore {
             page,
             interface,
             script: Box::new(script),
+            ahead: AtomicI64::new(0),
         });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -140,6 +149,11 @@ impl StubStore {
                 vec![("GOOGLE_SERVICE_ACCOUNT_KEY", key)]
             }
         }
+    }
+
+    /// Sets its clock ahead of this machine's.
+    pub(crate) fn set_ahead(&self, seconds: i64) {
+        self.state.ahead.store(seconds, Ordering::Relaxed);
     }
 
     /// The keys of all objects, in order.
@@ -291,7 +305,7 @@ fn carried_out(
                 return Answer("404 Not Found", String::new(), failure("NoSuchKey"));
             };
             let tag = state.tags.fetch_add(1, Ordering::Relaxed);
-            objects.insert(request.key.clone(), (bytes, tag, Utc::now()));
+            objects.insert(request.key.clone(), (bytes, tag, state.now()));
             let text = format!("<CopyObjectResult><ETag>\"{tag}\"</ETag></CopyObjectResult>");
             Answer("200 OK", String::new(), text.into_bytes())
         }
@@ -311,8 +325,8 @@ fn carried_out(
                 return Answer("412 Precondition Failed", String::new(), failure("PreconditionFailed"));
             }
             let tag = state.tags.fetch_add(1, Ordering::Relaxed);
-            objects.insert(request.key.clone(), (body, tag, Utc::now()));
-            Answer("200 OK", tagged(tag, Utc::now()), Vec::new())
+            objects.insert(request.key.clone(), (body, tag, state.now()));
+            Answer("200 OK", tagged(tag, state.now()), Vec::new())
         }
         "POST" if request.query.starts_with("uploads") => {
             let id = state.tags.fetch_add(1, Ordering::Relaxed);
@@ -324,7 +338,7 @@ fn carried_out(
             let mut uploads = state.uploads.lock().expect("no test panicked");
             let parts = uploads.remove(&parameter("uploadId").expect("an upload")).unwrap_or_default();
             let tag = state.tags.fetch_add(1, Ordering::Relaxed);
-            objects.insert(request.key.clone(), (parts.into_values().flatten().collect(), tag, Utc::now()));
+            objects.insert(request.key.clone(), (parts.into_values().flatten().collect(), tag, state.now()));
             let text = format!("<CompleteMultipartUploadResult><ETag>\"{tag}\"</ETag></CompleteMultipartUploadResult>");
             Answer("200 OK", String::new(), text.into_bytes())
         }
