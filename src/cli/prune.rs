@@ -47,7 +47,7 @@ impl Prune {
         let options = PruneOptions {
             data,
             archive,
-            keep: kept_versions(&project.definitions()),
+            keep: kept_versions(&project.definitions())?,
             older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
             clock: Clock::System,
         };

@@ -318,12 +318,17 @@ pub(super) fn prune_copies(archive: &Archive) {
 }
 
 /// How many versions each dataset keeps that has a valid definition in a folder.
-pub fn kept_versions(definitions: &Path) -> BTreeMap<String, usize> {
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub fn kept_versions(definitions: &Path) -> Result<BTreeMap<String, usize>> {
+    file::entries(definitions)?;
     let keep = |(name, _): (String, _)| {
         let plan = definition::find(&name, definitions).and_then(Plan::of).ok()?;
         Some((plan.name, plan.files.keep))
     };
-    definition::catalog(definitions).into_iter().filter_map(keep).collect()
+    Ok(definition::catalog(definitions).into_iter().filter_map(keep).collect())
 }
 
 /// The datasets in a folder, each with the number of its versions.

@@ -360,12 +360,12 @@ impl Shared<'_> {
     }
 }
 
-/// What `bellwether prune` would free; `None` if an archive cannot be read, or it cannot be told.
+/// What `bellwether prune` would free; `None` if that cannot be told.
 fn prunable(folders: &Folders, archives: Option<Vec<Archive>>) -> Option<u64> {
     let options = PruneOptions {
         data: folders.data.clone(),
         archive: folders.archive.clone(),
-        keep: kept_versions(&folders.definitions),
+        keep: kept_versions(&folders.definitions).ok()?,
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };

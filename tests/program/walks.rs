@@ -10,6 +10,12 @@ use std::fs;
 use crate::support::program::{DemoService, Place};
 use crate::support::python;
 
+/// Prints the counts, visible with `--no-capture`.
+#[expect(clippy::print_stdout, reason = "the long version is run to be read")]
+fn tell(text: &str) {
+    println!("{text}");
+}
+
 /// The program's commands on two days of the demo service, disturbed by a script of `tests/python`.
 fn walk(script: &str, usually: &str, more: &[&str]) {
     let place = Place::new();
@@ -21,7 +27,7 @@ fn walk(script: &str, usually: &str, more: &[&str]) {
     let program = env!("CARGO_BIN_EXE_bellwether");
     let arguments = [program, &folder.display().to_string(), &sources.display().to_string(), &count];
     let counts = python::output(script, arguments.iter().chain(more));
-    println!("{script}: {counts}");
+    tell(&format!("{script}: {counts}"));
 }
 
 #[test]

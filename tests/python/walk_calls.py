@@ -30,6 +30,7 @@ FAULTS = [
 def attempt(project: Project, fault, what: str) -> bool:
     """Disturbs the command; whether the fault was met."""
     project.restore()
+    command = project.command
     outcome = program(project.arguments(project.words), project.place, project.environment, fault)
     if fault.met is None:
         return False
@@ -42,7 +43,9 @@ def attempt(project: Project, fault, what: str) -> bool:
         raise Broken(f"a short write is not continued: {outcome.stderr}")
     project.check_untouched()
     if outcome.code == 0:
-        project.check_success(project.command.promises + project.command.removes)
+        # What `prune` keeps, it says.
+        removes = () if "kept `" in outcome.stdout else command.removes
+        project.check_success(command.promises + removes)
     if project.listed() != project.unchanged:
         project.check_whole()
         project.check_next()

@@ -157,6 +157,7 @@ class Project:
         others = [self.words] if command.name in SCHEDULED else [PUSH] if command.name in STORED else []
         self.later = [RUN, ADD_HOC, REPORT, *others, ["prune"]]
         self.before, self.unchanged = self.state(), self.listed()
+        self.wait_until_due()
         # What the command gives if nothing meets it.
         self.succeed(self.words, "undisturbed")
         self.after = self.state()
@@ -164,6 +165,11 @@ class Project:
         if self.rows_after is None:
             raise Broken("the undisturbed command leaves no rows")
         self.restore()
+
+    def wait_until_due(self) -> None:
+        """What is scheduled is due every second."""
+        if self.command.name in SCHEDULED:
+            time.sleep(1.1)
 
     def restore(self) -> None:
         shutil.rmtree(self.place)
@@ -240,9 +246,7 @@ class Project:
     def check_next(self) -> None:
         """The same command again gives what it would have given, and nothing is left that no command clears."""
         is_done = self.command.name == "datasets remove" and self.state()["versions"] == self.after["versions"]
-        if self.command.name in SCHEDULED:
-            # Due again in the next second.
-            time.sleep(1.1)
+        self.wait_until_due()
         if not is_done:
             self.succeed(self.words, "the next time")
         state = self.state()
