@@ -1,5 +1,6 @@
 //! Opens buckets: settings from the environment and, for S3, the profile, and clients whose answers are bounded.
 
+#[cfg(any(feature = "azure", feature = "gcp"))]
 use std::env;
 use std::sync::Arc;
 
@@ -8,7 +9,9 @@ use object_store::list::PaginatedListStore;
 
 use super::list::{Listed, SkippedKeys};
 use super::open::{Opened, failed};
-use super::settings::{Form, check, variables};
+#[cfg(feature = "azure")]
+use super::settings::check;
+use super::settings::{Form, variables};
 use super::traffic::{Connector, retries};
 use super::{Result, StoreError};
 #[cfg(feature = "aws")]

@@ -24,11 +24,12 @@ pub(super) enum Verdict {
     /// We refuse the answer, or to ask.
     Refusal,
     /// There are no credentials, or none that can be used.
-    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only S3 gets credentials from us"))]
+    #[cfg_attr(not(feature = "cloud"), expect(dead_code, reason = "folders need none"))]
     Credentials,
     /// A retry may help.
     Temporary,
     /// A certificate that cannot be verified.
+    #[cfg_attr(not(feature = "cloud"), expect(dead_code, reason = "folders have none"))]
     Certificate {
         /// Whose.
         host: String,

@@ -28,7 +28,7 @@ pub(super) struct Opened {
 }
 
 /// Opens a store. Nothing is sent to it yet.
-#[cfg_attr(not(feature = "cloud"), expect(unused_variables, reason = "only buckets need them"))]
+#[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only S3 needs all of them"))]
 pub(super) fn open(url: &StoreUrl, access: Access, skipped: &SkippedKeys, stop: &CancellationToken) -> Result<Opened> {
     match url.kind() {
         StoreKind::Folder => folder(url, access),

@@ -16,12 +16,14 @@ pub(super) enum Form {
     /// An address with `http://` or `https://` and a host.
     Address,
     /// Part of a host's name.
+    #[cfg(any(feature = "aws", feature = "azure"))]
     Name,
     /// Text that may be part of a header.
     Text,
     /// Text of any kind: a path, or JSON.
     Any,
     /// A path on a host.
+    #[cfg(feature = "aws")]
     Target,
     /// Nothing: this program does not use it.
     Unsupported,
@@ -42,10 +44,12 @@ impl Form {
         let is_visible = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         match self {
             Self::Address if !is_address(text) => Some("is not an address such as `https://s3.example.com`"),
+            #[cfg(any(feature = "aws", feature = "azure"))]
             Self::Name if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) => {
                 Some("is not a name of letters, digits and hyphens")
             }
             Self::Text if !is_visible(text) => Some("has a line break or another character that no header may have"),
+            #[cfg(feature = "aws")]
             Self::Target if !(text.starts_with('/') && is_visible(text) && !text.contains([' ', '#'])) => {
                 Some("is not a path such as `/v2/credentials`")
             }
