@@ -124,7 +124,7 @@ pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History, StoredObservations};
-pub(crate) use forgotten::forget;
+pub(crate) use forgotten::{damaged_notes, forget};
 pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
