@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,18 @@ impl Forgetting {
         serde_json::to_string_pretty(self).expect("a note is text and numbers")
     }
 
+    /// Reads the note in a folder.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, and as [`parsed`](Self::parsed).
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
+            return Err(FileError::damaged(folder, "it is not a folder"));
+        }
+        Self::parsed(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
+    }
+
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
     ///
     /// # Errors
@@ -183,15 +196,36 @@ impl std::str::FromStr for ForgetReason {
 
 /// The notes in an archive, by run.
 pub(super) fn notes(archive: &Path) -> Result<BTreeMap<String, Forgetting>> {
-    let mut notes = BTreeMap::new();
-    for path in file::entries(archive)? {
-        let is_note = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| fits(name, FORGOTTEN_FOLDER));
-        if is_note {
-            let note = Forgetting::parsed(read_bounded(&path.join(SEAL))?.as_bytes(), &path)?;
-            notes.insert(note.run.clone(), note);
+    let notes = folders(archive)?.into_iter().map(|path| Forgetting::read(&path));
+    notes.map(|note| note.map(|note| (note.run.clone(), note))).collect()
+}
+
+/// The folders of notes in an archive.
+fn folders(archive: &Path) -> Result<Vec<PathBuf>> {
+    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let is_note = |path: &PathBuf| name(path).is_some_and(|name| fits(&name, FORGOTTEN_FOLDER));
+    Ok(file::entries(archive)?.into_iter().filter(is_note).collect())
+}
+
+/// The folders of damaged notes in an archive, and what is wrong with each.
+///
+/// # Errors
+///
+/// If one cannot be read although it is there.
+pub(crate) fn damaged_notes(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let mut damaged = Vec::new();
+    for path in folders(archive)? {
+        match Forgetting::read(&path) {
+            Ok(_) => {}
+            Err(error)
+                if FileError::is_missing(&error) || matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) =>
+            {
+                damaged.push((path.clone(), file::fault_of(&path.join(SEAL), &error)));
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(notes)
+    Ok(damaged)
 }
 
 /// The runs that do not count, by name: those of the notes, and of some runs those that are based on them.

@@ -125,7 +125,7 @@ pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
-pub(crate) use forgotten::forget;
+pub(crate) use forgotten::{damaged_notes, forget};
 pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,

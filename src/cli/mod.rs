@@ -263,7 +263,8 @@ fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&Control) -> crate::error::Result<T> + Send + 'static,
 ) -> crate::error::Result<T> {
     interruptible(async |stop| {
-        let control = Control { stop, ..Control::default() };
+        // Warnings alone: the output is the answer.
+        let control = Control { observer: Some(progress::quiet(log::LogForm::Text)), stop };
         let work = tokio::task::spawn_blocking(move || work(&control));
         work.await.unwrap_or_else(|panic| Err(Error::worker(panic)))
     })

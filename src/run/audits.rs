@@ -50,7 +50,7 @@ impl AuditOptions<'_> {
     /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
     pub(crate) fn subject(&self) -> Result<Subject> {
         let view = self.view()?;
-        self.control.note(&view.notes_on_forgotten());
+        self.control.warn(&view.notes_on_forgotten());
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
@@ -93,7 +93,7 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
     let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
-    control.note(&view.notes_on_forgotten());
+    control.warn(&view.notes_on_forgotten());
     let scope = archived(plan, &view)?;
     observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
 }

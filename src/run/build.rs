@@ -450,7 +450,7 @@ impl Builder<'_> {
 
     /// Delivers the rows of the dataset, which must not be empty. Returns their number.
     fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<u64> {
-        self.control.note(&self.view.notes_on_forgotten());
+        self.control.warn(&self.view.notes_on_forgotten());
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
             count += rows.num_rows() as u64;

@@ -31,7 +31,7 @@ use crate::remove;
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{Report, Version};
 use crate::spark::{Cluster, RowDigest, SUCCESS, Write};
-use crate::sql::{Dialect, Engine, Question, statement};
+use crate::sql::{Dialect, Engine, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::Table;
 use crate::time::unique_name;

@@ -109,6 +109,11 @@ impl Control {
         }
     }
 
+    /// Warnings are shown at once, also where nothing else is.
+    pub(super) fn warn(&self, warnings: &[String]) {
+        warnings.iter().for_each(|warning| self.observe(Event::Warning(warning)));
+    }
+
     pub(super) fn note(&self, notes: &[String]) {
         notes.iter().for_each(|note| self.observe(Event::Note(note)));
     }

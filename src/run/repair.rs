@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
-use crate::archive::{Inspected, fault, inspect, open_merged, services, set_aside};
+use crate::archive::{Inspected, damaged_notes, fault, inspect, open_merged, services, set_aside};
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{ErrorKind, Result};
@@ -93,6 +93,8 @@ pub(super) struct InspectedVersion {
 pub(super) struct InspectedFolders {
     /// The runs, packs and merges of each service.
     pub(super) archives: BTreeMap<String, Vec<Inspected>>,
+    /// The damaged notes on forgotten runs of each service, and what is wrong with them.
+    pub(super) notes: BTreeMap<String, Vec<(PathBuf, String)>>,
     /// The versions of each dataset, without ad hoc builds.
     pub(super) versions: BTreeMap<String, Vec<InspectedVersion>>,
 }
@@ -107,6 +109,13 @@ pub fn repair(archive: &Path, data: &Path, mode: RepairMode, control: &Control) 
     let mut repairs = Repairs::new(mode);
     let stage = Stage::begin(control, "repair");
     let folders = InspectedFolders::of(archive, &data.join("datasets"), &control.stop)?;
+    for (path, fault) in folders.notes.values().flatten() {
+        let reason = format!("{fault}; the run counts again until it is forgotten again");
+        repairs.add(RepairKind::SetAside, path.display(), reason);
+        if mode == RepairMode::Repair {
+            set_aside(path)?;
+        }
+    }
     for (service, of_service) in &folders.archives {
         let damaged: Vec<&Inspected> = of_service.iter().filter(|folder| !folder.faults.is_empty()).collect();
         for folder in &damaged {
@@ -157,6 +166,7 @@ impl InspectedFolders {
         };
         let mut folders = Self::default();
         for service in services {
+            folders.notes.insert(service.clone(), damaged_notes(&archive.join(&service))?);
             let inspected = inspect(&archive.join(&service), stop)?;
             folders.archives.insert(service, inspected);
         }

@@ -96,6 +96,9 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let page = fs::read_to_string(machine.place.file("output/datasets/days/latest/report.html")).unwrap();
     assert!(page.contains("is left out, forgotten at "), "{page}");
 
+    let listed = machine.command(&["runs"]).succeeded().stdout;
+    assert!(!listed.contains("archive prune"), "a forgotten run is not packed: {listed}");
+
     // The next run goes on from what still counts.
     let next = machine.run_on(&days[2]);
     let seal = machine.place.file(&format!("output/archive/vendor/run={next}/run.json"));
@@ -181,6 +184,43 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
     assert_eq!(fresh.csv(&[]), before);
 }
 
+/// The dataset of three machines that did not know each other's runs, with or without a bad one that is forgotten.
+fn known_together(bad: Option<&Day>, days: &[Day; 3]) -> String {
+    let store = Place::new();
+    let [first, second, third] = [(); 3].map(|()| Machine::new(&store));
+    first.run_on(&days[0]);
+    for machine in [&second, &third] {
+        machine.command(&["store", "pull"]).succeeded();
+    }
+    let offline = |machine: &Machine, day: &Day| {
+        let alone: StoreUrl = format!("file://{}", machine.place.file("alone").display()).parse().unwrap();
+        let run = day.run_with(&machine.place.file("output"), Some(alone)).fetched.expect("it asked the service").run;
+        machine.command(&["store", "push"]).succeeded();
+        run.file_name().unwrap().to_str().unwrap()["run=".len()..].to_owned()
+    };
+    let forgotten = bad.map(|bad| offline(&second, bad));
+    offline(&third, &days[2]);
+    let alone: StoreUrl = format!("file://{}", first.place.file("alone").display()).parse().unwrap();
+    days[1].run_with(&first.place.file("output"), Some(alone));
+    first.define();
+    first.command(&["store", "pull"]).succeeded();
+    first.csv(&[]);
+    assert!(first.folders().iter().any(|path| path.to_string_lossy().contains("merge=")));
+    if let Some(run) = &forgotten {
+        first.command(&["archive", "forget", run, "--reason", "of another account"]).succeeded();
+    }
+    let csv = first.csv(&[]);
+    first.command(&["verify"]).succeeded();
+    csv
+}
+
+#[test]
+fn histories_that_meet_are_merged_without_a_forgotten_run() {
+    let days = [17, 19, 20].map(|today| Day::new(day(2026, 11, today)));
+    let bad = Day::new(day(2026, 11, 18));
+    assert_eq!(known_together(Some(&bad), &days), known_together(None, &days));
+}
+
 #[test]
 fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     let store = Place::new();
@@ -207,4 +247,20 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     fs::write(&note, text.replace("bad", "good")).unwrap();
     let message = machine.command(&["runs"]).failed_with(1).stderr;
     assert!(message.contains("its BLAKE3 checksum is"), "{message}");
+    // The store has it, or gets it again.
+    fs::write(&note, &text).unwrap();
+    machine.command(&["store", "push"]).succeeded();
+    let there = store.file(&format!("store/archive/vendor/forgotten={}/run.json", runs[1]));
+    for path in [&note, &there] {
+        for damaged in [text.replace("bad", "good"), text[..40].to_owned()] {
+            fs::write(path, damaged).unwrap();
+            let message = machine.command(&["store", "repair"]).succeeded().stdout;
+            assert!(message.contains("fetched `") || message.contains("sent `"), "{message}");
+            assert_eq!(fs::read_to_string(path).unwrap(), text);
+        }
+    }
+    // Without a store, the run counts again, which is said.
+    fs::write(&note, text.replace("bad", "good")).unwrap();
+    let message = machine.command(&["archive", "repair"]).succeeded().stdout;
+    assert!(message.contains("the run counts again until it is forgotten again"), "{message}");
 }

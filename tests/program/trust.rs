@@ -151,7 +151,7 @@ fn no_command_runs_or_sends_anything_for_a_definition_of_a_stranger() {
         let (what, text) = definitions(&place, &service)[kind].clone();
         place.define("demo", &format!("{text}[schedule]\ncron = \"* * * * * *\"\n"));
         give_away(&definition(&place));
-        let commands: [&[&str]; 22] = [
+        let commands: [&[&str]; 25] = [
             &["run", "demo"],
             &["run", "pipelines/demo.toml"],
             &["build", "demo"],
@@ -174,6 +174,9 @@ fn no_command_runs_or_sends_anything_for_a_definition_of_a_stranger() {
             &["store", "status", "demo"],
             &["store", "push", "demo"],
             &["store", "pull", "demo"],
+            &["store", "pull", "demo/20261120T213000Z-7f3a"],
+            &["store", "verify", "demo", "--sizes"],
+            &["store", "repair", "demo"],
         ];
         for arguments in commands {
             let outcome = run(&place, arguments);

@@ -290,7 +290,8 @@ impl Archive {
             let joined: HashSet<&str> = merge.joins.iter().map(|joined| joined.run.as_str()).collect();
             runs.iter().all(|run| joined.contains(run.run.as_str()))
         };
-        let is_merged = self.folders.iter().flat_map(|folder| folder.seal().parts()).any(joins);
+        // A merge of forgotten runs is not read.
+        let is_merged = self.read.iter().flat_map(|folder| folder.seal().parts()).any(joins);
         if is_merged { Vec::new() } else { runs }
     }
 
@@ -368,7 +369,21 @@ impl Archive {
     /// Folders whose runs are all in one of the packs being read, and merges that another one replaces.
     pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
-        self.folders.iter().filter(|folder| !is_read(folder)).collect()
+        self.folders.iter().filter(|folder| !is_read(folder) && !self.is_left_out(folder)).collect()
+    }
+
+    /// Whether a folder is not read because its runs are forgotten, and no pack has them.
+    fn is_left_out(&self, folder: &Folder) -> bool {
+        let is_forgotten = |run: &str| self.forgotten.contains_key(run);
+        let is_packed = |run: &str| {
+            let packs = self.read.iter().filter(|read| read.seal().is_pack());
+            packs.flat_map(|pack| pack.seal().runs()).any(|member| member.run == run)
+        };
+        let seal = folder.seal();
+        match seal.is_merge() {
+            true => seal.joins.iter().any(|joined| is_forgotten(&joined.run)),
+            false => seal.runs().all(|run| is_forgotten(&run.run) && !is_packed(&run.run)),
+        }
     }
 
     /// The first file that is missing or does not have the size in its seal.

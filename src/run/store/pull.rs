@@ -114,7 +114,7 @@ impl RemoteStore {
     }
 
     /// Fetches the notes on forgotten runs that only the store has, and returns their number.
-    async fn pull_notes(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<usize> {
+    pub(super) async fn pull_notes(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<usize> {
         let mut count = 0;
         for name in archive.note_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
             let at = format!("{}/{name}", archive.there);
@@ -225,7 +225,7 @@ impl RemoteStore {
         if let Some((_, whole)) = self.read_version(name, &latest.version).await?
             && let Some(run) = self.forgotten_run_of(&whole.recorded)?
         {
-            self.control.note(&[format!(
+            self.control.warn(&[format!(
                 "did not fetch `{name}/{}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` makes \
                  another version",
                 latest.version

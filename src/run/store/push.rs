@@ -49,6 +49,8 @@ impl RemoteStore {
         for archive in archives {
             let listed = self.store.list(&archive.there).await?;
             if archive.here.exists() {
+                // A version that was built from a forgotten run does not become the latest.
+                self.pull_notes(&archive, &listed).await?;
                 moved += self.push_missing(&archive, &listed).await?;
             }
             moved.cleared += self.store.clear_abandoned(&listed).await?.len();
@@ -158,7 +160,9 @@ impl RemoteStore {
     /// Sends the versions of a dataset that only this machine has, and updates `latest.json`. Also returns notes.
     pub(super) async fn push_dataset(&self, name: &str) -> Result<(TransferCounts, Vec<String>)> {
         let (moved, mut notes) = (self.push_versions(name).await?, Vec::new());
-        if let Some(latest) = export::latest(&self.datasets, Some(name))? {
+        if let Some(latest) = export::latest(&self.datasets, Some(name))?
+            && self.forgotten_run_of(&latest)?.is_none()
+        {
             notes.extend(self.name_latest(&latest_of(&latest)).await?);
         }
         Ok((moved, notes))

@@ -14,11 +14,11 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
 use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{SEAL, Seal, set_aside};
+use crate::archive::{Forgetting, SEAL, Seal, set_aside};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{self, Linking, RECORD, RecordedVersion, latest_target};
-use crate::file::{FileError, FileRecord};
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::run::blocking::blocking;
 use crate::run::repair::{InspectedFolders, RepairKind, RepairMode, Repairs, files_of, repair};
@@ -109,6 +109,7 @@ impl Repairing<'_> {
     async fn service(&mut self, service: &ServiceArchive, listed: &[Object]) -> Result<()> {
         let stage = Stage::begin(&self.of.control, "repair");
         let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        self.notes(service, &name, listed).await?;
         let mut intact_there: Vec<Seal> = Vec::new();
         for folder in service.names_with_record(listed) {
             let at = format!("{}/{folder}", service.there);
@@ -140,6 +141,46 @@ impl Repairing<'_> {
         }
         self.fetch_damaged(service, &name, &intact_there, &stage).await?;
         stage.finish();
+        Ok(())
+    }
+
+    /// Repairs the notes on forgotten runs.
+    async fn notes(&mut self, service: &ServiceArchive, name: &str, listed: &[Object]) -> Result<()> {
+        let damaged_here = self.here.notes.get(name).cloned().unwrap_or_default();
+        for folder in service.note_names(listed) {
+            let at = format!("{}/{folder}", service.there);
+            let path = service.here.join(folder);
+            let Some(text) = self.of.store.record(&at, SEAL).await? else { continue };
+            let fault_here = damaged_here.iter().find(|(damaged, _)| *damaged == path).map(|(_, fault)| fault);
+            match (Forgetting::parsed(&text, Path::new(folder)), fault_here) {
+                (Ok(note), Some(fault)) => {
+                    if !self.is_dry() {
+                        set_aside(&path)?;
+                        note.add_to(&service.here)?;
+                    }
+                    self.repairs.add(RepairKind::Fetched, path.display(), fault);
+                }
+                (Ok(_), None) => {}
+                (Err(error), None) if is_damage(&error) && path.exists() => {
+                    let sealed = Sealed { at, record: SEAL, files: Vec::new() };
+                    self.mend_record(&sealed, &path, &error).await?;
+                }
+                (Err(error), _) if is_damage(&error) => self.set_aside(&at, SEAL, &in_words(&error)).await?,
+                (Err(error), _) => return Err(error),
+            }
+        }
+        for (path, fault) in damaged_here {
+            if Forgetting::read(&path).is_ok() || file::is_gone(&path) {
+                continue;
+            }
+            let is_there = service.note_names(listed).any(|folder| path.ends_with(folder));
+            if !is_there {
+                if !self.is_dry() {
+                    set_aside(&path)?;
+                }
+                self.repairs.add(RepairKind::SetAside, path.display(), fault);
+            }
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Archive, Seal, contradictions};
+use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{RECORD, RecordedVersion};
@@ -113,6 +113,13 @@ impl RemoteStore {
             known.extend(
                 service.note_names(archive).filter_map(|name| name.strip_prefix("forgotten=")).map(str::to_owned),
             );
+            for name in service.note_names(archive) {
+                let at = format!("{}/{name}", service.there);
+                let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
+                if let Err(error) = Forgetting::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+                    verified.faults.push(fault(error)?);
+                }
+            }
             let mut seals = Vec::new();
             for name in service.sealed_names(archive) {
                 if !scope.reads(name) && name.starts_with("run=") {
