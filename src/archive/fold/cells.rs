@@ -3,16 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
-};
-use arrow::compute::{SortOptions, concat_batches, take};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, TimestampMicrosecondArray, UInt32Array};
+use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use super::groups::{Group, Groups};
 use super::order::Order;
 use super::row_ranges::RowRanges;
+use super::value_comparator::ValueComparator;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{changes, observed};
 use crate::error::Reason;
@@ -29,41 +28,6 @@ pub(in crate::archive) struct Cells {
     seen: TimestampMicrosecondArray,
     pub(in crate::archive) changes: Vec<Change>,
     is_same_value: Vec<ValueComparator>,
-}
-
-/// Compares the values of a column.
-pub(in crate::archive) struct ValueComparator {
-    name: &'static str,
-    compare: DynComparator,
-    /// Whether a row says nothing of the column, for each side; none if every row does.
-    says_nothing: Option<[ArrayRef; 2]>,
-}
-
-impl ValueComparator {
-    /// Compares the columns of a table's values, between two sides.
-    pub(in crate::archive) fn of_values(
-        table: Table,
-        names: impl Iterator<Item = &'static str>,
-        sides: [&RecordBatch; 2],
-    ) -> Result<Vec<Self>, ArrowError> {
-        let columns = names.filter_map(|name| {
-            let [one, other] = sides.map(|rows| rows.column_by_name(name));
-            Some((name, one?, other?))
-        });
-        let comparator = |(name, one, other): (&'static str, &ArrayRef, &ArrayRef)| {
-            let compare = make_comparator(one, other, SortOptions::default())?;
-            let has_nulls = one.null_count() > 0 || other.null_count() > 0;
-            let is_optional = table.optional().contains(&name) && has_nulls;
-            Ok(Self { name, compare, says_nothing: is_optional.then(|| [Arc::clone(one), Arc::clone(other)]) })
-        };
-        columns.map(comparator).collect()
-    }
-
-    /// Whether two values are equal, or one of them says nothing.
-    pub(in crate::archive) fn is_same(&self, one: usize, other: usize) -> bool {
-        let says_nothing = |[ones, others]: &[ArrayRef; 2]| ones.is_null(one) || others.is_null(other);
-        (self.compare)(one, other).is_eq() || self.says_nothing.as_ref().is_some_and(says_nothing)
-    }
 }
 
 /// The known state of a cell.
@@ -423,4 +387,42 @@ fn columns_of(table: Table, rows: &RecordBatch) -> Result<Vec<ArrayRef>, ArrowEr
         column.cloned().ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))
     };
     table.row_schema().fields().iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cells, KnownCells, Revision, Spans};
+    use crate::archive::fold::histories::Histories;
+    use crate::archive::fold::order::tests::{Row, batch};
+    use crate::tables::Table;
+
+    #[test]
+    fn cells_that_were_observed_once_are_known_alike_whether_they_are_compared_or_not() {
+        for table in [Table::Signals, Table::Articles] {
+            let titles = if table == Table::Articles { 3 } else { 1 };
+            let dates = (0..40).flat_map(|date| (0..titles).map(move |title| (date, title)));
+            let of_series = |series| dates.clone().map(move |(date, title)| (series, Some(date), title, date % 3));
+            let rows: Vec<Row> = (0..12).flat_map(of_series).collect();
+            let rows = batch(table, &rows);
+            let halves = [rows.slice(0, 100), rows.slice(100, rows.num_rows() - 100)];
+            let once = Cells::observed_once(table, rows.clone()).unwrap();
+            for compared in [Cells::of(table, [&rows]).unwrap(), Cells::of(table, &halves).unwrap()] {
+                assert_eq!((&once.rows, &once.groups), (&compared.rows, &compared.groups));
+                for (as_of, share) in [(0, 14), (1, 27), (i64::MAX, 40)] {
+                    let known = |cells: &Cells| cells.known(cells.all(), as_of, Revision::OfValue);
+                    assert_eq!(known(&once), known(&compared), "{table:?} as of {as_of}");
+                    let rows = |known: &KnownCells| if let KnownCells::Once(rows) = known { rows.len() } else { 0 };
+                    assert_eq!(known(&once).iter().map(rows).sum::<usize>(), 12 * titles * share);
+                    let spans = |cells: &Cells| {
+                        let Spans { rows, from, until } = cells.spans(as_of);
+                        (rows, from, until)
+                    };
+                    assert_eq!(spans(&once), spans(&compared));
+                    let histories = [&once, &compared].map(|cells| Histories::of(cells, as_of).unwrap());
+                    let [once, compared] = histories.map(|it| (it.rows, it.changes, format!("{:?}", it.series)));
+                    assert_eq!(once, compared);
+                }
+            }
+        }
+    }
 }

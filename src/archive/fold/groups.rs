@@ -23,7 +23,7 @@ impl Groups {
         let mut next = 0;
         for of_cell in repeats.chunk_by(|one, next| one + 1 == *next) {
             let cell = of_cell[0] - 1..of_cell[0] + of_cell.len();
-            groups.extend((next < cell.start).then(|| Group::Singles(next..cell.start)));
+            groups.extend((next < cell.start).then_some(Group::Singles(next..cell.start)));
             next = cell.end;
             groups.push(Group::Cell(cell));
         }
@@ -91,7 +91,7 @@ mod tests {
         let within: Vec<Group> = groups.within(3..8).collect();
         assert_eq!(within, [Group::Singles(3..4), Group::Cell(4..7), Group::Singles(7..8)]);
         assert_eq!(groups.within(3..3).count(), 0);
-        assert_eq!(Groups::of(2, &[1]).cells().collect::<Vec<_>>(), [0..2]);
+        assert_eq!(Groups::of(2, &[1]).iter().collect::<Vec<_>>(), [&Group::Cell(0..2)]);
         assert_eq!((Groups::of(0, &[]).cells().count(), Groups::of(3, &[]).cells().count()), (0, 3));
         assert!(groups.have_several() && !Groups::of(3, &[]).have_several());
     }

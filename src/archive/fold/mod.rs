@@ -7,3 +7,4 @@ pub(super) mod known;
 pub(super) mod merged;
 pub(super) mod order;
 pub(super) mod row_ranges;
+pub(super) mod value_comparator;

@@ -171,7 +171,7 @@ fn known_dates(dates: &TimestampMicrosecondArray) -> Cow<'_, [i64]> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array};
@@ -183,7 +183,7 @@ mod tests {
     use crate::tables::{Change, Changes, SeriesKey, Table};
 
     /// Series, date, title and observation time.
-    type Row = (usize, Option<i64>, usize, i64);
+    pub(in crate::archive::fold) type Row = (usize, Option<i64>, usize, i64);
 
     const TITLES: [&str; 3] = ["", "a", "a longer one"];
 
@@ -200,7 +200,8 @@ mod tests {
         }
     }
 
-    fn batch(table: Table, rows: &[Row]) -> RecordBatch {
+    /// Rows that add a cell each.
+    pub(in crate::archive::fold) fn batch(table: Table, rows: &[Row]) -> RecordBatch {
         let of_row = |&(series, date, title, seen): &Row| {
             let schema = table.open_row_schema();
             let column = |name: &str| -> ArrayRef {

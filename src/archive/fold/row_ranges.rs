@@ -108,8 +108,8 @@ mod tests {
             RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
         for ranges in [
             &[][..],
-            &[0..500],
-            &[20..20],
+            &[0..500, 500..500],
+            &[20..20, 7..7],
             &[20..200, 200..310, 311..400],
             &[400..450, 3..303, 1..2],
             &[5..6, 9..10, 7..9, 499..500],

@@ -16,7 +16,7 @@ use arrow::datatypes::{Field, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use crate::archive::coverage::{self, Coverage};
-use crate::archive::fold::cells::ValueComparator;
+use crate::archive::fold::value_comparator::ValueComparator;
 use crate::archive::sealed::rows::observed;
 use crate::tables::{Change, Table};
 
