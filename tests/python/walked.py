@@ -96,8 +96,11 @@ class Project:
 
     def arguments(self, words: list[str]) -> list[str]:
         store = f"file://{self.place}/store"
-        versions = sorted(path.parent.name for path in self.place.glob("output/datasets/it/2*/dataset.json"))
-        oldest = versions[0] if versions else "OLDEST"
+        dataset = self.place / "output/datasets/it"
+        # Names of the same second are in any order.
+        latest = os.path.realpath(dataset / "latest")
+        versions = [path.parent for path in sorted(dataset.glob("2*/dataset.json"))]
+        oldest = next((version.name for version in versions if os.path.realpath(version) != latest), "OLDEST")
         return [self.binary, *(word.replace("STORE", store).replace("OLDEST", oldest) for word in words)]
 
     def run(self, words: list[str]) -> subprocess.CompletedProcess:
