@@ -208,7 +208,7 @@ impl Publication {
             files: &files,
             facts: &digest::of(&facts),
         };
-        let record = DatasetRecord::of(plan, written);
+        let record = Box::new(DatasetRecord::of(plan, written));
         Ok(Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep })
     }
 }

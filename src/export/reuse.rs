@@ -127,7 +127,7 @@ impl LatestVersion {
             files: &files,
             facts: &digest,
         };
-        let record = DatasetRecord::of(plan, written);
+        let record = Box::new(DatasetRecord::of(plan, written));
         let staged = Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep };
         Ok(Takeover::Reused(ReusedVersion { staged, from }))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Staged {
     pub(super) home: TargetFolder,
     pub(super) version: String,
     pub(super) staging: Staging,
-    pub(super) record: DatasetRecord,
+    pub(super) record: Box<DatasetRecord>,
     pub(super) rows: u64,
     pub(super) files: Vec<FileRecord>,
     pub(super) content: String,

@@ -92,7 +92,8 @@ fn define(place: &Place, service: &Scripted) {
 fn observations(place: &Place) -> usize {
     let names = ["run.json", "answers.jsonl"];
     let is_written = |path: &std::path::PathBuf| {
-        names.iter().any(|name| path.ends_with(name)) && fs::metadata(place.file("").join(path)).unwrap().len() > 0
+        let bytes = || fs::metadata(place.file("").join(path)).expect("a file").len();
+        names.iter().any(|name| path.ends_with(name)) && bytes() > 0
     };
     place.files().iter().filter(|path| is_written(path)).count()
 }

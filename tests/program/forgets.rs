@@ -1,7 +1,7 @@
 //! Runs that are taken back: on every machine, in every view, and never silently.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bellwether::plan::StoreUrl;
 use serde_json::Value;
@@ -27,12 +27,16 @@ impl Machine {
     fn run_on(&self, days: &Day) -> String {
         let store: StoreUrl = self.url.parse().expect("an address");
         let summary = days.run_with(&self.place.file("output"), Some(store));
-        let run = summary.fetched.expect("it asked the service").run;
-        run.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap().to_owned()
+        name_of(&summary.fetched.expect("it asked the service").run)
     }
 
     fn command(&self, arguments: &[&str]) -> Outcome {
         Outcome::of(self.place.command(arguments).env("BELLWETHER_STORE", &self.url))
+    }
+
+    /// A store that no other machine has.
+    fn alone(&self) -> StoreUrl {
+        format!("file://{}", self.place.file("alone").display()).parse().expect("an address")
     }
 
     /// The definition of the days, for the program.
@@ -49,8 +53,14 @@ impl Machine {
 
     fn folders(&self) -> Vec<PathBuf> {
         let files = self.place.files().into_iter();
-        files.filter(|path| path.ends_with("run.json")).map(|path| path.parent().unwrap().to_owned()).collect()
+        files.filter(|path| path.ends_with("run.json")).filter_map(|path| Some(path.parent()?.to_owned())).collect()
     }
+}
+
+/// The name of a run by its folder.
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().expect("a name").to_string_lossy();
+    name.strip_prefix("run=").expect("the folder of a run").to_owned()
 }
 
 #[test]
@@ -150,8 +160,7 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
         machine.define();
     }
     // The clock of the third is ahead as well, and it is offline.
-    let offline: StoreUrl = format!("file://{}", third.place.file("alone").display()).parse().unwrap();
-    further.run_with(&third.place.file("output"), Some(offline));
+    further.run_with(&third.place.file("output"), Some(third.alone()));
 
     first.command(&["archive", "forget", &bad, "--reason", "the clock was ahead"]).succeeded();
     let sent = first.command(&["store", "push"]).succeeded().stdout;
@@ -193,15 +202,14 @@ fn known_together(bad: Option<&Day>, days: &[Day; 3]) -> String {
         machine.command(&["store", "pull"]).succeeded();
     }
     let offline = |machine: &Machine, day: &Day| {
-        let alone: StoreUrl = format!("file://{}", machine.place.file("alone").display()).parse().unwrap();
+        let alone = machine.alone();
         let run = day.run_with(&machine.place.file("output"), Some(alone)).fetched.expect("it asked the service").run;
         machine.command(&["store", "push"]).succeeded();
-        run.file_name().unwrap().to_str().unwrap()["run=".len()..].to_owned()
+        name_of(&run)
     };
     let forgotten = bad.map(|bad| offline(&second, bad));
     offline(&third, &days[2]);
-    let alone: StoreUrl = format!("file://{}", first.place.file("alone").display()).parse().unwrap();
-    days[1].run_with(&first.place.file("output"), Some(alone));
+    days[1].run_with(&first.place.file("output"), Some(first.alone()));
     first.define();
     first.command(&["store", "pull"]).succeeded();
     first.csv(&[]);

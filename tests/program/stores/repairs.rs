@@ -214,21 +214,16 @@ fn a_bucket_is_repaired_like_a_folder() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_bucket(&definition(&service.source), &bucket);
     machine.run(&["run", "it"]).succeeded();
-    let keys = bucket.keys();
-    for (name, damage) in
-        [("signals.parquet", "x"), ("run.json", ""), ("report.html", "<script>"), ("latest.json", "{")]
-    {
-        let key = keys.iter().find(|key| key.ends_with(name)).unwrap();
-        // The server of the tests lets only an owner replace an object.
-        bucket.request("DELETE", &format!("/{}/{key}", Bucket::NAME));
-        bucket.put(key, damage.as_bytes());
+    // A run of which only a damaged copy is left. The server lets nobody else replace an object.
+    for name in ["run.json", "signals.parquet"] {
+        bucket.put(&format!("team/a/archive/vendor/run=20261101T000000Z-aaaa/{name}"), &[b'x'; 300]);
     }
     machine.run(&["store", "verify"]).failed_with(1);
     let message = machine.run(&["store", "repair"]).succeeded().stdout;
-    assert!(message.ends_with("made 4 repairs\n"), "{message}");
+    assert!(message.starts_with("set aside `s3://") && message.ends_with("made 1 repair\n"), "{message}");
     machine.run(&["store", "verify"]).succeeded();
     let aside = bucket.keys().into_iter().filter(|key| key.starts_with("team/a/damaged/")).count();
-    assert_eq!(aside, 4);
+    assert_eq!(aside, 2);
 }
 
 #[test]
@@ -339,7 +334,7 @@ fn an_unreadable_file_is_no_damage() {
     for command in ["archive", "store"] {
         let message = machine.run(&[command, "repair"]).failed_with(1).stderr;
         assert!(message.contains("cannot read"), "{message}");
-        assert_eq!(machine.folders(), [run.clone()]);
+        assert_eq!(machine.folders(), std::slice::from_ref(&run));
     }
 }
 
