@@ -308,7 +308,13 @@ mod tests {
                 assert!(typed.starts_with(path), "{typed}");
                 let is_there = Cli::command().find_subcommand(path.split(' ').next().unwrap()).is_some();
                 let typed = typed.split(" | ").next().unwrap();
-                let words = ["bellwether"].into_iter().chain(typed.split(' '));
+                // What is quoted is one word.
+                let parts = typed.split('"').enumerate();
+                let words = parts.flat_map(|(number, part)| match number % 2 {
+                    0 => part.split_whitespace().collect(),
+                    _ => vec![part],
+                });
+                let words = ["bellwether"].into_iter().chain(words);
                 assert!(!is_there || command().try_get_matches_from(words).is_ok(), "{typed}");
             }
         }
