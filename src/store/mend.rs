@@ -13,9 +13,19 @@ use super::objects::{Created, Store};
 use crate::error::Result;
 use crate::file::FileRecord;
 use crate::links;
+use crate::names::is_unique;
 
 /// The folder of a store with what was damaged, each repair in a folder of its own.
-const DAMAGED: &str = "damaged";
+pub(super) const DAMAGED: &str = "damaged";
+
+/// The key that an object had before it was moved aside; its own if it was not.
+pub(super) fn key_before(key: &str) -> &str {
+    let moved = || {
+        let (repair, before) = key.strip_prefix(DAMAGED)?.strip_prefix('/')?.split_once('/')?;
+        is_unique(repair).then_some(before)
+    };
+    moved().unwrap_or(key)
+}
 
 impl Store {
     /// Moves an object below `damaged/REPAIR/`. It is not an error if there is none.

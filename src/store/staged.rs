@@ -5,13 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use super::leftovers::is_key;
+use super::mend::{DAMAGED, key_before};
 use crate::error::Result;
 use crate::file;
 use crate::plan::StoreUrl;
 use crate::remove;
 
-/// The most folders below each other in a store: those of a partitioned version.
-const DEPTH: usize = 8;
+/// The most folders below each other in a store: those of a partitioned version that was moved aside.
+const DEPTH: usize = 10;
 
 /// Removes the objects of ours that were not completed within a day.
 ///
@@ -20,7 +21,8 @@ const DEPTH: usize = 8;
 /// If a folder of the store cannot be read.
 pub(crate) fn clear(url: &StoreUrl) -> Result<()> {
     let Some(root) = url.folder() else { return Ok(()) };
-    let mut folders: Vec<(PathBuf, usize)> = ["archive", "datasets"].map(|name| (root.join(name), DEPTH)).into();
+    let mut folders: Vec<(PathBuf, usize)> =
+        ["archive", "datasets", DAMAGED].map(|name| (root.join(name), DEPTH)).into();
     while let Some((folder, depth)) = folders.pop() {
         if folder.is_symlink() {
             continue;
@@ -42,5 +44,5 @@ pub(crate) fn clear(url: &StoreUrl) -> Result<()> {
 /// Whether a file is an object of ours before it got its name.
 fn is_staged(root: &Path, path: &Path) -> bool {
     let key = path.strip_prefix(root).ok().and_then(Path::to_str).and_then(|name| name.rsplit_once('#'));
-    key.is_some_and(|(key, number)| is_key(key) && number.bytes().all(|byte| byte.is_ascii_digit()))
+    key.is_some_and(|(key, number)| is_key(key_before(key)) && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

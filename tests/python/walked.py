@@ -49,9 +49,11 @@ class Command:
 ONCE = ["schedule", "--once"]
 ADD_HOC, REPORT = ["build", "it", "-q", "--ticker", "XOM"], ["report", "it"]
 STORED_RECORDS = ("archive/vendor/*/run.json", "datasets/it/*/dataset.json")
-STORED = ("run with a store", "store push", "store pull")
+REPAIR = ["store", "repair", "--store", "STORE"]
+STORED = ("run with a store", "store push", "store pull", "store repair")
 SCHEDULED = ("schedule --once",)
 RUN, PUSH, PULL = ["run", "it", "-q"], ["store", "push", "--store", "STORE"], ["store", "pull", "--store", "STORE"]
+VERIFY_STORE = ["store", "verify", "--store", "STORE"]
 SECOND = ["day", "2"]
 COMMANDS = [
     Command("run", RUN),
@@ -78,6 +80,7 @@ COMMANDS = [
     Command("datasets remove", ["datasets", "remove", "it/OLDEST"], [RUN, SECOND, RUN], removes=("versions",)),
     Command("store push", PUSH, [RUN, PUSH, SECOND, RUN, ["archive", "compact"]], ("stored",)),
     Command("store pull", PULL, [RUN, PUSH, ["aside"], SECOND, RUN, PUSH, ["back"]], ("latest", "runs")),
+    Command("store repair", REPAIR, [RUN, PUSH, ["damage"]], ("latest", "stored")),
     Command("schedule --once", ONCE, [RUN, SECOND, ["define", FORMS + SCHEDULE], ONCE]),
 ]
 
@@ -145,6 +148,9 @@ class Project:
                     pass
                 case ["age"]:
                     age(self.place)
+                case ["damage"]:
+                    damaged = min((self.place / "store/archive").rglob("run=*/*.parquet"))
+                    damaged.write_bytes(damaged.read_bytes()[:-1])
                 case ["aside"]:
                     shutil.copytree(self.place / "output", self.root / "aside", symlinks=True)
                 case ["back"]:
@@ -243,8 +249,9 @@ class Project:
         verified = self.run(["verify"])
         if verified.returncode != 0 and not (self.before["runs"] == 0 and "error: no archive" in verified.stderr):
             raise Broken(f"`verify` ends with {verified.returncode}: {verified.stdout}{verified.stderr}")
-        if "STORE" in "".join(self.command.words):
-            self.succeed(["store", "verify", "--store", "STORE"], "afterwards")
+        # Until a repair succeeds, the damage is there.
+        if "STORE" in self.command.words and self.command.words != REPAIR:
+            self.succeed(VERIFY_STORE, "afterwards")
 
     def check_next(self) -> None:
         """The same command again gives what it would have given, and nothing is left that no command clears."""
@@ -261,6 +268,8 @@ class Project:
         if self.rows() != self.rows_after:
             raise Broken("the next time, the archive knows something else")
         self.succeed(["verify"], "the next time")
+        if "STORE" in self.command.words:
+            self.succeed(VERIFY_STORE, "the next time")
         age(self.place)
         for words in self.later:
             self.succeed(words, "ten days later")
