@@ -222,15 +222,15 @@ struct RepairStore {
 
 impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let of = match &self.action {
-            Action::Status(status) => &status.of,
-            Action::Migrate(migrate) => &migrate.of,
-            Action::Repair(repair) => &repair.of,
-            Action::Verify(verify) => &verify.of,
-            Action::Push(of) => of,
-            Action::Pull(pull) => return self.pull(pull.wanted.as_deref(), project),
-        };
-        let url = self.url(of.definition.as_deref(), project)?;
+        let of = |of: &StoreDefinition| Ok((self.url(of.definition.as_deref(), project)?, Pulled::All));
+        let (url, pulled) = match &self.action {
+            Action::Status(status) => of(&status.of),
+            Action::Migrate(migrate) => of(&migrate.of),
+            Action::Repair(repair) => of(&repair.of),
+            Action::Verify(verify) => of(&verify.of),
+            Action::Push(definition) => of(definition),
+            Action::Pull(pull) => self.wanted(pull.wanted.as_deref(), project),
+        }?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let action = self.action;
         interruptible(async |stop| {
@@ -247,7 +247,14 @@ impl Store {
                     json.say(|| &status, || shown(&status))
                 }
                 Action::Push(_) => say(&moved("sent", store.push().await?)),
-                Action::Pull(_) => unreachable!("it has returned"),
+                Action::Pull(_) => {
+                    let fetched = match &pulled {
+                        Pulled::All => store.pull().await?,
+                        Pulled::Dataset(name) => store.pull_dataset(name).await?,
+                        Pulled::Version(name, version) => store.pull_version(name, version).await?,
+                    };
+                    say(&moved("fetched", fetched))
+                }
                 Action::Verify(verify) => verified(&store.verify(&verify.scope()).await?),
                 Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
                 Action::Migrate(Migrate { arguments, .. }) => {
@@ -258,8 +265,9 @@ impl Store {
         })
     }
 
-    /// Fetches everything, one dataset, or one version. A dataset needs no definition if the store is named.
-    fn pull(&self, wanted: Option<&str>, project: &Project) -> Result<()> {
+    /// What to fetch, and from where: everything, one dataset, or one version. A dataset needs no definition if the store is
+    /// named.
+    fn wanted(&self, wanted: Option<&str>, project: &Project) -> Result<(StoreUrl, Pulled)> {
         let of_version = wanted.and_then(|wanted| wanted.split_once('/'));
         let of_version = of_version.filter(|(name, version)| is_dataset(name) && is_unique(version));
         let definition = of_version.map(|(name, _)| name).or(wanted);
@@ -274,17 +282,7 @@ impl Store {
             (None, Some(name)) => Pulled::Dataset(plan.map_or_else(|| name.to_owned(), |plan| plan.name)),
             (None, None) => Pulled::All,
         };
-        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        interruptible(async |stop| {
-            let control = Control { observer: Some(progress::shown()), stop };
-            let store = RemoteStore::open(&url, StoreAccess::Read, &archive, &data, &control)?;
-            let fetched = match &pulled {
-                Pulled::All => store.pull().await?,
-                Pulled::Dataset(name) => store.pull_dataset(name).await?,
-                Pulled::Version(name, version) => store.pull_version(name, version).await?,
-            };
-            say(&moved("fetched", fetched))
-        })
+        Ok((url, pulled))
     }
 
     fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {

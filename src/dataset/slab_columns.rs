@@ -17,7 +17,7 @@ use super::keys::Limit;
 use super::live::Live;
 use super::naive::{self, Day, Moment, day};
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
-use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
+use crate::plan::{Column, DatasetPlan, NaiveRule};
 use crate::tables::{Past, SeriesKey, Table};
 
 /// Ticker and day packed into one sortable number.
@@ -148,9 +148,8 @@ impl Signals {
             signals.lineage.push((Column::WatchedUntil, until));
         }
         let past = past.filter(|_| plan.has_a_past());
-        let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
-        let is_timed = plan.dates != NaiveRule::Utc || is_same_day;
+        let is_timed = plan.dates != NaiveRule::Utc || plan.is_same_day();
         if !plan.features.is_empty() && (is_timed || past.is_some()) {
             let made = if is_timed { made(dates, offsets, plan.dates) } else { vec![Moment::END; dates.len()] };
             let first = first();

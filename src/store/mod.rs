@@ -22,8 +22,9 @@
 //! has no record. The machine that has the folder resumes it, or any other clears it after a day. Clearing first puts a note in
 //! place of the record, only if absent, so an upload and its clearing exclude each other.
 //!
-//! Nothing else is removed from a store, and a repair moves what is damaged instead ([`Store::set_aside`]). The `object_store` crate reads credentials from where each provider's own tools keep
-//! them, and messages quote only the status and error code of an answer.
+//! Nothing else is removed from a store, and a repair moves what is damaged instead ([`Store::set_aside`]). The
+//! `object_store` crate reads credentials from where each provider's own tools keep them, and messages quote only the status
+//! and error code of an answer.
 //!
 //! A store is not trusted: every answer is bounded in bytes and time, a redirect is not followed, what is not a listing is
 //! not taken for an empty one, and what nothing of ours can be called is skipped.
