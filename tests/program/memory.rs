@@ -145,9 +145,9 @@ fn a_body_larger_than_memory_is_decoded_within_the_limit() {
 #[test]
 fn many_short_histories_take_few_bytes_each() {
     let small = peak(2_000, 2);
-    let large = peak(60_000, 2);
-    let each = (large.saturating_sub(small) << 20) / 58_000;
-    assert!(each < 1_300, "{each} bytes for each ticker: 2,000 took {small} MB, 60,000 took {large} MB");
+    let large = peak(200_000, 2);
+    let each = (large.saturating_sub(small) << 20) / 198_000;
+    assert!(each < 1_400, "{each} bytes for each ticker: 2,000 took {small} MB, 200,000 took {large} MB");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::rows::sealed_folders;
 use crate::support::scripted::{Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
@@ -132,7 +133,7 @@ fn an_archive_or_a_run_that_is_gone_is_missed_until_told_otherwise() {
     run(&place, &["it"]).succeeded();
     run(&place, &["it"]).succeeded();
     let archive = place.file("output/archive/vendor");
-    let runs = names(&archive);
+    let runs = sealed_folders(&archive);
 
     // A lifecycle rule removes the first run.
     let (gone, aside) = (archive.join(&runs[0]), place.file("aside"));

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::support::bucket::Bucket;
 use crate::support::program::{Outcome, Place};
+use crate::support::rows::sealed_folders;
 use crate::support::stub_store::StubStore;
 
 /// A machine: its own folder, a definition, and a shared store.
@@ -61,23 +62,14 @@ impl Machine {
         fs::read(self.place.file("output/datasets/it/latest/it.csv")).expect("a dataset")
     }
 
-    /// The names of the sealed folders of its archive.
+    /// The names of the sealed folders of its archive, oldest first.
     fn folders(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.place.file("output/archive/vendor")).into_iter().flatten();
-        let folders =
-            entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.join("run.json").exists());
-        let mut names: Vec<String> = folders.map(|path| name_of(&path)).collect();
-        names.sort();
-        names
+        sealed_folders(&self.place.file("output/archive/vendor"))
     }
 
     fn status(&self) -> Value {
         serde_json::from_str(&self.run(&["store", "status", "--json"]).succeeded().stdout).expect("JSON")
     }
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().expect("a name").to_string_lossy().into_owned()
 }
 
 /// A definition against a service that a test started.

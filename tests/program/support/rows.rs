@@ -1,5 +1,6 @@
 //! The rows of a Parquet file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +14,22 @@ use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
 use chrono::{DateTime, Utc};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
 
 use super::program::Place;
+
+/// The names of the sealed folders of a service's archive, in the order of their seals: names of one second are in none.
+pub(crate) fn sealed_folders(archive: &Path) -> Vec<String> {
+    let entries = fs::read_dir(archive).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    let sealed = entries.filter(|path| path.join("run.json").exists()).map(|path| {
+        let record: Value =
+            serde_json::from_slice(&fs::read(path.join("run.json")).unwrap_or_default()).unwrap_or_default();
+        let sealed_at = record["sealed_at"].as_str().and_then(|instant| instant.parse::<DateTime<Utc>>().ok());
+        (sealed_at, path.file_name().expect("a name").to_string_lossy().into_owned())
+    });
+    let sealed: BTreeSet<_> = sealed.collect();
+    sealed.into_iter().map(|(_, name)| name).collect()
+}
 
 /// The folder of the only sealed run in a place.
 #[track_caller]
