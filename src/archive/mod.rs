@@ -141,7 +141,7 @@ pub(crate) use suspect::Suspects;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, compact, copy, fault, inspect, prune, set_aside, verify, wanted,
+    Incoming, Inspected, Pruning, check_contained, compact, copy, fault, inspect, prune, set_aside, verify, wanted,
 };
 pub(crate) use view::{ArticleObservations, Giant, View};
 

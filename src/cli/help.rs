@@ -166,6 +166,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "store prune",
+        &[
+            ("store prune --dry-run", "list what newer versions and packs have replaced"),
+            ("store prune", "remove it; no row of the archive is lost"),
+        ],
+    ),
+    (
         "store repair",
         &[
             ("store repair --dry-run", "list what is damaged, and what would be done"),

@@ -1,9 +1,11 @@
-//! `bellwether store`: what an object store has, what is sent to it and fetched from it, and how it is migrated.
+//! `bellwether store`: what an object store has, what is sent to it and fetched from it, and how it is mended, pruned and
+//! migrated.
 
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
@@ -17,8 +19,8 @@ use crate::names::{is_dataset, is_unique};
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
 use crate::run::{
-    Control, DatasetStatus, RemoteStore, RepairMode, StoreAccess, StoreMigration, StoreStatus, StoreVerified,
-    TransferCounts, VerifyScope,
+    Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
+    StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
 };
 
 /// The variable with the address of a store.
@@ -135,6 +137,12 @@ enum Action {
     /// Reads everything in both. What neither has an intact copy of is moved out of the way, never removed: below
     /// `damaged/` in the store, to `.damaged` on this machine. `latest.json` is made again from the versions.
     Repair(RepairStore),
+    /// Remove what newer versions and packs in the store replaced a day ago.
+    ///
+    /// Versions: those beyond the newest `keep` of their definition here, and older than the latest. Runs: folders whose
+    /// rows a pack holds, once both are fetched and compared. Interrupted uploads: after a day. No row of the archive is
+    /// lost, and other machines may read and write meanwhile.
+    Prune(PruneStore),
     /// Turn the archive in the store, and the one on this machine, from layout 9 into the current layout, with every
     /// observation. The old objects stay until they are removed with `--remove-old`. If it is interrupted, the same
     /// command resumes.
@@ -220,6 +228,25 @@ struct RepairStore {
     arguments: RepairArguments,
 }
 
+#[derive(Debug, clap::Args)]
+struct PruneStore {
+    #[command(flatten)]
+    of: StoreDefinition,
+
+    /// Print what would be removed without removing it.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    json: AsJson,
+}
+
+impl PruneStore {
+    fn mode(&self) -> PruneMode {
+        if self.dry_run { PruneMode::List } else { PruneMode::Remove }
+    }
+}
+
 impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let of = |of: &StoreDefinition| Ok((self.url(of.definition.as_deref(), project)?, Pulled::All));
@@ -228,6 +255,7 @@ impl Store {
             Action::Migrate(migrate) => of(&migrate.of),
             Action::Repair(repair) => of(&repair.of),
             Action::Verify(verify) => of(&verify.of),
+            Action::Prune(prune) => of(&prune.of),
             Action::Push(definition) => of(definition),
             Action::Pull(pull) => self.wanted(pull.wanted.as_deref(), project),
         }?;
@@ -238,7 +266,10 @@ impl Store {
             let access = match &action {
                 Action::Push(_) | Action::Migrate(_) => StoreAccess::Write,
                 Action::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
-                Action::Status(_) | Action::Pull(_) | Action::Verify(_) | Action::Repair(_) => StoreAccess::Read,
+                Action::Prune(prune) if prune.mode() == PruneMode::Remove => StoreAccess::Write,
+                Action::Status(_) | Action::Pull(_) | Action::Verify(_) | Action::Repair(_) | Action::Prune(_) => {
+                    StoreAccess::Read
+                }
             };
             let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
             match action {
@@ -257,6 +288,10 @@ impl Store {
                 }
                 Action::Verify(verify) => verified(&store.verify(&verify.scope()).await?),
                 Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
+                Action::Prune(prune) => {
+                    let pruned = store.prune(&kept_versions(&project.definitions())?, prune.mode()).await?;
+                    prune.json.say(|| &pruned, || described(&pruned))
+                }
                 Action::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
                     say(&migrated(&arguments, &store.migrate(&options).await?))
@@ -316,6 +351,32 @@ fn moved(verb: &str, moved: TransferCounts) -> String {
     };
     if cleared > 0 {
         text.push_str(&format!("cleared {}\n", counted(cleared as u64, "interrupted upload", "interrupted uploads")));
+    }
+    text
+}
+
+fn described(pruned: &StorePruned) -> String {
+    let StorePruned { dry_run, removed, kept, freed } = pruned;
+    let mut text = String::new();
+    if !removed.is_empty() {
+        let mut table = Aligned::new(2, [if *dry_run { "would remove" } else { "removed" }, "", "size"]);
+        for StorePrunedFolder { kind, place, bytes: size, .. } in removed {
+            let kind = match kind {
+                StorePrunedKind::Version => "version",
+                StorePrunedKind::PackedRun => "packed run",
+                StorePrunedKind::Upload => "interrupted upload",
+            };
+            table.row([kind.to_owned(), escaped(place).into_owned(), bytes(*size)]);
+        }
+        text.push_str(&format!("{table}\n"));
+    }
+    kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
+    let objects: usize = removed.iter().map(|folder| folder.objects).sum();
+    let objects = counted(objects as u64, "object", "objects");
+    match (removed.len(), dry_run) {
+        (0, _) => text.push_str("nothing to prune\n"),
+        (_, true) => text.push_str(&format!("would free {} in {objects}\n", bytes(*freed))),
+        (_, false) => text.push_str(&format!("freed {} in {objects}\n", bytes(*freed))),
     }
     text
 }

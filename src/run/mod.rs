@@ -64,8 +64,8 @@ pub use report::{ReportOptions, latest_facts, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{
-    DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StoreStatus, StoreUpload, StoreVerified, TransferCounts,
-    VerifyScope,
+    DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder, StorePrunedKind,
+    StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope,
 };
 pub(crate) use summary::day;
 pub use summary::{Fetched, Summary};

@@ -29,6 +29,25 @@ struct Clearing {
     cleared_at: DateTime<Utc>,
 }
 
+/// The note, as an object.
+fn note(cleared_at: DateTime<Utc>) -> Bytes {
+    serde_json::to_vec(&Clearing { cleared_at }).expect("it is text").into()
+}
+
+/// Whether an object is old enough to belong to an upload that was killed.
+fn is_old(object: &Object, now: DateTime<Utc>) -> bool {
+    now - object.changed > ABANDONED_AFTER
+}
+
+/// The folders that have no record and have not changed for a day.
+pub(crate) fn abandoned(folders: &BTreeMap<String, Vec<Object>>, now: DateTime<Utc>) -> Vec<String> {
+    let is_abandoned = |(folder, objects): &(&String, &Vec<Object>)| {
+        let record = format!("{folder}/{}", record_of(folder));
+        objects.iter().all(|object| (object.key != record || !object.may_be_record()) && is_old(object, now))
+    };
+    folders.iter().filter(is_abandoned).map(|(folder, _)| folder.clone()).collect()
+}
+
 /// Whether a record says that its folder is being cleared.
 pub(super) fn is_clearing(record: &[u8]) -> bool {
     (record.len() as u64) < SMALLEST_RECORD && serde_json::from_slice::<Clearing>(record).is_ok()
@@ -70,8 +89,9 @@ fn folder_of(key: &str) -> Option<(&str, &str)> {
 
 /// Whether a key is that of an object of ours.
 pub(super) fn is_key(key: &str) -> bool {
-    let latest_of = || key.strip_prefix("datasets/")?.strip_suffix("/latest.json");
-    key.starts_with(PROBE) || folder_of(key).is_some() || latest_of().is_some_and(names::is_dataset)
+    let dataset_of = |file| key.strip_prefix("datasets/")?.strip_suffix(file);
+    let is_of_dataset = ["/latest.json", "/pruned.json"].into_iter().filter_map(dataset_of).any(names::is_dataset);
+    key.starts_with(PROBE) || folder_of(key).is_some() || is_of_dataset
 }
 
 /// The name of a folder's record.
@@ -94,36 +114,48 @@ impl Store {
     ///
     /// Any failure of a request.
     pub(crate) async fn clear_abandoned(&self, objects: &[Object]) -> Result<Vec<String>> {
-        let is_old = |object: &Object, now: DateTime<Utc>| now - object.changed > ABANDONED_AFTER;
         let folders = by_folder(objects.to_vec());
-        let is_unfinished = |(folder, objects): &(&String, &Vec<Object>)| {
-            let record = format!("{folder}/{}", record_of(folder));
-            objects.iter().all(|object| object.key != record || !object.may_be_record())
-        };
-        let is_due = |objects: &[Object], now: DateTime<Utc>| objects.iter().all(|object| is_old(object, now));
-        let mut due: Vec<(&String, &Vec<Object>)> =
-            folders.iter().filter(is_unfinished).filter(|(_, objects)| is_due(objects, Utc::now())).collect();
         let probes = || objects.iter().filter(|object| object.key.starts_with(PROBE));
-        if due.is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
+        if abandoned(&folders, Utc::now()).is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
             return Ok(Vec::new());
         }
         // This machine's clock may be wrong.
         let now = self.now().await?;
-        due.retain(|(_, objects)| is_due(objects, now));
         for probe in probes().filter(|probe| is_old(probe, now)) {
             self.delete(&probe.key).await?;
         }
         let mut cleared = Vec::new();
-        for (folder, _) in due {
-            if self.clear(folder, now).await? {
-                cleared.push(folder.clone());
+        for folder in abandoned(&folders, now) {
+            if self.clear(&folder, now).await? {
+                cleared.push(folder);
             }
         }
         Ok(cleared)
     }
 
+    /// Removes a complete folder. A note takes the place of its record first, so it is whole or gone to every reader, and
+    /// nobody completes it meanwhile; what a killed removal left is cleared like an upload. It is not an error if there is
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub(crate) async fn remove_folder(&self, folder: &str, now: DateTime<Utc>) -> Result<()> {
+        let record = format!("{folder}/{}", record_of(folder));
+        while let Some(content) = self.get(&record, MOST_BYTES).await? {
+            if is_clearing(&content.bytes) || self.replace(&record, note(now), &content).await? {
+                return self.clear(folder, now).await.map(drop);
+            }
+        }
+        Ok(())
+    }
+
     /// The store's clock.
-    async fn now(&self) -> Result<DateTime<Utc>> {
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let at = format!("{PROBE}{:016x}", random());
         self.create(&at, Bytes::from_static(b"clock")).await?;
         let changed = self.get(&at, MOST_BYTES).await?.map(|content| content.changed);
@@ -134,8 +166,7 @@ impl Store {
     /// Clears a folder, unless it was sealed meanwhile.
     async fn clear(&self, folder: &str, now: DateTime<Utc>) -> Result<bool> {
         let record = format!("{folder}/{}", record_of(folder));
-        let note = serde_json::to_vec(&Clearing { cleared_at: now }).expect("it is text");
-        if self.create(&record, note.into()).await? == Created::Another
+        if self.create(&record, note(now)).await? == Created::Another
             && !self.get(&record, MOST_BYTES).await?.is_some_and(|content| is_clearing(&content.bytes))
         {
             return Ok(false);

@@ -6,13 +6,14 @@
 //!     archive/acme/pack=20261120T213000Z-01c2/     the files of a pack, and likewise of a merge
 //!     datasets/demo/20261120T213000Z-7f3a/         the files of a published version, `dataset.json` last
 //!     datasets/demo/latest.json                    names the latest version
+//!     datasets/demo/pruned.json                    names the oldest version that was not pruned
 //! ```
 //!
 //! A folder exists once its record does (`run.json`, `dataset.json`), which is put last and only if absent. A sealed
-//! folder never changes, so a copy of one is never stale. The only object that two machines change is `latest.json`, which is
-//! replaced only if it is unchanged since it was read. In a bucket, nothing relies on renames, on the
+//! folder never changes, so a copy of one is never stale. The only objects that two machines change are `latest.json` and
+//! `pruned.json`, which are replaced only if they are unchanged since they were read. In a bucket, nothing relies on renames, on the
 //! order of a listing, on links or on locks. File systems have no conditional puts: in a `file:///` store, objects are
-//! linked only if absent, and `latest.json` is replaced under a lock.
+//! linked only if absent, and these two are replaced under a lock.
 //!
 //! A conditional put that failed may have succeeded: its acknowledgement may be lost and the retry refused, and some stores
 //! answer 409 to both of two writers. So the outcome is always read back: ours, absent, or another's. Before anything is sent,
@@ -22,7 +23,8 @@
 //! has no record. The machine that has the folder resumes it, or any other clears it after a day. Clearing first puts a note in
 //! place of the record, only if absent, so an upload and its clearing exclude each other.
 //!
-//! Nothing else is removed from a store, and a repair moves what is damaged instead ([`Store::set_aside`]). The
+//! What was replaced long ago is removed on request alone, in the same way ([`Store::remove_folder`]). A repair moves what is
+//! damaged and removes nothing ([`Store::set_aside`]). The
 //! `object_store` crate reads credentials from where each provider's own tools keep them, and messages quote only the status
 //! and error code of an answer.
 //!
@@ -48,6 +50,7 @@ mod pieces;
 mod probe;
 #[cfg(feature = "aws")]
 mod profile;
+mod pruned;
 #[cfg(feature = "cloud")]
 mod settings;
 mod staged;
@@ -57,7 +60,7 @@ mod traffic;
 pub(crate) use error::StoreError;
 pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
-pub(crate) use leftovers::{by_folder, record_of};
+pub(crate) use leftovers::{abandoned, by_folder, record_of};
 pub(crate) use list::Object;
 pub(crate) use objects::Store;
 pub use open::Access;

@@ -21,7 +21,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let build = crate::support::program::only_build(&place, "demo");
     let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
     let store = format!("--store=file://{}", place.file("store").display());
-    let commands: [(&str, &[&str], i32); 22] = [
+    let commands: [(&str, &[&str], i32); 23] = [
         ("archive repair", &["--dry-run"], 0),
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
@@ -39,6 +39,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("runs show", &[&run], 0),
         ("status", &["demo"], 0),
         ("status", &["demo", "wrong"], 5),
+        ("store prune", &[&store], 0),
         ("store repair", &[&store], 0),
         ("store status", &[&store], 0),
         ("summary", &["demo"], 0),

@@ -22,8 +22,8 @@ UNIQUE = r"\d{8}T\d{6}Z-[0-9a-f]{4}"
 # Everything that commands leave on purpose. Whatever else is there after `prune`, no command would ever clear.
 KEPT = re.compile(
     r"archive|archive/\.locks|archive/\.locks/[^/]+|archive/vendor|archive/vendor/\.locks|archive/vendor/\.locks/\.seal"
-    r"|archive/vendor/\.partial"
-    rf"|archive/vendor/(run|pack|merge)={UNIQUE}(/[a-z_]+\.(parquet|json))?"
+    r"|archive/vendor/\.partial|archive/vendor/\.damaged(/.*)?"
+    rf"|archive/vendor/(run|pack|merge|forgotten)={UNIQUE}(/[a-z_]+\.(parquet|json))?"
     rf"|datasets|datasets/it|datasets/it/latest|datasets/it/builds|datasets/it/(builds/)?{UNIQUE}(-[^/.]+)?"
     rf"|datasets/it/(builds/)?{UNIQUE}(-[^/]+)?/((ticker=[A-Z]+)(/it\.(csv|arrow))?|it\.(csv|parquet|arrow)"
     r"|dataset\.json|facts\.json|report\.html)"
@@ -50,7 +50,8 @@ ONCE = ["schedule", "--once"]
 ADD_HOC, REPORT = ["build", "it", "-q", "--ticker", "XOM"], ["report", "it"]
 STORED_RECORDS = ("archive/vendor/*/run.json", "datasets/it/*/dataset.json")
 REPAIR = ["store", "repair", "--store", "STORE"]
-STORED = ("run with a store", "store push", "store pull", "store repair")
+ARCHIVE = "output/archive/vendor"
+STORED = ("run with a store", "store push", "store pull", "store prune", "store repair")
 SCHEDULED = ("schedule --once",)
 RUN, PUSH, PULL = ["run", "it", "-q"], ["store", "push", "--store", "STORE"], ["store", "pull", "--store", "STORE"]
 VERIFY_STORE = ["store", "verify", "--store", "STORE"]
@@ -76,10 +77,23 @@ COMMANDS = [
         ("packs",),
         ("runs", "versions", "reports"),
     ),
+    Command(
+        "archive repair",
+        ["archive", "repair"],
+        [RUN, SECOND, RUN, ["archive", "compact"], ["damage here"]],
+        removes=("runs",),
+    ),
+    Command("archive forget", ["archive", "forget", "NEWEST", "--reason", "bad"], [RUN, SECOND, RUN], ("forgotten",)),
     Command("report", REPORT, [RUN], ("reports",)),
     Command("datasets remove", ["datasets", "remove", "it/OLDEST"], [RUN, SECOND, RUN], removes=("versions",)),
     Command("store push", PUSH, [RUN, PUSH, SECOND, RUN, ["archive", "compact"]], ("stored",)),
     Command("store pull", PULL, [RUN, PUSH, ["aside"], SECOND, RUN, PUSH, ["back"]], ("latest", "runs")),
+    Command(
+        "store prune",
+        ["store", "prune", "--store", "STORE"],
+        [RUN, RUN, SECOND, RUN, ["archive", "compact"], PUSH, ["define", ONE_FORM], ["age"]],
+        removes=("stored",),
+    ),
     Command("store repair", REPAIR, [RUN, PUSH, ["damage"]], ("latest", "stored")),
     Command("schedule --once", ONCE, [RUN, SECOND, ["define", FORMS + SCHEDULE], ONCE]),
 ]
@@ -104,7 +118,10 @@ class Project:
         latest = os.path.realpath(dataset / "latest")
         versions = [path.parent for path in sorted(dataset.glob("2*/dataset.json"))]
         oldest = next((version.name for version in versions if os.path.realpath(version) != latest), "OLDEST")
-        return [self.binary, *(word.replace("STORE", store).replace("OLDEST", oldest) for word in words)]
+        seals = [json.loads(path.read_text()) for path in (self.place / ARCHIVE).glob("run=*/run.json")]
+        newest = max(((seal["sealed_at"], seal["run"]) for seal in seals), default=("", "NEWEST"))[1]
+        names = {"STORE": store, "OLDEST": oldest, "NEWEST": newest}
+        return [self.binary, *(re.sub("|".join(names), lambda found: names[found[0]], word) for word in words)]
 
     def run(self, words: list[str]) -> subprocess.CompletedProcess:
         return subprocess.run(
@@ -150,6 +167,9 @@ class Project:
                     age(self.place)
                 case ["damage"]:
                     damaged = min((self.place / "store/archive").rglob("run=*/*.parquet"))
+                    damaged.write_bytes(damaged.read_bytes()[:-1])
+                case ["damage here"]:
+                    damaged = min((self.place / ARCHIVE).glob("run=*/signals.parquet"))
                     damaged.write_bytes(damaged.read_bytes()[:-1])
                 case ["aside"]:
                     shutil.copytree(self.place / "output", self.root / "aside", symlinks=True)
@@ -209,7 +229,7 @@ class Project:
 
     def state(self) -> dict[str, object]:
         """What commands exist for, in terms that do not depend on their names and times."""
-        archive, dataset = self.place / "output/archive/vendor", self.place / "output/datasets/it"
+        archive, dataset = self.place / ARCHIVE, self.place / "output/datasets/it"
         contents = lambda folders: sorted(filter(None, (self.content(folder) for folder in folders)))
         store = self.place / "store"
         return {
@@ -218,6 +238,7 @@ class Project:
             "versions": len(contents(dataset.glob("2*"))),
             "packs": len(list(archive.glob("pack=*/run.json"))),
             "runs": len(list(archive.glob("run=*/run.json"))),
+            "forgotten": len(list(archive.glob("forgotten=*/run.json"))),
             "reports": len(list(self.place.glob("output/reports/*.html"))),
             "stored": [len(list(store.glob(form))) for form in STORED_RECORDS],
         }
@@ -247,7 +268,8 @@ class Project:
         if latest not in (self.before["latest"], self.after["latest"]):
             raise Broken(f"the latest version is {latest}, not {self.before['latest']} or {self.after['latest']}")
         verified = self.run(["verify"])
-        if verified.returncode != 0 and not (self.before["runs"] == 0 and "error: no archive" in verified.stderr):
+        is_empty = self.before["runs"] == 0 and "error: no archive" in verified.stderr
+        if verified.returncode != 0 and not is_empty and self.command.name != "archive repair":
             raise Broken(f"`verify` ends with {verified.returncode}: {verified.stdout}{verified.stderr}")
         # Until a repair succeeds, the damage is there.
         if "STORE" in self.command.words and self.command.words != REPAIR:
@@ -255,7 +277,8 @@ class Project:
 
     def check_next(self) -> None:
         """The same command again gives what it would have given, and nothing is left that no command clears."""
-        is_done = self.command.name == "datasets remove" and self.state()["versions"] == self.after["versions"]
+        once = {"datasets remove": "versions", "archive forget": "forgotten"}.get(self.command.name)
+        is_done = once is not None and self.state()[once] == self.after[once]
         self.wait_until_due()
         if not is_done:
             self.succeed(self.words, "the next time")

@@ -19,6 +19,6 @@ pub(in crate::archive) use merge::open_merged_part;
 pub(crate) use pack::compact;
 pub(super) use pack::{PackFolder, pack_small};
 pub use prune::Removal;
-pub(crate) use prune::{Pruning, prune};
+pub(crate) use prune::{Pruning, check_contained, prune};
 pub use verify::Verified;
 pub(crate) use verify::{fault, verify};

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::outcome::Result;
 use super::say;
-use crate::run::{Repairs, StoreStatus};
+use crate::run::{Repairs, StorePruned, StoreStatus};
 use crate::schedule::StatusDocument;
 
 /// The version of every shape.
@@ -41,6 +41,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("runs", schema_of::<archive::Runs>),
     ("runs show", schema_of::<archive::Run>),
     ("status", whole_schema_of::<StatusDocument>),
+    ("store prune", schema_of::<StorePruned>),
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
     ("summary", schema_of::<datasets::Summary>),

@@ -1,6 +1,7 @@
 //! Connects the object store to the archive and the datasets: fetches what a run or build needs, and sends its results.
 
 mod migrate;
+mod prune;
 mod pull;
 mod push;
 mod repair;
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use migrate::StoreMigration;
+pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
 pub use status::{DatasetStatus, StoreStatus};
 pub use transfer::{StoreUpload, TransferCounts};
 pub use verify::{StoreVerified, VerifyScope};

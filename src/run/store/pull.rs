@@ -7,6 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::repair::is_damage;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::digest;
@@ -24,6 +25,9 @@ const FOLDERS_AT_ONCE: usize = 4;
 
 /// The most records read at once.
 const RECORDS_AT_ONCE: usize = 8;
+
+/// The most times that the store is listed while others prune it.
+const MOST_LOOKS: u32 = 5;
 
 /// The folder in an archive that caches the seals of packs in the store. Seals never change.
 const SEALS: &str = ".seals";
@@ -91,6 +95,31 @@ impl RemoteStore {
     }
 
     async fn pull_service(&self, archive: &ServiceArchive, until: Option<DateTime<Utc>>) -> Result<TransferCounts> {
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let mut wanted = Vec::new();
+            match self.pull_listed(archive, until, &mut wanted).await {
+                // A folder was pruned meanwhile: a pack stands for it.
+                Err(error) if looks < MOST_LOOKS && is_damage(&error) && self.is_any_gone(archive, &wanted).await? => {}
+                pulled => return pulled,
+            }
+        }
+    }
+
+    /// Whether a folder that was in the store is not any more.
+    async fn is_any_gone(&self, archive: &ServiceArchive, folders: &[String]) -> Result<bool> {
+        let listed = self.store.list(&archive.there).await?;
+        let there: HashSet<&str> = archive.sealed_names(&listed).collect();
+        Ok(folders.iter().any(|folder| !there.contains(folder.as_str())))
+    }
+
+    async fn pull_listed(
+        &self,
+        archive: &ServiceArchive,
+        until: Option<DateTime<Utc>>,
+        folders: &mut Vec<String>,
+    ) -> Result<TransferCounts> {
         let ServiceArchive { here: folder, there: at } = archive;
         let listed = self.store.list(at).await?;
         if listed.is_empty() && !folder.exists() {
@@ -104,6 +133,7 @@ impl RemoteStore {
         if wanted.is_empty() {
             return Ok(TransferCounts { notes, ..TransferCounts::default() });
         }
+        folders.extend(wanted.iter().map(|seal| seal.folder_name()));
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
         let fetched = wanted.iter().map(|seal| self.fetch(archive, seal, &stage));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
@@ -63,7 +64,13 @@ impl RemoteStore {
         let there: HashSet<&str> = archive.sealed_names(listed).collect();
         let here = open_merged(&archive.here, &self.control.stop)?;
         let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
-        let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack() || seal.is_merge());
+        let mut missing: Vec<(&Path, &Seal)> = missing.collect();
+        if !missing.is_empty() {
+            let packed = self.packed(archive, &here, listed).await?;
+            missing.retain(|(_, seal)| !packed.hold(seal));
+        }
+        let (packs, runs): (Vec<_>, Vec<_>) =
+            missing.into_iter().partition(|(_, seal)| seal.is_pack() || seal.is_merge());
         let mut moved = self.mend_misfits(archive, &here, listed).await?;
         moved.notes = self.push_notes(archive, &here, listed).await?;
         if !(packs.is_empty() && runs.is_empty()) {
@@ -75,6 +82,23 @@ impl RemoteStore {
             stage.finish();
         }
         Ok(moved)
+    }
+
+    /// What the packs in the store stand for. One that is damaged stands for nothing.
+    pub(super) async fn packed(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<Packed> {
+        let own: HashMap<String, &Seal> = here.all_seals().map(|seal| (seal.folder_name(), seal)).collect();
+        let mut packed = Packed::default();
+        for name in archive.sealed_names(listed).filter(|name| name.starts_with("pack=")) {
+            match own.get(name) {
+                Some(seal) => packed.add(seal),
+                None => match self.known_seal(archive, name).await {
+                    Ok(seal) => seal.iter().for_each(|seal| packed.add(seal)),
+                    Err(error) if is_damage(&error) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        Ok(packed)
     }
 
     /// Sends the notes on forgotten runs that only this machine has, and returns their number. If two machines forget a run,
@@ -174,7 +198,11 @@ impl RemoteStore {
         let listed = self.store.list(&format!("{DATASETS}/{name}")).await?;
         let complete: HashSet<&str> = versions(&listed).map(|(_, version)| version).collect();
         let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
+        let pruned_before = self.store.pruned_before(name, &listed).await?;
         for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
+            if pruned_before.as_ref().is_some_and(|pruned| pruned.covers(&whole.recorded.version)) {
+                continue;
+            }
             let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
             let is_there = complete.contains(whole.recorded.version.as_str());
             let pushed = async {
@@ -213,6 +241,44 @@ impl RemoteStore {
         self.store.send(sealed, path, |bytes| stage.done(0, bytes)).await?;
         stage.finish();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
+    }
+}
+
+/// What some packs stand for.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    /// The seals of the runs and merges in each pack.
+    packs: Vec<HashSet<String>>,
+    /// The names of these.
+    names: HashSet<String>,
+}
+
+impl Packed {
+    pub(super) fn of<'s>(packs: impl Iterator<Item = &'s Seal>) -> Self {
+        let mut packed = Self::default();
+        packs.for_each(|pack| packed.add(pack));
+        packed
+    }
+
+    fn add(&mut self, pack: &Seal) {
+        self.packs.push(pack.parts().iter().map(|part| part.seal.clone()).collect());
+        self.names.extend(pack.parts().iter().map(|part| part.run.clone()));
+    }
+
+    /// Whether one of the packs stands for a folder.
+    pub(super) fn hold(&self, folder: &Seal) -> bool {
+        self.packs.iter().any(|pack| folder.parts().iter().all(|part| pack.contains(&part.seal)))
+    }
+
+    /// Whether one of the packs stands for another pack, and for more.
+    pub(super) fn hold_more_than(&self, other: &Seal) -> bool {
+        let parts = other.parts();
+        self.packs.iter().any(|pack| pack.len() > parts.len() && parts.iter().all(|part| pack.contains(&part.seal)))
+    }
+
+    /// Whether a run or merge of this name is in one of the packs.
+    pub(super) fn name(&self, run: &str) -> bool {
+        self.names.contains(run)
     }
 }
 

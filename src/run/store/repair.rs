@@ -14,7 +14,7 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
 use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Forgetting, SEAL, Seal, set_aside};
+use crate::archive::{Archive, Forgetting, SEAL, Seal, set_aside};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{self, Linking, RECORD, RecordedVersion, latest_target};
@@ -377,17 +377,21 @@ impl Repairing<'_> {
     async fn send_missing(&mut self) -> Result<()> {
         let (archive, datasets) = (self.of.store.list(ARCHIVE).await?, self.of.store.list(DATASETS).await?);
         let there: HashSet<&str> = archive.iter().chain(&datasets).map(|object| object.key.as_str()).collect();
-        let runs = self.here.archives.iter().flat_map(|(service, folders)| {
-            let intact = folders.iter().filter(|folder| folder.intact().is_some() && folder.name().starts_with("run="));
-            intact.map(move |folder| (format!("{ARCHIVE}/{service}/{}", folder.name()), SEAL))
-        });
+        let mut runs: Vec<(String, &str)> = Vec::new();
+        for service in self.of.archives().await?.iter().filter(|service| service.here.exists()) {
+            let packed = self.of.packed(service, &Archive::open(&service.here)?, &archive).await?;
+            let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let intact = self.here.archives.get(name).into_iter().flatten().filter_map(|folder| folder.intact());
+            let runs_here = intact.filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
+            runs.extend(runs_here.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
+        }
         let versions = self.here.versions.iter().flat_map(|(name, versions)| {
             let intact = versions.iter().filter(|version| version.faults.is_empty());
             let recorded = intact.filter_map(|version| version.whole.as_ref());
             recorded.map(move |whole| (format!("{DATASETS}/{name}/{}", whole.recorded.version), RECORD))
         });
         let is_missing = |(at, record): &(String, &str)| !there.contains(format!("{at}/{record}").as_str());
-        let missing: Vec<(String, &str)> = runs.chain(versions).filter(is_missing).collect();
+        let missing: Vec<(String, &str)> = runs.into_iter().chain(versions).filter(is_missing).collect();
         for (at, _) in missing {
             self.repairs.add(RepairKind::Sent, self.of.store.address(&at), "the store lacked it");
         }
@@ -401,7 +405,8 @@ impl Repairing<'_> {
     }
 }
 
-fn is_damage(error: &Error) -> bool {
+/// Whether an error is that of a damaged file or object.
+pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(FileError::Damaged { .. }))
         || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }))
 }

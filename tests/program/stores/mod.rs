@@ -6,6 +6,7 @@ mod faults;
 mod kills;
 mod machines;
 mod providers;
+mod prunes;
 mod readers;
 mod refusals;
 mod repairs;
