@@ -180,7 +180,7 @@ impl RemoteStore {
         let names: Vec<&str> = service.sealed_names(listed).collect();
         let mut packs = Vec::new();
         for name in names.iter().filter(|name| name.starts_with("pack=")) {
-            packs.extend(self.known_seal(service, name).await?);
+            packs.extend(self.read_seal(service, name).await?);
         }
         let settled: Vec<&Seal> = packs.iter().filter(|pack| is_settled(&pack.folder_name())).collect();
         let held = Packed::of(settled.iter().copied());
@@ -216,7 +216,10 @@ impl RemoteStore {
             let mut seals: HashMap<String, Seal> =
                 packs.iter().map(|&pack| (pack.folder_name(), pack.clone())).collect();
             for name in candidates {
-                if let Some(seal) = self.known_seal(service, name).await? {
+                if seals.contains_key(*name) {
+                    continue;
+                }
+                if let Some(seal) = self.read_seal(service, name).await? {
                     seals.insert((*name).to_owned(), seal);
                 }
             }
