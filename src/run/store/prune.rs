@@ -13,7 +13,7 @@
 //!
 //! A pack is compared with what it stands for in a copy of both, fetched from the store: what this machine has may differ.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -213,7 +213,7 @@ impl RemoteStore {
         let copy = ServiceArchive { here: scratch.join(ARCHIVE), there: service.there.clone() };
         let found = async {
             file::create_folders(&copy.here)?;
-            let mut seals: HashMap<String, Seal> =
+            let mut seals: BTreeMap<String, Seal> =
                 packs.iter().map(|&pack| (pack.folder_name(), pack.clone())).collect();
             for name in candidates {
                 if seals.contains_key(*name) {

@@ -51,6 +51,8 @@ pub(super) struct Fleet {
     /// What was published, to be rebuilt after the machines met.
     published: Vec<Published>,
     pub(super) story: String,
+    /// The folders that were pruned from the store.
+    pub(super) pruned: usize,
 }
 
 /// A version, where it was published, and the plan of its definition then.
@@ -113,6 +115,7 @@ impl Fleet {
             instants: BTreeSet::new(),
             published: Vec::new(),
             story: format!("sequence {seed}"),
+            pruned: 0,
         }
     }
 
@@ -187,6 +190,27 @@ impl Fleet {
         let sent = self.runtime().block_on(remote.push());
         self.machines[machine].has_sent_all = sent.is_ok();
         self.check_outcome(machine, sent.err());
+    }
+
+    /// A machine packs and sends everything, and prunes the store two days later, but for one version of each dataset.
+    pub(super) fn prune_store(&mut self, machine: usize) {
+        let archive = self.output(machine).join("archive");
+        if archive.exists() {
+            compact(&archive, 0, &Control::default()).expect("it packs");
+            self.send(machine);
+        }
+        let later = self.services.iter().map(|world| world.now).max().expect("a service") + TimeDelta::days(2);
+        self.services.iter_mut().for_each(|world| world.now = later);
+        if let Some(Simulation { store, .. }) = &self.simulation {
+            store.set_now(later.timestamp_micros());
+        }
+        self.tell(machine, "prunes the store");
+        let remote = self.remote(machine);
+        let keep = self.services.iter().map(|world| (world.name.to_owned(), 1)).collect();
+        let pruned = self.runtime().block_on(remote.prune(&keep, PruneMode::Remove));
+        let count = pruned.as_ref().map_or(0, |pruned| pruned.removed.len());
+        self.pruned += count;
+        self.check_outcome(machine, pruned.err());
     }
 
     /// Two machines send at the same time.

@@ -62,39 +62,47 @@ fn tell(text: &str) {
     println!("{text}");
 }
 
-/// Plays a seed, and returns what happened, the requests to the store and the number of its faults.
-fn play(seed: u64) -> (String, usize) {
+/// Plays a seed, and returns what happened with the requests to the store, and the numbers of its faults and of the folders
+/// that were pruned.
+fn play(seed: u64) -> (String, [usize; 2]) {
     seeded::begin(seed);
     let mut fleet = Fleet::of(seed, "s3://simulated");
     fleet.simulation = Some(Simulation::of(seed));
     for step in 0..fleet.random.between(6, 24) {
         let (one, other) = (fleet.random.below(3), fleet.random.between(1, 2));
-        match fleet.random.below(6) {
+        match fleet.random.below(7) {
             0 if step > 0 => fleet.send_both([one, (one + other) % 3]),
             1 if step > 0 => fleet.send(one),
             2 if step > 0 => fleet.lose_disk(one),
+            3 if step > 0 => fleet.prune_store(one),
             _ => fleet.go_on(step),
         }
     }
     let simulation = fleet.simulation.as_mut().expect("it is simulated");
     simulation.is_calm = true;
     simulation.store.set_calm(true);
+    if fleet.random.one_in(2) {
+        (0..3).for_each(|machine| fleet.send(machine));
+        fleet.prune_store(0);
+    }
     fleet.meet();
     let simulation = fleet.simulation.as_ref().expect("it is simulated");
-    (fleet.story.clone() + &simulation.store.trace(), simulation.store.faults())
+    (fleet.story.clone() + &simulation.store.trace(), [simulation.store.faults(), fleet.pruned])
 }
 
 #[test]
 fn machines_with_a_store_that_fails_know_what_one_would() {
     let seeds = range_of("BELLWETHER_SIMULATIONS", 8);
     let (count, half) = (seeds.end - seeds.start, seeds.start + (seeds.end - seeds.start) / 2);
-    let play_all = |seeds: std::ops::Range<u64>| seeds.map(|seed| play(seed).1).sum::<usize>();
-    let faults: usize = thread::scope(|scope| {
+    let sum = |[faults, pruned]: [usize; 2], [more, also]: [usize; 2]| [faults + more, pruned + also];
+    let play_all = |seeds: std::ops::Range<u64>| seeds.map(|seed| play(seed).1).fold([0, 0], sum);
+    let [faults, pruned] = thread::scope(|scope| {
         let parts = [seeds.start..half, half..seeds.end].map(|part| scope.spawn(|| play_all(part)));
-        parts.into_iter().map(|part| part.join().expect("every machine knows it")).sum()
+        parts.map(|part| part.join().expect("every machine knows it")).into_iter().fold([0, 0], sum)
     });
-    tell(&format!("{count} seeds, {faults} faults"));
+    tell(&format!("{count} seeds, {faults} faults, {pruned} folders pruned"));
     assert!(faults as u64 > count, "{faults} faults are too few for {count} seeds");
+    assert!(pruned > 0, "nothing was ever pruned from a store");
 }
 
 #[test]
