@@ -44,10 +44,6 @@ fn groups() -> MutexGuard<'static, Groups> {
 
 impl Running {
     /// Starts a command.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut groups = groups();
         if groups.is_closed {
@@ -65,10 +61,6 @@ impl Running {
     }
 
     /// Its exit status, once it has ended.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses.
     pub(crate) fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         let mut groups = groups();
         let status = self.child.try_wait()?;
@@ -136,10 +128,6 @@ pub(crate) enum OutputFault {
 }
 
 /// Runs a command without input, and returns what it prints; `None` if it was cancelled, which `is_stopped` says.
-///
-/// # Errors
-///
-/// If it cannot be started, fails, or exceeds the limits. It is then killed with everything that it started.
 pub(crate) fn output(
     command: &mut Command,
     limits: OutputLimits,

@@ -34,10 +34,6 @@ const DAY: i64 = 24 * HOUR;
 
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset. RFC 3339 allows `t` and
 /// `z` in lower case; they are accepted and counted.
-///
-/// # Errors
-///
-/// With what is wrong, as a predicate: `is not …`.
 pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'static str> {
     let date = parse(text.as_bytes()).or_else(|| {
         let date = parse(&with_capitals(text.as_bytes())?)?;

@@ -19,10 +19,6 @@ const AHEAD: usize = 3;
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// Works on pieces and takes the results in order, up to the first failure.
-///
-/// # Errors
-///
-/// If the pieces cannot be read, or `work` or `take` fails.
 pub(crate) fn in_order<P: Send, R: Send, I: Iterator<Item = Result<P>>>(
     pieces: impl FnOnce() -> Result<I> + Send,
     work: impl Fn(P) -> Result<R> + Sync,

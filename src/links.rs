@@ -17,10 +17,6 @@ use crate::file::{self, FileError};
 pub(crate) const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// Refuses a path with a link in it below a root. A path outside the root was named by the user.
-///
-/// # Errors
-///
-/// If it has one.
 pub(crate) fn refuse_below(root: &Path, path: &Path) -> Result<()> {
     let Ok(below) = path.strip_prefix(root) else { return Ok(()) };
     let mut at = root.to_owned();
@@ -32,19 +28,11 @@ pub(crate) fn refuse_below(root: &Path, path: &Path) -> Result<()> {
 }
 
 /// Refuses a link.
-///
-/// # Errors
-///
-/// If the path is one.
 pub(crate) fn refuse(path: &Path) -> Result<()> {
     if path.is_symlink() { Err(FileError::Linked { path: path.to_owned() }.into()) } else { Ok(()) }
 }
 
 /// Creates a folder if needed, directly inside an existing one, durably.
-///
-/// # Errors
-///
-/// If it cannot be created, or is a link.
 pub(crate) fn folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse(path),
@@ -54,37 +42,21 @@ pub(crate) fn folder(path: &Path) -> Result<()> {
 }
 
 /// Opens or creates a file of ours to append to it.
-///
-/// # Errors
-///
-/// If it cannot be opened, or is a link or anything but a file with a single name.
 pub(crate) fn append(path: &Path) -> Result<File> {
     own(path, OpenOptions::new().append(true).create(true), Use::Write)
 }
 
 /// Opens or creates a file of ours to read and rewrite it.
-///
-/// # Errors
-///
-/// As [`append`].
 pub(crate) fn rewrite(path: &Path) -> Result<File> {
     own(path, OpenOptions::new().read(true).write(true).create(true).truncate(false), Use::Write)
 }
 
 /// Opens a file of ours to read it.
-///
-/// # Errors
-///
-/// If it does not exist, cannot be opened, or is a link or anything but a file.
 pub(crate) fn open(path: &Path) -> Result<File> {
     own(path, OpenOptions::new().read(true), Use::Read)
 }
 
 /// The bytes of a file of ours.
-///
-/// # Errors
-///
-/// As [`open`], and if it cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes).map_err(FileError::read(path))?;
@@ -92,10 +64,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Hard-links a file, or copies it if the file system has no links, or no more of them.
-///
-/// # Errors
-///
-/// If the name is taken, or the copy cannot be written.
 pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());

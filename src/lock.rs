@@ -57,10 +57,6 @@ pub(crate) enum Attempt {
 
 impl Lock {
     /// Takes the lock of a definition on an archive if it is free. The archive's folder is created if needed.
-    ///
-    /// # Errors
-    ///
-    /// If its file cannot be written or locked.
     pub(crate) fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
         file::create_folders(archive)?;
         let folder = archive.join(FOLDER);
@@ -101,10 +97,6 @@ pub(crate) enum LockState {
 }
 
 /// The state of a lock. A free one is taken for a moment: [`Lock::try_take`] allows for that.
-///
-/// # Errors
-///
-/// If its file cannot be read.
 pub(crate) fn state_of(folder: &Path, name: &str) -> Result<LockState> {
     let path = folder.join(FOLDER).join(name);
     let file = match links::open(&path) {

@@ -36,10 +36,6 @@ pub(crate) fn is_certificate(error: Layer<'_>) -> bool {
 /// Checks that enough of an answer was received for the time waited. An answer must not take forever, even if it never
 /// stops: after waiting as long as the other side may be silent (`stall`), it must have brought a kibibyte per further
 /// second, and it must be complete after some hours.
-///
-/// # Errors
-///
-/// If it is too slow.
 pub(crate) fn check_pace(received: u64, waited: Duration, stall: Duration) -> io::Result<()> {
     let reason = if waited > LONGEST {
         format!("it was incomplete after {} hours", LONGEST.as_secs() / 3600)

@@ -55,10 +55,6 @@ impl Diagnostic for ProxyError {
 }
 
 /// The proxies of the environment.
-///
-/// # Errors
-///
-/// If one of the variables cannot be used.
 pub(crate) fn of_environment() -> Result<Matcher> {
     for variable in ADDRESSES {
         let Some(value) = env::var_os(variable).filter(|value| !value.is_empty()) else { continue };

@@ -50,10 +50,6 @@ impl Trace {
     }
 
     /// Writes the trace as Chrome trace events, a complete event per piece of work.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn write(&self, mut out: impl Write) -> io::Result<()> {
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads: Vec<ThreadId> = Vec::new();

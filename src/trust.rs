@@ -75,10 +75,6 @@ impl Diagnostic for Untrusted {
 }
 
 /// Fails unless a definition may run commands, and use keys and stores.
-///
-/// # Errors
-///
-/// If somebody else could have written it; if it cannot be looked at; if [`VARIABLE`] is no list of absolute paths.
 pub(crate) fn require(author: Author, definition: &Path) -> Result<()> {
     if author == Author::Caller {
         return Ok(());
@@ -121,10 +117,6 @@ pub(crate) fn is_own(user: u32) -> bool {
 }
 
 /// Whether the user trusts the definitions of a folder whoever they belong to.
-///
-/// # Errors
-///
-/// If [`VARIABLE`] has a relative path, which would mean another folder in each.
 pub(crate) fn is_listed(folder: &Path) -> Result<bool> {
     let Some(listed) = env::var_os(VARIABLE) else { return Ok(false) };
     let listed: Vec<PathBuf> = env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect();
@@ -138,10 +130,6 @@ pub(crate) fn is_listed(folder: &Path) -> Result<bool> {
 }
 
 /// Takes from everyone else the permission to write to a new file or folder.
-///
-/// # Errors
-///
-/// If it cannot be changed.
 pub(crate) fn restrict(path: &Path) -> Result<()> {
     let failed = FileError::write(path);
     let mut permissions = fs::symlink_metadata(path).map_err(FileError::read(path))?.permissions();

@@ -117,10 +117,6 @@ impl Forgetting {
     }
 
     /// Reads the note in a folder.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, and as [`parsed`](Self::parsed).
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
             return Err(FileError::damaged(folder, "it is not a folder"));
@@ -129,10 +125,6 @@ impl Forgetting {
     }
 
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, has another layout, or belongs to another folder.
     pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damaged(&path, source);
@@ -154,10 +146,6 @@ impl Forgetting {
     }
 
     /// Adds the note to an archive, unless that has one of the same run.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
         let target = archive.join(self.folder_name());
         if !file::is_gone(&target) {
@@ -208,10 +196,6 @@ fn folders(archive: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The folders of damaged notes in an archive, and what is wrong with each.
-///
-/// # Errors
-///
-/// If one cannot be read although it is there.
 pub(crate) fn damaged_notes(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut damaged = Vec::new();
     for path in folders(archive)? {
@@ -258,10 +242,6 @@ pub(super) fn forgotten<'s>(
 }
 
 /// Forgets a run, unless it is forgotten already. Returns the note, and whether it is new.
-///
-/// # Errors
-///
-/// If the archive does not have the run, if others are based on it, or if the note cannot be written.
 pub(crate) fn forget(
     archive: &Path,
     run: &str,

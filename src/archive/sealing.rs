@@ -50,10 +50,6 @@ impl SealingLock {
 }
 
 /// Waits until no run is being sealed. Nothing is written: an archive without the lock has no writer.
-///
-/// # Errors
-///
-/// Once the token is cancelled.
 pub(crate) fn wait_for_seal(archive: &Path, stop: &CancellationToken) -> Result<()> {
     let path: PathBuf = archive.join(lock::FOLDER).join(NAME);
     let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());

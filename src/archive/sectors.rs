@@ -18,10 +18,6 @@ use crate::tables::{Change, SeriesKey};
 
 impl View {
     /// The sectors of each ticker, each with the instant from which on it counts.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(super) fn sectors_over_time(&self, scope: &Scope) -> Result<HashMap<Ticker, Vec<(i64, Sector)>>> {
         let mut of_tickers: HashMap<Ticker, Vec<(Sector, Listing)>> = HashMap::new();
         for listing in
@@ -36,10 +32,6 @@ impl View {
     }
 
     /// The sectors that some tickers are in, or were in.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn sectors_ever(&self, scope: &Scope, tickers: &HashSet<Ticker>) -> Result<BTreeSet<Sector>> {
         let over_time = self.sectors_over_time(scope)?.into_iter().filter(|(ticker, _)| tickers.contains(ticker));
         Ok(over_time.flat_map(|(_, steps)| steps).map(|(_, sector)| sector).collect())

@@ -141,10 +141,6 @@ impl SuspectFilter {
 
 impl View {
     /// The suspect dates.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn suspects(&self) -> Result<Suspects> {
         let mut last: HashMap<(SeriesKey, Endpoint), LastAnswers> = HashMap::new();
         let mut suspects = Suspects::default();

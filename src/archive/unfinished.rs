@@ -376,20 +376,12 @@ fn is_unwritten(record: &Path) -> bool {
 }
 
 /// The unfinished runs of an archive that will not be resumed. No lock is taken, which a resuming run could want.
-///
-/// # Errors
-///
-/// If the archive cannot be read.
 pub(crate) fn abandoned_runs(archive: &Archive, now: DateTime<Utc>) -> Result<Vec<PathBuf>> {
     let runs = runs_in(&archive.path().join(FOLDER_OF_UNFINISHED))?;
     Ok(runs.into_iter().filter(|path| is_abandoned(archive, path, now)).collect())
 }
 
 /// Removes an unfinished run, if it still will not be resumed.
-///
-/// # Errors
-///
-/// If a link is in the way, if it contains anything else, or if it cannot be removed.
 pub(crate) fn remove_abandoned(archive: &Archive, path: &Path, now: DateTime<Utc>) -> Result<()> {
     match UnfinishedState::of(archive, path, now)? {
         UnfinishedState::Abandoned(_lock) => {
@@ -422,10 +414,6 @@ pub(crate) struct UnfinishedRun {
 }
 
 /// The unsealed runs of an archive, oldest first.
-///
-/// # Errors
-///
-/// If the archive cannot be read.
 pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
         let Origin { run, definition, .. } = Origin::read(&path)?;

@@ -51,10 +51,6 @@ impl View {
     }
 
     /// The same view, of some runs alone.
-    ///
-    /// # Errors
-    ///
-    /// If their histories have to be merged, and cannot be.
     pub(crate) fn of_runs(self, is_known: impl Fn(&str) -> bool) -> Result<Self> {
         let (known, others): (Vec<_>, Vec<_>) = self.archive.runs().iter().partition(|run| is_known(run.name()));
         let instants = |runs: Vec<&SealedRun>| -> BTreeSet<i64> {

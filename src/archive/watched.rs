@@ -97,10 +97,6 @@ impl View {
 
     /// Passes on each answered request that is wanted, run by run in the order in which these were sealed. Packs are read
     /// once, for all of their runs.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn each_answered(
         &self,
         mut is_wanted: impl FnMut(&str) -> bool,

@@ -108,10 +108,6 @@ pub struct UnknownFields {
 }
 
 /// Summarizes the answers to some requests, as of the instant of a view.
-///
-/// # Errors
-///
-/// If the archive cannot be read.
 pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
     let runs: Vec<&SealedRun> = view.runs().collect();
     let places: HashMap<&str, usize> = runs.iter().enumerate().map(|(place, run)| (run.name(), place)).collect();

@@ -90,10 +90,6 @@ pub struct Leak {
 }
 
 /// Tries to leak future data into a dataset's past. Copies of the archive go to `scratch`, which is removed afterwards.
-///
-/// # Errors
-///
-/// If the archive cannot be read or a copy cannot be written.
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(FileError::write(scratch))?;

@@ -27,19 +27,11 @@ struct DatasetSeries {
 
 impl Subject {
     /// A whole archive.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn whole(view: View) -> Result<Self> {
         Ok(Self { sectors: view.sectors(None)?, view, part: None })
     }
 
     /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();

@@ -32,10 +32,6 @@ impl Folders {
     }
 
     /// The folder that a definition publishes in.
-    ///
-    /// # Errors
-    ///
-    /// If it is not one of the project's, and no folder was named.
     pub(super) fn data_of(&self, definition: &Path, project: &Project) -> Result<PathBuf> {
         match &self.data {
             Some(data) => Ok(data.clone()),

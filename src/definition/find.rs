@@ -59,10 +59,6 @@ impl DefinitionFile {
 }
 
 /// Finds and reads a definition, by what [`path_of`] takes.
-///
-/// # Errors
-///
-/// When it does not exist, with the nearest names; when it cannot be read.
 pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile, Error> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {

@@ -50,11 +50,6 @@ impl ExternalFiles {
     }
 
     /// Reads the file with the next rows, and delivers them in the columns of the dataset.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read or does not have the columns of the dataset, if `take` fails, or once the token is
-    /// cancelled.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -115,10 +110,6 @@ impl ExternalFiles {
 
 impl ExternalVersion {
     /// Writes the report of the version and its record to a folder.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be written.
     pub(crate) fn seal(&mut self, folder: &Path, page: &[u8]) -> Result<()> {
         file::write_bytes(&folder.join(REPORT), page)?;
         self.record.seal_report(page);

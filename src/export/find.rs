@@ -12,10 +12,6 @@ use crate::file;
 use crate::names;
 
 /// The folder of a version.
-///
-/// # Errors
-///
-/// If it does not exist.
 pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
     let named = datasets.join(given);
     let candidates = [named.join(LATEST), named, PathBuf::from(given).join(LATEST), PathBuf::from(given)];

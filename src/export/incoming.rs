@@ -27,10 +27,6 @@ pub(crate) struct RecordedVersion {
 
 impl RecordedVersion {
     /// Parses the record of a folder, which need not be on this machine.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, has another layout, or lists files that no version has.
     pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
         let damaged = |error: serde_json::Error| FileError::damaged(&folder.join(RECORD), error);
         let record: CommonRecord = serde_json::from_slice(text).map_err(damaged)?;
@@ -53,10 +49,6 @@ impl RecordedVersion {
     }
 
     /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
-    ///
-    /// # Errors
-    ///
-    /// If a folder or a record cannot be read.
     pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
         let mut found = Vec::new();
         for path in published::folders(&datasets.join(name))? {
@@ -74,10 +66,6 @@ impl RecordedVersion {
 }
 
 /// The names of the datasets in a folder of datasets.
-///
-/// # Errors
-///
-/// If it cannot be read.
 pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let folders = published::folders(datasets)?;
@@ -105,10 +93,6 @@ pub(crate) struct IncomingVersion {
 
 impl IncomingVersion {
     /// Starts receiving a version.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be written, or something is in the way of `latest`.
     pub(crate) fn begin(datasets: &Path, name: &str, version: &str, now: DateTime<Utc>) -> Result<Self> {
         let folder = datasets.join(name);
         link::check(&folder)?;
@@ -123,10 +107,6 @@ impl IncomingVersion {
     }
 
     /// Publishes it. Its files must match its record. Clears what killed attempts left.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn publish(self, record: &[u8], files: &[FileRecord], linking: Linking) -> Result<()> {
         let Self { folder, version, unique, staging } = self;
         file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;

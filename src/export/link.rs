@@ -60,10 +60,6 @@ pub(crate) fn latest_target(dataset: &Path) -> Option<String> {
 }
 
 /// Makes a version of a dataset the latest.
-///
-/// # Errors
-///
-/// If the link cannot be written.
 pub(crate) fn point_latest(dataset: &Path, version: &str, now: DateTime<Utc>) -> Result<()> {
     Link::prepare(dataset, version, &unique_name(now))?.show().map(drop)
 }

@@ -96,10 +96,6 @@ struct Matrix {
 impl Publication {
     /// Starts a version of a dataset in a folder of datasets; an ad hoc build goes into its own folder there. Writing
     /// fails once the token is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be written, or something is in the way of a version or `latest`.
     pub(crate) fn begin(
         datasets: &Path,
         plan: &Plan,
@@ -126,10 +122,6 @@ impl Publication {
     }
 
     /// Adds rows, in order, to every file of a long dataset.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be written, or there would be too many folders.
     pub(crate) fn write(&mut self, rows: &Rows) -> Result<()> {
         let Output::Long(long) = &mut self.kind else {
             return Err(defect(&self.home.folder, "a wide dataset has matrices"));
@@ -140,10 +132,6 @@ impl Publication {
     }
 
     /// Adds a matrix to a wide dataset: dates, then a column per ticker.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be written.
     pub(crate) fn write_matrix(
         &mut self,
         (period, regime): (Period, Regime),
@@ -182,10 +170,6 @@ impl Publication {
     }
 
     /// Completes the files and prepares their record, with the facts about the rows.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be written, or if `facts` fails.
     pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
         let Self { home, version, provenance, staging, shelf, names: _, rows, kind } = self;
         let complete = || -> Result<_> {

@@ -177,10 +177,6 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
 }
 
 /// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
-///
-/// # Errors
-///
-/// If a folder or a record cannot be read.
 pub(crate) fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
     let latest = link::version(dataset);
     let links_of = retention::pins(dataset)?;
@@ -220,10 +216,6 @@ pub(crate) fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
 }
 
 /// The first data file of a version that is missing or does not have its recorded size.
-///
-/// # Errors
-///
-/// If the record cannot be read.
 pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
     let record: CommonRecord = read(version)?;
     record.check_names(version)?;
@@ -233,10 +225,6 @@ pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// The facts about the rows of a version, as stored in its file.
-///
-/// # Errors
-///
-/// If they cannot be read, or are damaged.
 pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
     let path = version.join(FACTS);
     let facts = links::read(&path)?;
@@ -295,10 +283,6 @@ fn recorded(folder: &Path) -> Result<RecordedProvenance> {
 }
 
 /// Every published version and ad hoc build of every dataset in a folder, by name.
-///
-/// # Errors
-///
-/// If a folder or a record cannot be read, or a record was written by a later version.
 pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for dataset in folders(datasets)? {
@@ -320,10 +304,6 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
 }
 
 /// The folders of a dataset that are named like versions of its own definition.
-///
-/// # Errors
-///
-/// If the folder cannot be read.
 pub(crate) fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
     let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
     Ok(folders(dataset)?.into_iter().filter(is_version).collect())
@@ -331,10 +311,6 @@ pub(crate) fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
 
 /// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
 /// or that cannot be read, is left out.
-///
-/// # Errors
-///
-/// If a folder cannot be read.
 pub(crate) fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
     #[derive(Deserialize)]
     struct Built {

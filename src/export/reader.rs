@@ -189,10 +189,6 @@ impl PublishedReader {
     }
 
     /// The facts about its rows, as stored.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be read, or are damaged.
     pub(crate) fn facts(&self) -> Result<Vec<u8>> {
         let path = self.folder.join(FACTS);
         let facts = links::read(&path)?;
@@ -373,10 +369,6 @@ fn type_of(words: &str) -> Option<DataType> {
 
 impl AnyReader {
     /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
-    ///
-    /// # Errors
-    ///
-    /// If it does not exist, or has a record that cannot be read.
     pub(crate) fn find(datasets: &Path, given: &str) -> Result<Self> {
         let whole = PublishedReader::whole(datasets, given)?;
         if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }

@@ -37,10 +37,6 @@ const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 
 /// Removes versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
 /// leftovers of killed publications. `None` keeps every version.
-///
-/// # Errors
-///
-/// If the folder cannot be read.
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
     if let Some(keep) = keep {
         for (version, _) in older(folder, published, keep)? {
@@ -55,10 +51,6 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Resul
 
 /// The versions of a dataset beyond the newest `keep`, unless they are pinned, not older than the latest, or were replaced
 /// within [`GRACE`]; none without a latest version.
-///
-/// # Errors
-///
-/// If the folder cannot be read.
 pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
     let Some(latest) = latest(dataset) else { return Ok(Vec::new()) };
     let older = older(dataset, &latest, keep)?.into_iter();
@@ -67,10 +59,6 @@ pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
 }
 
 /// Leftovers of killed publications of a dataset and of its ad hoc builds.
-///
-/// # Errors
-///
-/// If a folder cannot be read.
 pub(crate) fn abandoned(dataset: &Path) -> Result<Vec<PathBuf>> {
     let mut found = left_overs(dataset)?;
     let builds = dataset.join(BUILDS);
@@ -110,10 +98,6 @@ fn removed(version: &Path) -> PathBuf {
 }
 
 /// Removes a surplus version, unless it was pinned or removed meanwhile.
-///
-/// # Errors
-///
-/// If it contains anything else, or cannot be removed.
 pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
     let is_pinned = || -> Result<bool> {
         let (Some(folder), Some(name)) = (version.parent(), version.file_name()) else { return Ok(false) };

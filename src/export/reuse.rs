@@ -80,10 +80,6 @@ struct ReusableRecord {
 
 impl LatestVersion {
     /// The latest version of a dataset in a folder of datasets; `None` if there is none with this basis.
-    ///
-    /// # Errors
-    ///
-    /// If something is in the way of a version or `latest`.
     pub(crate) fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
         let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
         // The folder itself, not the link, which may move meanwhile.
@@ -98,10 +94,6 @@ impl LatestVersion {
     }
 
     /// Makes a version from it, if it is intact.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be written, or once the token is cancelled.
     pub(crate) fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
         let _work = work!("reuse files");
         let Self { home, before } = self;
@@ -134,10 +126,6 @@ impl LatestVersion {
 }
 
 /// An intact ad hoc build whose record would differ only in its build time, with its facts.
-///
-/// # Errors
-///
-/// If something is in the way of an ad hoc build, if a folder cannot be read, or once the token is cancelled.
 pub(crate) fn built_before(
     datasets: &Path,
     provenance: &Provenance,

@@ -58,10 +58,6 @@ pub(crate) struct RowOutput {
 
 impl RowOutput {
     /// Starts writing.
-    ///
-    /// # Errors
-    ///
-    /// If the file exists or cannot be written.
     pub(crate) fn begin(
         format: RowFormat,
         destination: Destination,
@@ -90,28 +86,16 @@ impl RowOutput {
     }
 
     /// Adds rows.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be written; [`ExportError::Stream`] if a stream is closed.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.write_rows(&rows.clone().into())
     }
 
     /// Adds rows as runs of equal values.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
     pub(crate) fn write_rows(&mut self, rows: &Rows) -> Result<()> {
         self.writer.write(rows).map_err(|error| failed(self.file.as_ref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
     pub(crate) fn finish(self) -> Result<()> {
         let Self { writer, file, mut hidden } = self;
         writer.finish().map_err(|error| failed(file.as_ref(), error))?;

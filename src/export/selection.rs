@@ -57,10 +57,6 @@ impl Selection {
     }
 
     /// Refuses what a dataset with these columns cannot apply.
-    ///
-    /// # Errors
-    ///
-    /// If a column does not exist, or if rows are selected by a column that the dataset does not have.
     pub(crate) fn check(&self, schema: &SchemaRef, names: &ColumnNames) -> Result<()> {
         self.check_values()?;
         let selects_by = |column: &Column| self.selects_by(*column) && names.find(*column, schema).is_none();
@@ -71,10 +67,6 @@ impl Selection {
     }
 
     /// The same selection for a matrix, whose columns are dates and tickers, without tickers that it does not have.
-    ///
-    /// # Errors
-    ///
-    /// If a column does not exist, or if rows are selected by anything but tickers and dates.
     pub(super) fn of_matrix(self, schema: &SchemaRef, date: &str) -> Result<Self> {
         self.check_values()?;
         let others = [Column::Sector, Column::Period, Column::Regime];
@@ -91,10 +83,6 @@ impl Selection {
     }
 
     /// Refuses a selection that no dataset has rows or columns for.
-    ///
-    /// # Errors
-    ///
-    /// If a list or the range of dates is empty.
     pub(crate) fn check_values(&self) -> Result<()> {
         if self.columns.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::usage("no columns are selected", "leave out `--columns` for all columns"));
@@ -114,10 +102,6 @@ impl Selection {
     }
 
     /// The schema of the selected columns.
-    ///
-    /// # Errors
-    ///
-    /// If a column does not exist, or is named twice.
     pub(crate) fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         let Some(columns) = &self.columns else { return Ok(Arc::clone(schema)) };
         let repeats = |(place, name): &(usize, &String)| columns[..*place].contains(name);

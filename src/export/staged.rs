@@ -48,10 +48,6 @@ impl Staged {
     }
 
     /// Adds the report, which the record then names.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn add_report(&mut self, page: &[u8]) -> Result<()> {
         self.record.seal_report(page);
         file::write_bytes(&self.staging.file(REPORT), page)
@@ -59,10 +55,6 @@ impl Staged {
 
     /// Writes the record, and gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
     /// an ad hoc build does neither.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written. The previous version is then still the latest.
     pub(crate) fn publish(self) -> Result<Dataset> {
         let Self { home, version, staging, record, rows, files, content, keep } = self;
         file::write_json(&staging.file(RECORD), &record)?;

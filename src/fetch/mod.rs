@@ -122,11 +122,6 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client that has not connected yet. Bodies that cannot be read are kept in the folder `evidence`.
-    ///
-    /// # Errors
-    ///
-    /// If the environment names a proxy that cannot be used, or if TLS, which needs the system's certificates, cannot
-    /// be set up.
     pub(crate) fn new(
         addresses: Addresses,
         key: ApiKey,
@@ -181,10 +176,6 @@ impl Client {
     }
 
     /// Sends a request once, and looks at the head of the answer only.
-    ///
-    /// # Errors
-    ///
-    /// If the service cannot be reached, or does not answer within [`PROBE_TIMEOUT`].
     pub(crate) async fn probe(&self, request: &Request) -> Result<ResponseHead> {
         let route = self.route(request);
         self.paces[&route.host].wait().await;
@@ -209,11 +200,6 @@ impl Client {
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
     ///
     /// `read` gets the body on its own thread as it arrives, once per attempt.
-    ///
-    /// # Errors
-    ///
-    /// If the service refuses the key or the request; [`FetchError::Unavailable`] if it does not answer;
-    /// whatever `read` stops with.
     ///
     /// # Cancel safety
     ///

@@ -23,10 +23,6 @@ pub(super) struct Route {
 
 impl Route {
     /// The route to an address in this environment.
-    ///
-    /// # Errors
-    ///
-    /// If the environment names a proxy that cannot be used.
     pub(super) fn to(address: &Url) -> Result<Self> {
         if is_loopback(address) {
             return Ok(Self { host: host_of(address), proxy: None });

@@ -30,10 +30,6 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// A new, empty folder inside `parent`, which is created if needed.
-    ///
-    /// # Errors
-    ///
-    /// If a folder cannot be created, or one with that name exists.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self> {
         create_folders(parent)?;
         let path = parent.join(format!(".partial-{name}"));
@@ -47,10 +43,6 @@ impl Staging {
     }
 
     /// Makes the folder and its contents durable, and renames it to `target`.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written, or `target` exists.
     pub(crate) fn publish(mut self, target: &Path) -> Result<()> {
         rename_durably(&self.path, target)?;
         self.is_published = true;
@@ -68,10 +60,6 @@ impl Drop for Staging {
 }
 
 /// Makes a folder and its contents durable, and renames it to `target`.
-///
-/// # Errors
-///
-/// If it cannot be written, or `target` exists.
 pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder)?;
     fs::rename(folder, target).map_err(FileError::write(target))?;
@@ -84,10 +72,6 @@ pub(crate) fn is_gone(path: &Path) -> bool {
 }
 
 /// Renames a folder before it is removed, durably: after a power cut it is either whole or not there.
-///
-/// # Errors
-///
-/// If it cannot be renamed, or that cannot be made durable.
 pub(crate) fn move_aside(folder: &Path, aside: &Path) -> io::Result<()> {
     fs::rename(folder, aside)?;
     File::open(folder_of(folder))?.sync_all()
@@ -95,10 +79,6 @@ pub(crate) fn move_aside(folder: &Path, aside: &Path) -> io::Result<()> {
 
 /// Creates a folder and the folders above it, if needed. The entry of each new one is made durable: without it, a power
 /// cut loses all that the folder holds.
-///
-/// # Errors
-///
-/// If one cannot be created, or its entry cannot be written.
 pub(crate) fn create_folders(path: &Path) -> Result<()> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.is_dir();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
@@ -116,19 +96,11 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Creates a file for rows.
-///
-/// # Errors
-///
-/// If it cannot be created.
 pub(crate) fn create(path: &Path) -> Result<File> {
     File::create_new(path).map_err(FileError::write(path))
 }
 
 /// The entries of a folder, by name; empty if the folder does not exist.
-///
-/// # Errors
-///
-/// If it cannot be read.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = FileError::read(folder);
     let entries = match fs::read_dir(folder) {
@@ -176,19 +148,11 @@ pub(crate) fn is_hidden(path: &Path) -> bool {
 }
 
 /// Opens a file of rows.
-///
-/// # Errors
-///
-/// If it cannot be opened.
 pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(FileError::read(path))
 }
 
 /// Reads `length` bytes of a file from an offset, without moving any cursor.
-///
-/// # Errors
-///
-/// If it cannot be read, or ends before.
 pub(crate) fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, from)?;
@@ -208,28 +172,16 @@ pub(crate) fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
 }
 
 /// Makes a file durable.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
     file.sync_all().map_err(FileError::write(path))
 }
 
 /// Makes files and folders durable in parallel, which takes hardly longer than one.
-///
-/// # Errors
-///
-/// If one cannot be opened or written.
 pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<()> {
     paths.par_iter().try_for_each(|path| sync(&open(path)?, path))
 }
 
 /// Makes files below a folder durable, with the folders that they are in.
-///
-/// # Errors
-///
-/// If one cannot be opened or written.
 pub(crate) fn sync_below<'a>(root: &Path, files: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
     let paths = files.map(Path::new);
     let folders: BTreeSet<&Path> = paths.clone().flat_map(|path| path.ancestors().skip(1)).collect();
@@ -237,10 +189,6 @@ pub(crate) fn sync_below<'a>(root: &Path, files: impl Iterator<Item = &'a str> +
 }
 
 /// Writes a record as pretty-printed JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(record)
         .map_err(|error| FileError::Encode { path: path.to_owned(), source: error.into() })?;
@@ -249,10 +197,6 @@ pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 }
 
 /// Writes a new file and makes it durable.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
     file.write_all(bytes).map_err(FileError::write(path))?;
@@ -260,10 +204,6 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes or replaces a file atomically and durably.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let hidden = hidden_beside(path);
     let write = || -> io::Result<()> {
@@ -313,10 +253,6 @@ pub enum WhenExists {
 
 impl TargetFile {
     /// Refuses a name that is taken, unless it may be replaced.
-    ///
-    /// # Errors
-    ///
-    /// If it is taken.
     pub(crate) fn check(&self) -> Result<()> {
         match (self.when_exists, fs::symlink_metadata(&self.path)) {
             (WhenExists::Refuse, Ok(_)) => Err(FileError::Exists { path: self.path.clone() }.into()),
@@ -390,10 +326,6 @@ impl FileRecord {
 }
 
 /// Makes the entries of a folder durable.
-///
-/// # Errors
-///
-/// If it cannot be opened or written.
 pub(crate) fn sync_folder(path: &Path) -> Result<()> {
     let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
     synced.map_err(FileError::write(path))

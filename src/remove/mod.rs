@@ -32,10 +32,6 @@ use forms::{Contents, FILES, FOLDERS, FileForm, Form, RETIRED, has_form};
 const MARKED_BYTES: u64 = 4096;
 
 /// Removes a folder of ours with everything of ours in it. It is not an error if it does not exist.
-///
-/// # Errors
-///
-/// If it is not proven to be ours, if it contains anything that is not, or if the system refuses.
 pub(crate) fn folder(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let forms: Vec<&Form> = FOLDERS.iter().filter(|form| has_form(&names, form.path)).collect();
@@ -88,10 +84,6 @@ fn unlink(folder: &OwnedFd, name: &str, flags: AtFlags) -> io::Result<()> {
 }
 
 /// Removes a single file or link of ours. It is not an error if it does not exist.
-///
-/// # Errors
-///
-/// If it is not proven to be ours, or if the system refuses.
 pub(crate) fn file(path: &Path) -> io::Result<()> {
     match find(path)? {
         Some(place) => unlink(&place.parent, place.name, AtFlags::empty()),
@@ -128,10 +120,6 @@ fn has_mark(place: &Entry<'_>, form: &FileForm) -> io::Result<bool> {
 }
 
 /// Checks that a version, run or pack contains only its own files, before it is renamed and removed.
-///
-/// # Errors
-///
-/// If it contains anything else, is not one of these, or cannot be read.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let form = RETIRED.iter().find(|form| has_form(&names, form.path)).ok_or_else(|| not_ours(path))?;

@@ -44,10 +44,6 @@ pub struct AuditOptions<'a> {
 
 impl AuditOptions<'_> {
     /// The archive, or the part of it, to audit.
-    ///
-    /// # Errors
-    ///
-    /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
     pub(crate) fn subject(&self) -> Result<Subject> {
         let view = self.view()?;
         self.control.warn(&view.notes_on_forgotten());

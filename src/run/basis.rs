@@ -110,10 +110,6 @@ struct FilesBasis {
 
 impl Builder<'_> {
     /// The digest of the basis of the dataset.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be read.
     pub(super) fn basis(&self, writer: Writer) -> Result<String> {
         let mut observations = self.view.drawn_from();
         if self.plan.dataset.columns.contains(&Column::WatchedUntil) {

@@ -51,10 +51,6 @@ pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
 
 /// Checks that a run of a plan would go on with the history in the archive of its service, which is open; `None` if there
 /// is no archive.
-///
-/// # Errors
-///
-/// If it would not: what the run would say.
 pub(crate) fn check_history(
     plan: &Plan,
     data: &Path,

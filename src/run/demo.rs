@@ -20,10 +20,6 @@ pub(super) struct Demo {
 
 impl Demo {
     /// Starts the service as of a day.
-    ///
-    /// # Errors
-    ///
-    /// When no port of the loopback address can be listened on.
     pub(super) async fn start(today: NaiveDate) -> Result<Self> {
         let key = ApiKey::of_the_demo();
         let service = Service::new(Universe::new(DEMO_SEED, today), ChangeSet::All, key.expose().to_owned());

@@ -279,10 +279,6 @@ fn readable(path: &Path) -> Result<()> {
 }
 
 /// The files of a version with their sizes, those that describe its rows last.
-///
-/// # Errors
-///
-/// If one cannot be read.
 pub(super) fn files_of(path: &Path, whole: &RecordedVersion) -> Result<Vec<FileRecord>> {
     let mut files = whole.files.clone();
     for (name, digest) in whole.describing.iter() {

@@ -21,10 +21,6 @@ const TRY_EVERY: Duration = Duration::from_millis(200);
 pub(super) const SKEW: TimeDelta = TimeDelta::seconds(10);
 
 /// Takes the lock of a definition on the archive.
-///
-/// # Errors
-///
-/// [`RunError::InProgress`] when another run has it, and still has it after the wait.
 pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
     let mut patience = match options.when_held {
         WhenHeld::Fail => Duration::ZERO,
@@ -50,10 +46,6 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
 ///
 /// What is known as of an instant is ordered by when it was observed. Observations made with a clock that is behind
 /// would be older than those they follow, and never be seen.
-///
-/// # Errors
-///
-/// [`RunError::ClockBehind`] when the clock is further behind than clocks of different machines may be apart.
 pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
     let archive = match Archive::open(&options.archive) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(options.clock.now()),
@@ -88,10 +80,6 @@ pub(super) struct StartTime {
 }
 
 /// The instant at which a run is sealed: not before it began, nor before its last answer was complete.
-///
-/// # Errors
-///
-/// [`RunError::ClockWentBack`] when the clock is much behind that.
 pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, clock: Clock) -> Result<DateTime<Utc>> {
     let now = clock.now();
     let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);

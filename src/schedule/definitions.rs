@@ -43,10 +43,6 @@ pub(super) enum Change {
 }
 
 /// The files of definitions in a folder, by name.
-///
-/// # Errors
-///
-/// If the folder cannot be read.
 pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     // Whatever is in the place of one: a definition that cannot be read is broken, not absent.
     let is_definition =
@@ -76,10 +72,6 @@ impl Definitions {
     }
 
     /// Checks that there is something to schedule.
-    ///
-    /// # Errors
-    ///
-    /// If no definition has a schedule.
     pub(super) fn check_scheduled(&self) -> Result<()> {
         match self.plans().any(|plan| plan.schedule.is_some()) {
             true => Ok(()),
@@ -93,10 +85,6 @@ impl Definitions {
     }
 
     /// Reads what has changed.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be read.
     pub(super) fn refresh(&mut self) -> Result<Vec<Change>> {
         let files = files(&self.folder)?;
         let removed: Vec<String> = self.known.keys().filter(|name| !files.contains_key(*name)).cloned().collect();

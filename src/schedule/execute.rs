@@ -82,10 +82,6 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
 }
 
 /// Adds a record to the journal and calls the hooks, if the definition is trusted to have some.
-///
-/// # Errors
-///
-/// If the journal cannot be written. The hooks are called nevertheless.
 pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options) -> Result<()> {
     let appended = journal::append(&options.data, record);
     if plan.hooks.is_empty() {

@@ -104,10 +104,6 @@ fn segments(data: &Path, definition: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Adds the record of a run.
-///
-/// # Errors
-///
-/// If the file cannot be written.
 pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
     let folder = data.join(FOLDER);
     file::create_folders(&folder)?;
@@ -195,10 +191,6 @@ pub(super) fn sealed(journal: &Journal, plan: &Plan) -> Vec<String> {
 }
 
 /// What the journal of a definition says. Lines that are not records are skipped.
-///
-/// # Errors
-///
-/// If a file cannot be read.
 pub(super) fn read(data: &Path, definition: &str) -> Result<Journal> {
     match read_once(data, definition) {
         // A line may be about to be written.

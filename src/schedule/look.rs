@@ -143,10 +143,6 @@ impl LookFile {
 }
 
 /// The last look of the scheduler of a project; `None` if none is running.
-///
-/// # Errors
-///
-/// If it cannot be read or is damaged.
 pub(super) fn last_look(data: &Path) -> Result<Option<LookRecord>> {
     let folder = data.join(FOLDER);
     links::refuse(&folder)?;

@@ -126,10 +126,6 @@ impl Place {
     }
 
     /// The state of a definition, whatever schedule it belongs to; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or is damaged.
     pub(super) fn read(&self) -> Result<Option<Memory>> {
         let path = self.file();
         links::refuse(&self.folder)?;
@@ -142,10 +138,6 @@ impl Place {
     }
 
     /// The state of a definition, if it belongs to a schedule.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
     pub(super) fn read_of(&self, schedule: &Schedule) -> Result<Option<Memory>> {
         Ok(self.read()?.filter(|memory| memory.is_of(schedule)))
     }

@@ -69,10 +69,6 @@ pub(crate) struct Write<'a> {
 
 impl Cluster {
     /// Opens a session.
-    ///
-    /// # Errors
-    ///
-    /// If the cluster cannot be reached or rejects the settings; when it was cancelled.
     pub(crate) async fn connect(engine: &Engine, stop: &CancellationToken) -> Result<Self> {
         let failed = |fault: &spark_connect_core::SparkError| SparkError::of(engine.as_str(), fault);
         let builder = ChannelBuilder::parse(&connection(engine)).map_err(|fault| failed(&fault))?;
@@ -92,10 +88,6 @@ impl Cluster {
 
     /// Writes the rows of a statement to Parquet files in a new folder, whose names have the order of the rows, and waits until
     /// they are complete. Returns the digest that Spark computes as it writes.
-    ///
-    /// # Errors
-    ///
-    /// If the statement is refused or fails, or the folder cannot be written; when it was cancelled.
     pub(crate) async fn write(&self, write: Write<'_>, progress: impl FnMut(Tasks)) -> Result<RowDigest> {
         let (codec, level) = match write.codec {
             Codec::Zstd(level) => ("zstd", Some(level.to_string())),

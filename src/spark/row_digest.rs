@@ -39,10 +39,6 @@ impl RowDigest {
     }
 
     /// Adds rows.
-    ///
-    /// # Errors
-    ///
-    /// If a column has a type that datasets do not use.
     pub(crate) fn add(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
         let mut hashes = vec![SEED; rows.num_rows()];
         rows.columns().iter().try_for_each(|column| add_column(&mut hashes, column))?;

@@ -78,10 +78,6 @@ impl ForgottenRuns {
 }
 
 /// The statement, ending with a newline.
-///
-/// # Errors
-///
-/// If not all dialects can express the dataset, or this one the path of the archive.
 pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
     Refusal::check(plan)?;

@@ -98,10 +98,6 @@ struct Known {
 
 impl OfCommand {
     /// Those of the command in a profile. It is not run yet, nor passed to a shell.
-    ///
-    /// # Errors
-    ///
-    /// If the command has no program, or a quote that does not end.
     pub(super) fn of(command: &str, stop: &CancellationToken) -> Result<Self, String> {
         let words = words(command).filter(|words| !words.is_empty());
         let words = words.ok_or("`credential_process` in the profile is not a command")?;

@@ -69,28 +69,16 @@ impl Store {
     }
 
     /// The bytes of a small object; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// If it is larger than 64 MiB, and any failure of a request.
     pub(crate) async fn read(&self, at: &str) -> Result<Option<Bytes>> {
         Ok(self.get(at, MOST_BYTES).await?.map(|content| content.bytes))
     }
 
     /// Puts a small object, unless there is one.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn put_if_absent(&self, at: &str, bytes: Vec<u8>) -> Result<()> {
         self.create(at, bytes.into()).await.map(drop)
     }
 
     /// Sends a folder, and calls `sent` with the size of each file. Files that an interrupted upload left are not sent again.
-    ///
-    /// # Errors
-    ///
-    /// If another folder has its name, if a file does not match its record, and any failure of a request.
     pub(crate) async fn send(&self, sealed: &Sealed, folder: &Path, sent: impl Fn(u64)) -> Result<Sent> {
         let record: Bytes = links::read(&folder.join(sealed.record))?.into();
         let there = self.list(&sealed.at).await?;
@@ -231,10 +219,6 @@ impl Store {
     }
 
     /// Fetches all files of a folder, a few at once, and calls `fetched` with the size of each.
-    ///
-    /// # Errors
-    ///
-    /// If one is missing or does not match its record, if one cannot be written, and any failure of a request.
     pub(crate) async fn fetch(&self, sealed: &Sealed, into: &Path, fetched: impl Fn(u64)) -> Result<()> {
         let files = sealed.files.iter().map(|file| async {
             self.fetch_file(sealed, file, into).await?;
@@ -258,10 +242,6 @@ impl Store {
     }
 
     /// Fetches an object into a new file, without checking its content.
-    ///
-    /// # Errors
-    ///
-    /// If it is missing, if the file cannot be written, and any failure of a request.
     #[cfg(feature = "spark")]
     pub(crate) async fn download(&self, key: &str, path: &Path) -> Result<()> {
         let failed = |fault: object_store::Error| -> Error { self.failed("read", key, &fault).into() };

@@ -76,10 +76,6 @@ impl Store {
 
     /// Makes a version the latest, or returns the later one that the store has, unless that is one that does not count any
     /// more. Of several writers at once, the one with the latest version wins.
-    ///
-    /// # Errors
-    ///
-    /// If the file is damaged, and any failure of a request.
     pub(crate) async fn name_latest(&self, latest: &Latest, discounted: Option<&str>) -> Result<Option<Latest>> {
         let at = Self::at(&latest.name);
         let mut text = serde_json::to_vec(latest).expect("it is text");

@@ -109,10 +109,6 @@ impl Object {
 impl Store {
     /// Clears the listed folders that have no record and have not changed for a day, and probes of that age. Returns the
     /// folders.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn clear_abandoned(&self, objects: &[Object]) -> Result<Vec<String>> {
         let folders = by_folder(objects.to_vec());
         let probes = || objects.iter().filter(|object| object.key.starts_with(PROBE));
@@ -136,10 +132,6 @@ impl Store {
     /// Removes a complete folder. A note takes the place of its record first, so it is whole or gone to every reader, and
     /// nobody completes it meanwhile; what a killed removal left is cleared like an upload. It is not an error if there is
     /// none.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn remove_folder(&self, folder: &str, now: DateTime<Utc>) -> Result<()> {
         let record = format!("{folder}/{}", record_of(folder));
         while let Some(content) = self.get(&record, MOST_BYTES).await? {
@@ -151,10 +143,6 @@ impl Store {
     }
 
     /// The store's clock.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let at = format!("{PROBE}{:016x}", random());
         self.create(&at, Bytes::from_static(b"clock")).await?;
@@ -182,10 +170,6 @@ impl Store {
     }
 
     /// Removes a folder of an older layout, its record last: until then, removing it can be repeated.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn remove_older(&self, folder: &str) -> Result<()> {
         let record = format!("{folder}/{}", record_of(folder));
         for object in self.list(folder).await? {

@@ -133,10 +133,6 @@ impl SkippedKeys {
 
 impl Store {
     /// The objects below a folder, in no particular order.
-    ///
-    /// # Errors
-    ///
-    /// If there are too many, and any failure of a request.
     pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>, Error> {
         let below = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         let object = |meta: ObjectMeta| Object {
@@ -148,10 +144,6 @@ impl Store {
     }
 
     /// The names of the folders in a folder.
-    ///
-    /// # Errors
-    ///
-    /// As [`list`](Self::list).
     pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>, Error> {
         let contents = self.contents(at, Scope::Folders).await?;
         Ok(contents.folders.iter().filter_map(|key| key.filename().map(str::to_owned)).collect())

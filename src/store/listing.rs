@@ -60,10 +60,6 @@ struct Entry<'a> {
 }
 
 /// Reads a listing, and takes out the entries whose keys are no paths.
-///
-/// # Errors
-///
-/// If it is not a listing, or not valid.
 pub(crate) fn usable(answer: &[u8]) -> Result<UsableListing, ListingFault> {
     let malformed = |_: XmlError| ListingFault::Malformed;
     let mut reader = Reader::from_reader(answer);

@@ -29,10 +29,6 @@ pub(super) fn key_before(key: &str) -> &str {
 
 impl Store {
     /// Moves an object below `damaged/REPAIR/`. It is not an error if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn set_aside(&self, at: &str, repair: &str) -> Result<()> {
         let (from, to) = (self.key(at)?, self.key(&format!("{DAMAGED}/{repair}/{at}"))?);
         match self.in_turn(self.objects.copy(&from, &to)).await? {
@@ -43,10 +39,6 @@ impl Store {
     }
 
     /// Moves a folder aside, its record first: from then on, no reader takes it for a run or a version.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn set_folder_aside(&self, at: &str, record: &str, repair: &str) -> Result<()> {
         self.set_aside(&format!("{at}/{record}"), repair).await?;
         for object in self.list(at).await? {
@@ -57,10 +49,6 @@ impl Store {
 
     /// Replaces the damaged and missing files of a folder whose record is in the store, from a local folder with the same
     /// record.
-    ///
-    /// # Errors
-    ///
-    /// If a local file does not match its record, and any failure of a request.
     pub(crate) async fn mend(&self, sealed: &Sealed, files: &[&FileRecord], folder: &Path, repair: &str) -> Result<()> {
         for file in files {
             self.set_aside(&format!("{}/{}", sealed.at, file.name), repair).await?;
@@ -70,10 +58,6 @@ impl Store {
     }
 
     /// Replaces a damaged record with that of a local folder.
-    ///
-    /// # Errors
-    ///
-    /// If another machine put one meanwhile, and any failure of a request.
     pub(crate) async fn mend_record(&self, sealed: &Sealed, folder: &Path, repair: &str) -> Result<()> {
         let record: Bytes = links::read(&folder.join(sealed.record))?.into();
         let at = format!("{}/{}", sealed.at, sealed.record);

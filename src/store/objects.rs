@@ -62,11 +62,6 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the store at an address, until a token is cancelled. Nothing is sent to it yet. `warn` is told what is odd
     /// about it.
-    ///
-    /// # Errors
-    ///
-    /// If this build has no client for it, its settings are incomplete or invalid, or it is a folder that does not exist,
-    /// unless it is opened to write to it.
     pub(crate) fn open(
         url: &StoreUrl,
         access: Access,
@@ -138,10 +133,6 @@ impl Store {
     }
 
     /// Waits for a free slot, then does some work, unless the token is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Interrupted`] once the token is cancelled.
     pub(super) async fn in_turn<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let work = async {
             let _turn = self.free.acquire().await;

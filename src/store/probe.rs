@@ -17,10 +17,6 @@ pub(super) const PROBE: &str = "datasets/.probe-";
 impl Store {
     /// Tests that the store refuses to create an object that exists, and to replace one that has changed since it was read.
     /// Returns how far its clock is from this machine's.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Unconditional`] if it does not, and any failure of a request.
     pub(crate) async fn probe(&self) -> Result<Skew, Error> {
         let at = format!("{PROBE}{:016x}", random());
         let tested = self.test(&at).await;

@@ -59,10 +59,6 @@ impl Store {
     }
 
     /// Says that the versions before one are pruned, unless more are.
-    ///
-    /// # Errors
-    ///
-    /// Any failure of a request.
     pub(crate) async fn note_pruned(&self, name: &str, before: &str) -> Result<()> {
         let (at, note) = (key(name), PrunedBefore { layout: LAYOUT, name: name.to_owned(), before: before.to_owned() });
         let mut text = serde_json::to_vec(&note).expect("it is text");

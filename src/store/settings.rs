@@ -73,10 +73,6 @@ fn is_address(text: &str) -> bool {
 
 /// The variables with a prefix that a client reads, by their names in lower case; `form` has a form for each. An empty
 /// one counts as not set.
-///
-/// # Errors
-///
-/// Names the first that cannot be used, and why.
 pub(super) fn variables(
     prefix: &str,
     form: impl Fn(&str) -> Option<Form>,
@@ -93,10 +89,6 @@ pub(super) fn variables(
 }
 
 /// Checks one setting.
-///
-/// # Errors
-///
-/// If it cannot be used: why.
 pub(super) fn check(name: &str, form: Form, value: impl AsRef<OsStr>) -> Result<(), String> {
     match form.fault(value.as_ref()) {
         Some(fault) => Err(format!("`{name}` {fault}")),

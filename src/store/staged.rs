@@ -15,10 +15,6 @@ use crate::remove;
 const DEPTH: usize = 10;
 
 /// Removes the objects of ours that were not completed within a day.
-///
-/// # Errors
-///
-/// If a folder of the store cannot be read.
 pub(crate) fn clear(url: &StoreUrl) -> Result<()> {
     let Some(root) = url.folder() else { return Ok(()) };
     let mut folders: Vec<(PathBuf, usize)> =

@@ -124,10 +124,6 @@ impl AnswerFile {
     }
 
     /// Keeps what was written.
-    ///
-    /// # Errors
-    ///
-    /// If the rest of it cannot be written.
     pub(in crate::archive) fn keep(mut self) -> io::Result<ByteRange> {
         let open = self.open.as_mut().expect("it is `Some` until dropped");
         open.write_waiting()?;

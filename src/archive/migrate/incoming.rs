@@ -17,10 +17,6 @@ pub(crate) struct IncomingLegacy {
 
 impl IncomingLegacy {
     /// Starts adding a folder.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be written.
     pub(crate) fn begin(archive: &Path, seal: &LegacySeal) -> Result<Self> {
         file::create_folders(archive)?;
         Ok(Self { folder: PackFolder::begin(archive, seal.name())?, kept: archive.join(KEPT) })
@@ -32,10 +28,6 @@ impl IncomingLegacy {
     }
 
     /// Adds the folder, whose files match its seal.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn finish(self, seal: &LegacySeal, text: &[u8]) -> Result<()> {
         let path = &self.folder.path;
         file::sync_all(&seal.files.iter().map(|file| path.join(&file.name)).collect::<Vec<_>>())?;

@@ -53,10 +53,6 @@ pub(crate) struct LegacySeal {
 
 impl LegacySeal {
     /// Parses the seal of a folder and checks that it is consistent.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, has another layout, or belongs to another folder.
     pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| MigrateError::of(FileError::damaged(&path, source));
@@ -187,10 +183,6 @@ pub(crate) struct Legacy {
 
 impl Legacy {
     /// Reads the seals; `elsewhere` are those of folders that are not here, of which only the seals are known.
-    ///
-    /// # Errors
-    ///
-    /// If one is damaged, has another layout, or contradicts another one.
     pub(crate) fn open(archive: &Path, elsewhere: &[LegacySeal], stop: &CancellationToken) -> Result<Self> {
         let (unmoved, kept) = (older_folders(archive)?, older_folders(&archive.join(KEPT))?);
         let mut folders: Vec<Arc<Folder>> = Vec::new();

@@ -41,10 +41,6 @@ use crate::remove;
 const REMOVING: &str = ".removing-layout-9";
 
 /// Which of the old runs are not in the archive of their service yet; `services` has the service of each.
-///
-/// # Errors
-///
-/// If an archive cannot be read.
 pub(crate) fn pending(legacy: &Legacy, services: &[ServiceIdentity]) -> Result<BTreeSet<usize>> {
     let mut there: HashMap<&str, HashMap<String, Seal>> = HashMap::new();
     for service in services {
@@ -61,10 +57,6 @@ pub(crate) fn pending(legacy: &Legacy, services: &[ServiceIdentity]) -> Result<B
 }
 
 /// The old runs that were migrated before, each with its service.
-///
-/// # Errors
-///
-/// If an archive cannot be read.
 pub(crate) fn migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity>> {
     let migrated = migrated_seals(&legacy.archive)?;
     let runs = legacy.runs().iter().enumerate();
@@ -72,10 +64,6 @@ pub(crate) fn migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity
 }
 
 /// The old runs that an archive has, migrated or not, by the digests of their old seals.
-///
-/// # Errors
-///
-/// If it cannot be read.
 pub(crate) fn known(archive: &Path, stop: &CancellationToken) -> Result<HashSet<String>> {
     let legacy = Legacy::open(archive, &[], stop)?;
     let seals = legacy.runs().iter().map(|run| run.seal().seal.clone());
@@ -97,10 +85,6 @@ fn migrated_seals(archive: &Path) -> Result<HashMap<String, ServiceIdentity>> {
 
 /// Migrates the runs that are not in the archive of their service yet, and then moves the old folders. `services` has
 /// the service of each old run. Calls `done` for each run that was written.
-///
-/// # Errors
-///
-/// If an old file is damaged, if a folder cannot be written, or once the token is cancelled. Run again, it continues.
 pub(crate) fn migrate(legacy: &Legacy, services: &[ServiceIdentity], mut done: impl FnMut(&Seal)) -> Result<()> {
     let _lock = SealingLock::take(&legacy.archive, &legacy.stop)?;
     if !pending(legacy, services)?.is_empty() {
@@ -158,10 +142,6 @@ pub(crate) fn has_kept(archive: &Path) -> bool {
 }
 
 /// Removes the old folders that were moved.
-///
-/// # Errors
-///
-/// If there is anything else among them, or if they cannot be removed.
 pub(crate) fn remove_kept(archive: &Path, stop: &CancellationToken) -> Result<()> {
     let _lock = SealingLock::take(archive, stop)?;
     let (kept, aside) = (archive.join(KEPT), archive.join(REMOVING));

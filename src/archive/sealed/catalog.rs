@@ -90,10 +90,6 @@ impl SealedRun {
     }
 
     /// What was answered about each series.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub(crate) fn answers(&self) -> Result<Vec<SeriesAnswer>> {
         let mut answers = Vec::new();
         for rows in self.rows(ANSWERS, &answers::schema())? {
@@ -163,10 +159,6 @@ impl Archive {
     }
 
     /// Opens an archive as it is stored, with the runs that are forgotten.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
     pub(in crate::archive) fn open_whole(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Err(ArchiveError::Missing { path: path.to_owned() }.into());

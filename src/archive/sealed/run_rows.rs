@@ -112,10 +112,6 @@ impl<'a> RowsByRun<'a> {
     }
 
     /// The rows of a run.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read.
     pub(crate) fn of_run(&mut self, run: &SealedRun) -> Result<Vec<RecordBatch>> {
         let folder = *self.homes.get(run.name()).expect("the folders that are read hold every run");
         let parts = folder.seal().parts();

@@ -247,10 +247,6 @@ impl Seal {
     }
 
     /// Parses the seal of a folder, wherever that is, and checks that it is consistent.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, has another layout, or belongs to another folder.
     pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damaged(&path, source);

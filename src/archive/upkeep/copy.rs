@@ -16,10 +16,6 @@ use crate::remove;
 
 /// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
 /// that are not. Sealed files never change, so they are linked where possible.
-///
-/// # Errors
-///
-/// If a file cannot be copied.
 pub(crate) fn copy(
     archive: &Archive,
     target: &Path,

@@ -56,10 +56,6 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Starts adding a folder.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be written.
     pub(crate) fn begin(archive: &Path, seal: &Seal) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         links::folder(&hidden)?;
@@ -79,10 +75,6 @@ impl Incoming {
     }
 
     /// Adds the folder, whose files match its seal, unless another process was faster.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub(crate) fn finish(self, seal: &Seal) -> Result<()> {
         file::sync_all(&seal.files.iter().map(|file| self.path.join(&file.name)).collect::<Vec<_>>())?;
         file::write_bytes(&self.path.join(SEAL), seal.text().as_bytes())?;

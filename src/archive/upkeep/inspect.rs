@@ -54,10 +54,6 @@ pub(super) fn has_sealed_name(path: &Path) -> bool {
 }
 
 /// Inspects every folder of an archive: its seal, and the size, checksum and row count of each file.
-///
-/// # Errors
-///
-/// If the archive cannot be read, if a folder has another layout, or once the token is cancelled.
 pub(crate) fn inspect(archive: &Path, stop: &CancellationToken) -> Result<Vec<Inspected>> {
     let folders: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(|path| has_sealed_name(path)).collect();
     folders.into_par_iter().map(|path| inspect_folder(path, stop)).collect()
@@ -87,10 +83,6 @@ fn inspect_folder(path: PathBuf, stop: &CancellationToken) -> Result<Inspected> 
 }
 
 /// Moves a damaged folder or version to the hidden folder beside it, and returns where it is now.
-///
-/// # Errors
-///
-/// If it cannot be moved.
 pub(crate) fn set_aside(path: &Path) -> Result<PathBuf> {
     let hidden = file::folder_of(path).join(DAMAGED);
     links::folder(&hidden)?;

@@ -59,10 +59,6 @@ pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -
 }
 
 /// Packs the runs of an archive except the newest `keep`; `None` if there are fewer than two folders to pack.
-///
-/// # Errors
-///
-/// If a run cannot be read or is damaged, if the folder cannot be written, or once the token is cancelled.
 pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
     let archive = Archive::open_whole(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();

@@ -89,10 +89,6 @@ impl Pruning {
 }
 
 /// Compares each pack of a plan with the folders that it replaces.
-///
-/// # Errors
-///
-/// If the token of the plan is cancelled, or if a pack misses a row.
 pub(crate) fn check_contained(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
@@ -115,10 +111,6 @@ pub(crate) fn check_contained(plan: &Pruning) -> Result<()> {
 
 /// Carries out a plan, once each pack is verified to have every row of the folders that it replaces; and removes
 /// leftovers of a killed removal.
-///
-/// # Errors
-///
-/// As [`check_contained`], and if a folder holds anything but the files of a run, or if it cannot be removed.
 pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     check_contained(plan)?;

@@ -36,10 +36,6 @@ pub struct Verified {
 
 /// Verifies all folders of an archive, several files at once, and passes each file to `done`. Rows are read only if the
 /// files match their checksums.
-///
-/// # Errors
-///
-/// If a folder cannot be read, or once the archive's token is cancelled.
 pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Result<Verified> {
     let at = archive.path().display();
     let of_lineage = contradictions(archive.folders().iter().map(|folder| folder.seal()));
@@ -146,10 +142,6 @@ fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
 }
 
 /// How a file differs from its record, if it does.
-///
-/// # Errors
-///
-/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) once the token is cancelled.
 pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {

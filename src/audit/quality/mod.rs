@@ -194,10 +194,6 @@ impl Quality {
 
 /// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests, and
 /// what [`of_rows`] found in a definition's dataset, are included.
-///
-/// # Errors
-///
-/// If a run cannot be read, or if `deliver` fails.
 pub(crate) fn quality(
     subject: &Subject,
     answers: Answers,

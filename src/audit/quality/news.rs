@@ -44,10 +44,6 @@ pub(crate) struct RowFindings {
 
 /// Counts signals with news in each window of a dataset, and looks at their dates. `scratch` is a temporary folder, removed
 /// afterwards.
-///
-/// # Errors
-///
-/// If the archive cannot be read or the dataset cannot be built.
 pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<RowFindings> {
     let mut windows: Vec<Window> =
         plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0, unknown: 0 }).collect();

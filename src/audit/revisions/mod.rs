@@ -59,10 +59,6 @@ impl ChangeKind {
 
 /// Counts changes after an instant (all of them if it is `None`) up to the instant of the subject, and delivers a row
 /// for each in the columns of [`schema`].
-///
-/// # Errors
-///
-/// If a run cannot be read, or if `deliver` fails.
 pub(crate) fn revisions(
     subject: &Subject,
     from: Option<DateTime<Utc>>,
@@ -110,20 +106,12 @@ impl<'a> Counting<'a> {
     }
 
     /// Counts the histories of signals.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
         let counter = self.counter();
         self.each_of_signals(|folded, spanned| Ok((counter.count(&folded.histories()?, spanned, |_| {}), ())), Ok)
     }
 
     /// Counts the histories of articles, and passes on the latest known ones, which come in order.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read, or if `take` fails.
     pub(crate) fn articles(&mut self, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let counter = self.counter();
         let count = |folded: &FoldedObservations, spanned: CoverageSource<'_>| {

@@ -133,10 +133,6 @@ impl Sources {
 }
 
 /// Compares operations and delivers a row for each disagreement in the columns of [`schema`].
-///
-/// # Errors
-///
-/// If a run cannot be read, or if `deliver` fails.
 pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let (mut found, mut queue) = (Sources::default(), RowQueue::default());
     let mut take = |piece: (Sources, Option<RecordBatch>)| {
@@ -150,10 +146,6 @@ pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -
 }
 
 /// Counts the signals that operations give different values.
-///
-/// # Errors
-///
-/// If a run cannot be read.
 pub(crate) fn contradictions(subject: &Subject) -> Result<ComparisonCounts> {
     let mut found = Sources::default();
     compare_signals(subject, &mut |(piece, _)| {

@@ -116,10 +116,6 @@ impl RemoteStore {
     }
 
     /// Opens the store of a plan, or the one that overrides it; `None` if there is neither.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), and if the definition is not trusted to use its store.
     pub(super) fn of(
         plan: &Plan,
         instead: Option<&StoreUrl>,
@@ -173,10 +169,6 @@ impl RemoteStore {
 
     /// Before a run or a build: tests the store, and fetches the runs that the archive does not have. Returns the record of
     /// the latest version in the store.
-    ///
-    /// # Errors
-    ///
-    /// If the store's clock is far from this machine's, if that is the system's; and any failure of a request.
     pub(super) async fn begin(&self, name: &str, clock: Clock) -> Result<Option<RecordedProvenance>> {
         let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
         let skew = probed?;

@@ -266,11 +266,6 @@ impl RemoteStore {
     }
 
     /// Fetches a version of a dataset.
-    ///
-    /// # Errors
-    ///
-    /// If the store does not have it, if its record or a file is damaged, if the folder cannot be written, and any failure
-    /// of a request.
     pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some((text, whole)) = self.read_version(name, version).await? else {

@@ -39,10 +39,6 @@ impl Dialect {
     }
 
     /// The five fields of a schedule.
-    ///
-    /// # Errors
-    ///
-    /// If the platform cannot express it.
     pub(super) fn five_fields(self, plan: &Plan, schedule: &Schedule) -> Result<String> {
         let fields = self.fields(plan, schedule)?;
         let [day, weekday] = match Days::of(&fields) {

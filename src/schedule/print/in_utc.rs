@@ -20,10 +20,6 @@ const CLOSEST: u16 = 5;
 const MINUTES_OF_DAY: i64 = 24 * 60;
 
 /// The expressions that name every time of a schedule.
-///
-/// # Errors
-///
-/// If it has seconds.
 pub(super) fn expressions(plan: &Plan, schedule: &Schedule, now: DateTime<Utc>) -> Result<BTreeSet<String>> {
     let fields = Dialect::GithubActions.fields(plan, schedule)?;
     let is_close = |one: u16, next: u16| next - one < CLOSEST;
