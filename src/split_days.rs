@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::human::counted;
@@ -50,7 +51,7 @@ impl TimesOfDay {
 }
 
 /// Tickers whose signals are dated at other times of day than those of most others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SplitDays {
     /// How many there are.
     pub tickers: u64,

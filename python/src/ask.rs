@@ -1,15 +1,12 @@
 //! Queries of the archive and of published versions. Results are rows, and totals as JSON.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::SchemaRef;
 use bellwether::archive::{SealedRun, open_all};
-use bellwether::audit;
-use bellwether::audit::quality::TickerQuality;
-use bellwether::audit::revisions::{CellCounts, Rewrites};
+use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, PublishedReader};
 use bellwether::load::Dataset;
@@ -18,7 +15,6 @@ use bellwether::run::{AuditOptions, Control, ReportOptions, audit_quality, audit
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 
 use crate::arguments::{Part, instant};
 use crate::definition::DefinitionArgument;
@@ -71,36 +67,7 @@ pub(crate) fn revisions(
         };
         let after = instant("after", after.as_deref())?;
         let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
-        let totals = json!({ "signals": rewrites(&found.signals), "articles": rewrites(&found.articles) });
-        Ok((rows, totals.to_string()))
-    })
-}
-
-fn rewrites(of: &Rewrites) -> Value {
-    fn by<K: ToString>(tallies: &BTreeMap<K, CellCounts>) -> BTreeMap<String, Value> {
-        let changed = tallies.iter().filter(|(_, of)| of.changed > 0);
-        changed.map(|(name, of)| (name.to_string(), tally(of))).collect()
-    }
-    json!({
-        "total": tally(&of.total),
-        "by_age": by(&of.by_age),
-        "by_month": by(&of.by_month),
-        "by_period": by(&of.by_period),
-        "by_regime": by(&of.by_regime),
-        "by_sector": by(&of.by_sector),
-        "by_ticker": by(&of.by_ticker),
-    })
-}
-
-fn tally(of: &CellCounts) -> Value {
-    json!({
-        "known": of.known,
-        "changed": of.changed,
-        "rate": of.rate(),
-        "added_late": of.added_late,
-        "revised": of.revised,
-        "withdrawn": of.withdrawn,
-        "flipped": of.flipped,
+        Ok((rows, serde_json::to_string(&documents::Revisions::of(&found)).expect("it is text")))
     })
 }
 
@@ -123,26 +90,7 @@ pub(crate) fn quality(
             control: &control,
         };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
-        let windows = found.windows.iter().map(|window| (window.days.to_string(), json!(window.share())));
-        let TickerQuality { signals, missing, gaps, stale, articles, duplicates, unusual, suspect, .. } = found.total;
-        let totals = json!({
-            "series": found.series,
-            "signals": signals,
-            "coverage": found.total.coverage(),
-            "missing": missing,
-            "gaps": gaps,
-            "stale": stale,
-            "articles": articles,
-            "duplicates": duplicates,
-            "unusual": unusual,
-            "suspect": suspect,
-            "rejected": found.rejects.records,
-            "unknown_fields": found.unknown.fields.len(),
-            "news": windows.collect::<BTreeMap<_, _>>(),
-            "split_days": found.split_days,
-            "cut_off": found.cut_off.map(|cut| json!({"articles": cut.articles, "tickers": cut.tickers, "all": cut.all})),
-        });
-        Ok((rows, totals.to_string()))
+        Ok((rows, serde_json::to_string(&documents::Quality::of(&found)).expect("it is text")))
     })
 }
 
@@ -154,17 +102,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
         let (before, after) = (find(&before)?, find(&after)?);
         let schema = audit::diff::schema(&before);
         let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
-        let totals = json!({
-            "before": before.name(),
-            "after": after.name(),
-            "rows_before": found.before,
-            "rows_after": found.after,
-            "added": found.added,
-            "removed": found.removed,
-            "changed": found.changed,
-            "columns": found.columns.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
-        });
-        Ok((rows, totals.to_string()))
+        Ok((rows, serde_json::to_string(&documents::Difference::of(&before, &after, &found)).expect("it is text")))
     })
 }
 

@@ -49,6 +49,7 @@ def test_revisions_match_the_program(two_days: Path, program) -> None:
     printed = _csv(program("audit", "revisions", "demo", "--format", "csv", "--output", "-").stdout)
     assert len(found) == printed.height > 0
     assert found.columns == printed.columns
+    assert {"version": 1, **found.totals} == json.loads(program("audit", "revisions", "demo", "--json").stdout)
     signals = found.totals["signals"]["total"]
     assert 0 < signals["changed"] < signals["known"]
     assert len(bw.revisions("demo", until=EARLIER)) == 0
@@ -68,8 +69,9 @@ def test_quality_matches_the_program(two_days: Path, program) -> None:
     printed = _csv(program("audit", "quality", "demo", "--format", "csv", "--output", "-").stdout)
     assert len(found) == printed.height
     assert found.columns == printed.columns
-    assert 0.9 < found.totals["coverage"] <= 1
-    assert set(found.totals["news"]) == {"7d"}
+    assert 0.9 < found.totals["total"]["coverage"] <= 1
+    assert [window["window"] for window in found.totals["windows"]] == ["7d"]
+    assert {"version": 1, **found.totals} == json.loads(program("audit", "quality", "demo", "--json").stdout)
 
 
 def test_a_diff_matches_the_program(two_days: Path, program) -> None:
@@ -77,6 +79,8 @@ def test_a_diff_matches_the_program(two_days: Path, program) -> None:
     found = bw.diff("demo", before, after)
     printed = program("diff", f"demo/{before}", f"demo/{after}", "--format", "csv", "--output", "-")
     assert len(found) == _csv(printed.stdout).height > 0
+    told = program("diff", f"demo/{before}", f"demo/{after}", "--json").stdout
+    assert {"version": 1, **found.totals} == json.loads(told)
     assert found.totals["added"] + found.totals["removed"] + found.totals["changed"] == len(found)
     assert len(bw.diff("demo", before)) == len(found)
     assert len(bw.diff("demo", after, after)) == 0

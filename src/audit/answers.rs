@@ -12,6 +12,8 @@ use std::time::Duration;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::observed::column;
 use crate::archive::{AnsweredRequest, Counts, SealedRun, View};
@@ -41,7 +43,7 @@ pub struct Answers {
 }
 
 /// A length at which lists of articles seem to be cut off: that of the longest, which many tickers have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CutOff {
     /// Number of articles.
     pub articles: u64,

@@ -3,12 +3,14 @@
 //! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
 //! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. Each reads the archive a
-//! few whole tickers at a time and delivers its findings as rows. `diff` compares two versions of a dataset.
+//! few whole tickers at a time and delivers its findings as rows. `diff` compares two versions of a dataset. `documents`
+//! are their answers for programs.
 
 pub mod answers;
 mod canaries;
 mod cut;
 pub mod diff;
+pub mod documents;
 mod error;
 mod leak;
 mod observed;

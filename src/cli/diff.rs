@@ -4,13 +4,14 @@ use std::path::Path;
 
 use super::aligned::Aligned;
 use super::cancellable;
+use super::documents::AsJson;
 use super::documents::datasets::name_of;
-use super::documents::{AsJson, datasets};
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
 use crate::audit::diff::{self, Difference};
+use crate::audit::documents;
 use crate::definition::changed_keys;
 use crate::escape::escaped;
 use crate::export::{self, PublishedReader, VersionKind};
@@ -67,7 +68,7 @@ impl Diff {
         })?;
         if !self.rows.is_stdout() {
             self.json
-                .say(|| datasets::Difference::of(&before, &after, &found), || describe(&before, &after, &found))?;
+                .say(|| documents::Difference::of(&before, &after, &found), || describe(&before, &after, &found))?;
         }
         match self.exit_code && !found.is_none() {
             true => Err(Failure::Differ),

@@ -1,12 +1,12 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
-use super::documents::{AsJson, audits, document};
+use super::documents::{AsJson, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
-use crate::audit::TrialOutcome;
+use crate::audit::{TrialOutcome, documents};
 use crate::file;
 use crate::human::grouped;
 use crate::project::Project;
@@ -38,7 +38,7 @@ impl Leak {
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(None)])?;
         let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
         if self.json.is_wanted() {
-            say(&document(audits::Leak::of(&name, &leak)))?;
+            say(&document(documents::Leak::of(&name, &leak)))?;
             return match leak.leaks() {
                 0 => Ok(()),
                 count => Err(Failure::Leak { name, count }),

@@ -2,9 +2,9 @@
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::documents::audits;
 use super::outcome::Result;
 use crate::audit::answers::{CutOff, RejectReason};
+use crate::audit::documents;
 use crate::audit::quality::{self, TickerQuality};
 use crate::human::{counted, grouped, percent};
 use crate::plan::NaiveRule;
@@ -38,7 +38,7 @@ impl Quality {
             .arguments
             .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || audits::Quality::of(&found), || describe(&found, scope.rule(), limit))
+        self.arguments.print(&scope, || documents::Quality::of(&found), || describe(&found, scope.rule(), limit))
     }
 }
 

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::documents::audits;
 use super::typed::{instant, share, usage};
+use crate::audit::documents;
 use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
 use crate::project::Project;
@@ -64,7 +64,7 @@ impl Revisions {
             audit_revisions(options, self.from, deliver)
         })?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || audits::Revisions::of(&found), || describe(&found, limit))?;
+        self.arguments.print(&scope, || documents::Revisions::of(&found), || describe(&found, limit))?;
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);
         match self.fail_above {

@@ -2,8 +2,8 @@
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::documents::audits;
 use super::outcome::Result;
+use crate::audit::documents;
 use crate::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
 use crate::human::{grouped, percent};
 use crate::project::Project;
@@ -32,7 +32,7 @@ impl Sources {
             .arguments
             .run(&scope, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || audits::Sources::of(&found), || describe(&found, limit))
+        self.arguments.print(&scope, || documents::Sources::of(&found), || describe(&found, limit))
     }
 }
 

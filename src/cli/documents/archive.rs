@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::archive::{self, Archive, ForgottenCause, ForgottenRun, Seal, SealedRun, UnfinishedRun};
+use crate::audit::documents::UnknownField;
 use crate::run::{Forgot, Prunable, PruneMode};
-use crate::tables::Drift;
 use crate::time::to_record;
 
 /// The runs of an archive.
@@ -150,19 +150,6 @@ struct File {
     bytes: u64,
 }
 
-/// A field that the interface does not have.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct UnknownField {
-    /// The operation.
-    operation: String,
-    /// Its path in an answer.
-    field: String,
-    /// How often it occurred.
-    count: u64,
-    /// One of its values.
-    example: String,
-}
-
 /// What was verified.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::cli) struct Verified {
@@ -225,17 +212,6 @@ impl Run {
             series_delisted: seal.changes.delisted,
             files: files.collect(),
             unknown_fields: seal.drift.iter().map(UnknownField::of).collect(),
-        }
-    }
-}
-
-impl UnknownField {
-    pub(super) fn of(drift: &Drift) -> Self {
-        Self {
-            operation: drift.endpoint.to_string(),
-            field: drift.field.clone(),
-            count: drift.count,
-            example: drift.example.clone(),
         }
     }
 }

@@ -6,10 +6,8 @@ use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::audits::Revisions;
-use crate::audit::diff;
-use crate::definition::{ChangedKey, changed_keys};
-use crate::export::{ListedVersion, PublishedReader};
+use crate::audit::documents::Revisions;
+use crate::export::ListedVersion;
 use crate::report::Report;
 use crate::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
 use crate::time::to_record;
@@ -58,45 +56,6 @@ pub(in crate::cli) struct Removed {
     pub(in crate::cli) removed: Vec<String>,
     /// What their removal freed; versions may share files with others.
     pub(in crate::cli) bytes: u64,
-}
-
-/// What changed between two versions.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Difference {
-    /// The earlier version.
-    before: Side,
-    /// The later version.
-    after: Side,
-    /// The keys of the definition that differ.
-    definition: Vec<ChangedKey>,
-    /// Rows that only the later one has.
-    added: u64,
-    /// Rows that only the earlier one has.
-    removed: u64,
-    /// Rows with other values.
-    changed: u64,
-    /// The columns with other values, and in how many rows.
-    columns: Vec<ChangedColumn>,
-}
-
-/// One of two versions.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Side {
-    /// Its name.
-    name: String,
-    /// Its rows.
-    rows: u64,
-    /// The instant as of which it was built.
-    as_of: String,
-}
-
-/// A column with other values.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ChangedColumn {
-    /// Its name.
-    name: String,
-    /// The number of rows.
-    rows: u64,
 }
 
 /// What a dataset holds, and how its past was revised.
@@ -242,26 +201,6 @@ impl Version {
             as_of: to_record(recorded.as_of),
             built_at: to_record(recorded.built_at),
             path: path.display().to_string(),
-        }
-    }
-}
-
-impl Difference {
-    pub(in crate::cli) fn of(before: &PublishedReader, after: &PublishedReader, found: &diff::Difference) -> Self {
-        let side = |version: &PublishedReader| Side {
-            name: version.name(),
-            rows: version.row_count(),
-            as_of: version.as_of().to_owned(),
-        };
-        let columns = found.columns.iter().filter(|(_, rows)| *rows > 0);
-        Self {
-            before: side(before),
-            after: side(after),
-            definition: changed_keys(before.definition(), after.definition()),
-            added: found.added,
-            removed: found.removed,
-            changed: found.changed,
-            columns: columns.map(|(name, rows)| ChangedColumn { name: name.clone(), rows: *rows }).collect(),
         }
     }
 }

@@ -5,7 +5,6 @@
 //! something else, does.
 
 pub(super) mod archive;
-pub(super) mod audits;
 pub(super) mod datasets;
 pub(super) mod definitions;
 
@@ -14,6 +13,7 @@ use serde::Serialize;
 
 use super::outcome::Result;
 use super::say;
+use crate::audit::documents as audits;
 use crate::run::{Repairs, StorePruned, StoreStatus};
 use crate::schedule::StatusDocument;
 
@@ -34,7 +34,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("check", schema_of::<definitions::Checked>),
     ("datasets", schema_of::<datasets::Versions>),
     ("datasets remove", schema_of::<datasets::Removed>),
-    ("diff", schema_of::<datasets::Difference>),
+    ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<definitions::Diagnoses>),
     ("plan", schema_of::<definitions::Plan>),
     ("prune", schema_of::<archive::Pruned>),

@@ -1,21 +1,24 @@
-//! Answers of audits.
+//! What audits and diffs tell, as documents: `--json` and Python print these, and nothing else describes them.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::archive::UnknownField;
-use crate::audit::answers;
-use crate::audit::quality::{self, Window};
-use crate::audit::revisions::{self, CellCounts};
-use crate::audit::sources::{self, ComparisonCounts};
-use crate::audit::{self, Trial, TrialOutcome};
+use super::answers::{self, CutOff};
+use super::quality::{self, Window};
+use super::revisions::{self, CellCounts};
+use super::sources::{self, ComparisonCounts};
+use super::{Trial, TrialOutcome, diff};
+use crate::definition::{ChangedKey, changed_keys};
+use crate::export::PublishedReader;
+use crate::split_days::SplitDays;
+use crate::tables::Drift;
 use crate::time::to_record;
 
 /// Whether a dataset has look-ahead.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Leak {
+pub struct Leak {
     /// The dataset.
     dataset: String,
     /// The trials.
@@ -37,7 +40,7 @@ struct LeakTrial {
 
 /// How the vendor rewrote its past.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Revisions {
+pub struct Revisions {
     /// Changes observed after this instant; none for all.
     after: Option<String>,
     /// Changes observed up to and including this instant.
@@ -91,7 +94,7 @@ struct Cells {
 
 /// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Quality {
+pub struct Quality {
     /// The number of series of signals.
     series: u64,
     total: TickerQuality,
@@ -145,28 +148,6 @@ struct NewsWindow {
     unknown: u64,
 }
 
-/// Tickers whose signals are dated at other times of day than those of most others.
-#[derive(Debug, Serialize, JsonSchema)]
-struct SplitDays {
-    /// How many there are.
-    tickers: u64,
-    /// The number of all tickers.
-    all: u64,
-    /// A time of day of most tickers, and one of these.
-    times: Vec<String>,
-}
-
-/// The length at which lists of articles seem to be cut off.
-#[derive(Debug, Serialize, JsonSchema)]
-struct CutOff {
-    /// The number of articles.
-    articles: u64,
-    /// How many tickers have a list of that length.
-    tickers: u64,
-    /// How many tickers have a list of articles.
-    all: u64,
-}
-
 /// Why records were rejected.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RejectReason {
@@ -179,7 +160,7 @@ struct RejectReason {
 
 /// Whether the vendor's operations agree.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Sources {
+pub struct Sources {
     cells: u64,
     disagreements: u64,
     /// By pair of operations.
@@ -199,8 +180,61 @@ struct Pair {
     disagreements: u64,
 }
 
+/// A field that the interface does not have.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UnknownField {
+    /// The operation.
+    operation: String,
+    /// Its path in an answer.
+    field: String,
+    /// How often it occurred.
+    count: u64,
+    /// One of its values.
+    example: String,
+}
+
+/// What changed between two versions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Difference {
+    /// The earlier version.
+    before: Side,
+    /// The later version.
+    after: Side,
+    /// The keys of the definition that differ.
+    definition: Vec<ChangedKey>,
+    /// Rows that only the later one has.
+    added: u64,
+    /// Rows that only the earlier one has.
+    removed: u64,
+    /// Rows with other values.
+    changed: u64,
+    /// The columns with other values, and in how many rows.
+    columns: Vec<ChangedColumn>,
+}
+
+/// One of two versions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Side {
+    /// Its name.
+    name: String,
+    /// Its rows.
+    rows: u64,
+    /// The instant as of which it was built.
+    as_of: String,
+}
+
+/// A column with other values.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChangedColumn {
+    /// Its name.
+    name: String,
+    /// The number of rows.
+    rows: u64,
+}
+
 impl Leak {
-    pub(in crate::cli) fn of(dataset: &str, leak: &audit::Leak) -> Self {
+    /// Tells it.
+    pub fn of(dataset: &str, leak: &super::Leak) -> Self {
         let trial = |Trial { what, rows, outcome, .. }: &Trial| {
             let (outcome, reason) = match outcome {
                 TrialOutcome::Sound => ("sound", None),
@@ -214,7 +248,8 @@ impl Leak {
 }
 
 impl Revisions {
-    pub(in crate::cli) fn of(found: &revisions::Revisions) -> Self {
+    /// Tells it.
+    pub fn of(found: &revisions::Revisions) -> Self {
         Self {
             after: found.from.map(to_record),
             until: to_record(found.until),
@@ -262,7 +297,8 @@ impl Cells {
 }
 
 impl Quality {
-    pub(in crate::cli) fn of(found: &quality::Quality) -> Self {
+    /// Tells it.
+    pub fn of(found: &quality::Quality) -> Self {
         let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual + of.suspect > 0;
         let tickers = found.tickers.iter().filter(|(_, of)| is_told(of));
         let has_before = found.rejects.new.is_some();
@@ -284,12 +320,8 @@ impl Quality {
             total: TickerQuality::of(&found.total),
             tickers: tickers.map(|(ticker, of)| (ticker.to_string(), TickerQuality::of(of))).collect(),
             windows: found.windows.iter().map(window).collect(),
-            split_days: found.split_days.as_ref().map(|split| SplitDays {
-                tickers: split.tickers,
-                all: split.all,
-                times: split.times.to_vec(),
-            }),
-            cut_off: found.cut_off.map(|cut| CutOff { articles: cut.articles, tickers: cut.tickers, all: cut.all }),
+            split_days: found.split_days.clone(),
+            cut_off: found.cut_off,
             rejected: found.rejects.records,
             reasons: found.rejects.reasons.iter().map(reason).collect(),
             unknown_fields: found.unknown.fields.iter().map(UnknownField::of).collect(),
@@ -316,7 +348,8 @@ impl TickerQuality {
 }
 
 impl Sources {
-    pub(in crate::cli) fn of(found: &sources::Sources) -> Self {
+    /// Tells it.
+    pub fn of(found: &sources::Sources) -> Self {
         let ComparisonCounts { cells, disagreements } = found.total();
         let tickers = found.tickers.iter().filter(|(_, compared)| compared.disagreements > 0);
         let pairs = found.pairs.iter().map(|((one, other), compared)| Pair {
@@ -330,6 +363,38 @@ impl Sources {
             disagreements,
             operations: pairs.collect(),
             tickers: tickers.map(|(ticker, compared)| (ticker.to_string(), compared.disagreements)).collect(),
+        }
+    }
+}
+
+impl UnknownField {
+    pub(crate) fn of(drift: &Drift) -> Self {
+        Self {
+            operation: drift.endpoint.to_string(),
+            field: drift.field.clone(),
+            count: drift.count,
+            example: drift.example.clone(),
+        }
+    }
+}
+
+impl Difference {
+    /// Tells it.
+    pub fn of(before: &PublishedReader, after: &PublishedReader, found: &diff::Difference) -> Self {
+        let side = |version: &PublishedReader| Side {
+            name: version.name(),
+            rows: version.row_count(),
+            as_of: version.as_of().to_owned(),
+        };
+        let columns = found.columns.iter().filter(|(_, rows)| *rows > 0);
+        Self {
+            before: side(before),
+            after: side(after),
+            definition: changed_keys(before.definition(), after.definition()),
+            added: found.added,
+            removed: found.removed,
+            changed: found.changed,
+            columns: columns.map(|(name, rows)| ChangedColumn { name: name.clone(), rows: *rows }).collect(),
         }
     }
 }
