@@ -140,6 +140,7 @@ mod in_order;
 pub mod interface;
 pub mod key_source;
 mod links;
+mod listen;
 pub mod load;
 mod lock;
 mod names;
