@@ -113,7 +113,7 @@ pub(crate) fn only_build(place: &Place, name: &str) -> PathBuf {
     only.clone()
 }
 
-/// `bellwether serve --demo` as a process, with its printed addresses.
+/// `bellwether serve` as a process, with its printed addresses.
 pub(crate) struct DemoService {
     process: Child,
     /// The lines of a definition's `[source]`.
@@ -122,7 +122,12 @@ pub(crate) struct DemoService {
 
 impl DemoService {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut command = place.command(["serve", "--demo"]);
+        Self::serve(place, &[&["--demo"], arguments].concat())
+    }
+
+    /// The demo or an archive.
+    pub(crate) fn serve(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = place.command(["serve"]);
         let mut process =
             command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
         let mut lines = BufReader::new(process.stdout.take().expect("its output is piped"));

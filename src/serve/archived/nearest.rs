@@ -1,0 +1,64 @@
+//! The nearest request that can be answered, for one that cannot.
+
+use super::Asked;
+use super::state::{Opened, State};
+use crate::error::Result;
+use crate::interface::{Period, Ticker};
+use crate::plan::Request;
+use crate::problem::nearest;
+use crate::tables::Table;
+
+/// The target of the nearest request that a state can answer.
+pub(super) fn of(opened: &Opened, state: &State, asked: &Asked) -> Result<Option<String>> {
+    if let Some(key) = asked.series() {
+        let tickers = state.view.listed_tickers()?;
+        let like = nearest(key.ticker.as_str(), tickers.iter().map(Ticker::as_str));
+        let meant = like.and_then(|symbol| symbol.parse::<Ticker>().ok());
+        let ticker = if tickers.binary_search(&key.ticker).is_ok() { Some(key.ticker.clone()) } else { meant };
+        let series = ticker.map(|ticker| state.view.series_of(&ticker)).transpose()?.unwrap_or_default();
+        let signals = series.into_iter().map(|(key, _)| key).filter(|key| key.table == Some(Table::Signals));
+        let place = |period: Option<Period>| period.map_or(0, Period::index);
+        let near = signals.min_by_key(|one| (place(one.period).abs_diff(place(key.period)), one.regime != key.regime));
+        if let Some(near) = near {
+            let (period, regime) = (near.period.unwrap_or_default(), near.regime.unwrap_or_default());
+            return Ok(Some(Request::of_series(asked.endpoint, near.ticker, period, regime).target()));
+        }
+    }
+    let by_then = opened.answered.iter().filter(|(_, watch)| watch.since <= state.at);
+    let mut targets: Vec<String> = by_then.map(|(words, _)| target_of(words)).collect();
+    targets.sort_unstable();
+    let of_operation = || targets.iter().filter(|target| target.starts_with(asked.endpoint.as_str()));
+    let near = nearest(&asked.target, of_operation().map(String::as_str)).map(ToOwned::to_owned);
+    let near = near.or_else(|| of_operation().next().cloned());
+    let near = near.or_else(|| nearest(&asked.target, targets.iter().map(String::as_str)).map(ToOwned::to_owned));
+    Ok(near.or_else(|| targets.first().cloned()))
+}
+
+/// The target of a request in words.
+pub(super) fn target_of(words: &str) -> String {
+    let mut target = words.to_owned();
+    for name in [" sector=", " period=", " regime="] {
+        let mark = if target.contains('?') { '&' } else { '?' };
+        target = target.replacen(name, &format!("{mark}{}", &name[1..]), 1);
+    }
+    target.replace(' ', "+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target_of;
+
+    #[test]
+    fn a_request_in_words_becomes_its_target() {
+        for (words, target) in [
+            ("signals-history-batched-all", "signals-history-batched-all"),
+            ("signals/XOM period=15d regime=bear", "signals/XOM?period=15d&regime=bear"),
+            (
+                "signals-history-all sector=real estate period=1m regime=bull",
+                "signals-history-all?sector=real+estate&period=1m&regime=bull",
+            ),
+        ] {
+            assert_eq!(target_of(words), target);
+        }
+    }
+}

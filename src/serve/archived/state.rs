@@ -1,0 +1,121 @@
+//! The archive of a service at an instant, opened once for many requests.
+//!
+//! A run appears in the folder as a whole, so the names there tell whether what was opened is current.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+
+use super::memento::Watch;
+use crate::archive::{SealedRun, View, wait_for_seal};
+use crate::cancel::CancellationToken;
+use crate::digest;
+use crate::error::Result;
+use crate::file;
+
+/// The most states that are kept open. Each holds the listings of the archive.
+const MOST_STATES: usize = 4;
+
+/// Opens the latest state of an archive.
+pub(super) type Open = fn(&Path, &CancellationToken) -> Result<View>;
+
+/// The archive of a service.
+pub(super) struct Shelf {
+    folder: PathBuf,
+    open: Open,
+    stop: CancellationToken,
+    opened: Mutex<Option<Arc<Opened>>>,
+}
+
+/// An archive as it was opened.
+pub(super) struct Opened {
+    names: Vec<PathBuf>,
+    latest: View,
+    /// When each request was answered.
+    pub(super) answered: HashMap<String, Watch>,
+    states: Mutex<Vec<Arc<State>>>,
+}
+
+/// What was known at the seal of a run.
+pub(super) struct State {
+    pub(super) view: View,
+    /// When the run was sealed.
+    pub(super) at: DateTime<Utc>,
+    /// The run, and a digest of all that count.
+    pub(super) etag: String,
+}
+
+impl Shelf {
+    pub(super) fn of(folder: PathBuf, open: Open, stop: CancellationToken) -> Self {
+        Self { folder, open, stop, opened: Mutex::default() }
+    }
+
+    /// The archive with all runs that count at an instant; without one, with those that have appeared.
+    pub(super) fn opened(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<Opened>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = opened.as_ref().and_then(|opened| opened.instants().last());
+        if instant.is_some_and(|instant| newest.is_none_or(|newest| instant > newest)) {
+            // A run that is being sealed may count from an instant before this one.
+            wait_for_seal(&self.folder, &self.stop)?;
+        }
+        let names = file::entries(&self.folder)?;
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.names == names) {
+            return Ok(Arc::clone(opened));
+        }
+        let latest = (self.open)(&self.folder, &self.stop)?;
+        let current = Arc::new(Opened::of(names, latest)?);
+        *opened = Some(Arc::clone(&current));
+        Ok(current)
+    }
+}
+
+impl Opened {
+    fn of(names: Vec<PathBuf>, latest: View) -> Result<Self> {
+        let mut answered: HashMap<String, Watch> = HashMap::new();
+        latest.each_answered(
+            |_| true,
+            |run, record| {
+                let (since, at) = (run.seal().sealed_at, record.observed_at);
+                let watch = answered.entry(record.request.to_owned()).or_insert(Watch { since, from: at, until: at });
+                *watch = watch.and(Watch { since, from: at, until: at });
+            },
+        )?;
+        Ok(Self { names, latest, answered, states: Mutex::default() })
+    }
+
+    /// When the runs were sealed, in order.
+    pub(super) fn instants(&self) -> impl DoubleEndedIterator<Item = DateTime<Utc>> {
+        self.latest.runs().map(|run| run.seal().sealed_at)
+    }
+
+    /// The state at an instant, or the latest one; none before the first run.
+    pub(super) fn state(&self, instant: Option<DateTime<Utc>>) -> Option<Arc<State>> {
+        let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = states.iter().position(|state| state.at == at);
+        let state = known.map_or_else(|| Arc::new(State::of(&self.latest, at)), |place| states.remove(place));
+        states.insert(0, Arc::clone(&state));
+        states.truncate(MOST_STATES);
+        Some(state)
+    }
+}
+
+impl State {
+    fn of(latest: &View, at: DateTime<Utc>) -> Self {
+        let is_latest = latest.as_of() == at;
+        let view = if is_latest { latest.clone() } else { View::of(latest.archive().clone(), at) };
+        let names: Vec<&str> = view.runs().map(SealedRun::name).collect();
+        let run = names.last().copied().unwrap_or_default();
+        let etag = format!("\"{run}-{}\"", &digest::of(names.join("\n").as_bytes())[..8]);
+        Self { view, at, etag }
+    }
+}
+
+impl Watch {
+    /// Both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { since: self.since.min(other.since), from: self.from.min(other.from), until: self.until.max(other.until) }
+    }
+}
