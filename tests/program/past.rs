@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 use arrow::array::RecordBatch;
 use bellwether::archive::Archive;
@@ -19,12 +20,13 @@ use tokio::runtime::Runtime;
 
 use crate::support::days::evening;
 use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::python;
 use crate::support::rows::{known, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json as reply};
 use crate::support::service::{KEY, Server, day, list, text};
 
 /// Everything that a definition can ask for, of a vendor with a sector and two tickers.
-const REST: &str = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\nrewritten = 1.0\n\
+const REST: &str = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\nrewritten = 1.0\nuniverse = 1.0\n\
                     [sentiment]\nsummary = true\nhistorical = true\n";
 
 /// A vendor whose answers depend on the number of the run: it adds, revises and withdraws, has fields of its own, dates with
@@ -351,4 +353,45 @@ fn a_run_that_appears_is_answered_at_once_and_nothing_is_written() {
     assert_ne!((&after.headers["etag"], &after.body), (&before.headers["etag"], &before.body));
     let then = Server::of_archive(&root, ChangeSet::All).below(&format!("/at/{}", to_record(seals[3])));
     assert_eq!(then.get(target).body, before.body);
+}
+
+#[test]
+fn pandas_and_duckdb_read_what_was_known() {
+    let (place, seals) = archive();
+    let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All);
+    let archive = place.file("output/archive/vendor");
+    let mut arguments = vec![server.address.to_string(), KEY.to_owned(), archive.display().to_string()];
+    arguments.extend(seals.iter().map(|seal| to_record(*seal)));
+    python::check("check_past.py", arguments);
+}
+
+#[test]
+fn silent_clients_keep_nobody_from_an_answer() {
+    let (place, _) = archive();
+    let mut command = Command::new("sh");
+    let limited = "ulimit -n 256; exec \"$0\" \"$@\"";
+    command.args(["-c", limited]).arg(env!("CARGO_BIN_EXE_bellwether")).args(["serve", "--archive"]);
+    let server = DemoService::of(command.current_dir(place.path()).env_clear());
+    let (host, path) = server.address("base_url").trim_start_matches("http://").split_once('/').expect("a path");
+    let sent = ["", "GET /", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"];
+    let open = |number: usize| {
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        let _ = stream.write_all(sent[number % sent.len()].as_bytes());
+        stream
+    };
+    let clients: Vec<TcpStream> = (0..300).map(open).collect();
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    let mut reply = String::new();
+    // Two requests on one connection.
+    for last in ["", "Connection: close\r\n"] {
+        let target = format!("/{path}/signals-history/XOM?period=5d&api_key=demo");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n{last}\r\n").expect("sent");
+    }
+    stream.read_to_string(&mut reply).expect("a reply");
+    assert_eq!(reply.matches("HTTP/1.1 200 OK").count(), 2, "{reply}");
+    if let Ok(descriptors) = fs::read_dir(format!("/proc/{}/fd", server.process().id())) {
+        let count = descriptors.count();
+        assert!(count < 128, "{count} of 256 descriptors are open");
+    }
+    drop(clients);
 }

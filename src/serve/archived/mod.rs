@@ -170,15 +170,14 @@ impl Asked {
     /// When the service was asked for it, as far as a state knows of it.
     fn watch(&self, opened: &Opened, state: &State) -> Result<Option<Watch>, Refusal> {
         let Some(request) = &self.request else { return Ok(None) };
-        let own = opened.answered.get(&request.to_string()).filter(|watch| watch.since <= state.at);
-        let Some(key) = self.series() else { return Ok(own.copied()) };
+        let answered = |request: &str| opened.answered.get(request).map(|(_, watch)| *watch);
+        let own = answered(&request.to_string()).filter(|watch| watch.since <= state.at);
+        let Some(key) = self.series() else { return Ok(own) };
         let series = state.view.series_of(&key.ticker).map_err(unreadable)?;
         let listed = series.into_iter().find(|(known, _)| *known == key).map(|(_, listed)| listed).unwrap_or_default();
-        let of_listing = listed.iter().filter_map(|listed| {
-            let watch = opened.answered.get(&listed.request)?;
-            Some(Watch { since: listed.since, ..*watch })
-        });
-        Ok(of_listing.chain(own.copied()).reduce(Watch::and))
+        let of_listing =
+            listed.iter().filter_map(|listed| Some(Watch { since: listed.since, ..answered(&listed.request)? }));
+        Ok(of_listing.chain(own).reduce(Watch::and))
     }
 }
 
@@ -196,7 +195,7 @@ fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, 
         sentence += &format!(" by {}", to_record(instant));
     }
     let later = asked.request.as_ref().and_then(|request| opened.answered.get(&request.to_string()));
-    if let Some(later) = later {
+    if let Some((_, later)) = later {
         sentence += &format!("; it is known since {}", to_record(later.since));
     }
     if let Some(nearest) = nearest::of(opened, &state, asked).map_err(unreadable)? {
@@ -225,7 +224,11 @@ fn body(state: &State, asked: &Asked, given: &Given, question: Question) -> Resu
         }
         Question::History { limit, .. } => {
             let form = HistoryForm { key: history_key, dates: DateForm::Offset, limit };
-            whole(state, asked, |key, rows| Some(records::history(key, rows, form, &mut DateTexts::default())))
+            whole(state, asked, |key, rows| {
+                let mut texts = DateTexts::default();
+                texts.add(rows, form);
+                Some(records::history(key, rows, form, &texts))
+            })
         }
         Question::Latest { .. } => whole(state, asked, |key, rows| records::latest(key, rows, given.change_set)),
         Question::Summary { .. } => {
@@ -245,7 +248,7 @@ fn whole(
     let ticker = asked.request.as_ref().and_then(|request| request.ticker.clone()).ok_or(Refusal::NotFound)?;
     let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
     let key = asked.series().unwrap_or_else(|| SeriesKey::of_ticker(asked.endpoint, ticker.clone()));
-    let known = state.view.known_tickers(table).and_then(|mut known| known.next(&[ticker])).map_err(unreadable)?;
+    let known = state.known(table, &ticker).map_err(unreadable)?;
     let rows = known.into_iter().find(|(known, _)| *known == key).map(|(_, rows)| rows);
     let is_list = matches!(table, Table::Articles | Table::SentimentHistory);
     let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));

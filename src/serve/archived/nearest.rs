@@ -3,7 +3,7 @@
 use super::Asked;
 use super::state::{Opened, State};
 use crate::error::Result;
-use crate::interface::{Period, Ticker};
+use crate::interface::{Endpoint, Period, Ticker};
 use crate::plan::Request;
 use crate::problem::nearest;
 use crate::tables::Table;
@@ -24,14 +24,19 @@ pub(super) fn of(opened: &Opened, state: &State, asked: &Asked) -> Result<Option
             return Ok(Some(Request::of_series(asked.endpoint, near.ticker, period, regime).target()));
         }
     }
-    let by_then = opened.answered.iter().filter(|(_, watch)| watch.since <= state.at);
-    let mut targets: Vec<String> = by_then.map(|(words, _)| target_of(words)).collect();
+    let by_then = opened.answered.iter().filter(|(_, (_, watch))| watch.since <= state.at);
+    let mut targets: Vec<(Endpoint, String)> =
+        by_then.map(|(words, (endpoint, _))| (*endpoint, target_of(words))).collect();
     targets.sort_unstable();
-    let of_operation = || targets.iter().filter(|target| target.starts_with(asked.endpoint.as_str()));
-    let near = nearest(&asked.target, of_operation().map(String::as_str)).map(ToOwned::to_owned);
-    let near = near.or_else(|| of_operation().next().cloned());
-    let near = near.or_else(|| nearest(&asked.target, targets.iter().map(String::as_str)).map(ToOwned::to_owned));
-    Ok(near.or_else(|| targets.first().cloned()))
+    let table = Table::of(asked.endpoint);
+    let kinds: [&dyn Fn(Endpoint) -> bool; 3] =
+        [&|endpoint| endpoint == asked.endpoint, &|endpoint| Table::of(endpoint) == table, &|_| true];
+    let of_kind = |is_of_kind: &dyn Fn(Endpoint) -> bool| {
+        let some: Vec<&str> =
+            targets.iter().filter(|(endpoint, _)| is_of_kind(*endpoint)).map(|(_, target)| target.as_str()).collect();
+        nearest(&asked.target, some.iter().copied()).or_else(|| some.first().copied()).map(ToOwned::to_owned)
+    };
+    Ok(kinds.into_iter().find_map(of_kind))
 }
 
 /// The target of a request in words.

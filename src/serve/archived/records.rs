@@ -82,13 +82,10 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// The history of a series.
-pub(super) fn history(key: &SeriesKey, rows: &RecordBatch, form: HistoryForm, texts: &mut DateTexts) -> String {
+/// The history of a series, with the texts of its dates.
+pub(super) fn history(key: &SeriesKey, rows: &RecordBatch, form: HistoryForm, texts: &DateTexts) -> String {
     let signals = Signals::of(rows);
     let newest: Vec<usize> = signals.newest().take(form.limit).collect();
-    for &row in &newest {
-        texts.add(signals.dates.value(row), signals.offset(row), form.dates);
-    }
     let entry = |row: usize| HistoryEntry {
         date: texts.get(signals.dates.value(row), signals.offset(row)).into(),
         signal: signals.signals[row],
@@ -226,15 +223,20 @@ impl DateTexts {
     /// The most texts to keep: more than the days of any history, unless dates have times.
     const MOST: usize = 1 << 16;
 
-    /// Makes room for the dates of another series.
+    /// Forgets all of them once they are too many.
     pub(super) fn bound(&mut self) {
         if self.0.len() > Self::MOST {
             self.0.clear();
         }
     }
 
-    fn add(&mut self, micros: i64, offset: Option<i16>, form: DateForm) {
-        self.0.entry((micros, offset)).or_insert_with(|| text_of(micros, offset, form));
+    /// Adds the dates of a history.
+    pub(super) fn add(&mut self, rows: &RecordBatch, form: HistoryForm) {
+        let signals = Signals::of(rows);
+        for row in signals.newest().take(form.limit) {
+            let (micros, offset) = (signals.dates.value(row), signals.offset(row));
+            self.0.entry((micros, offset)).or_insert_with(|| text_of(micros, offset, form.dates));
+        }
     }
 
     fn get(&self, micros: i64, offset: Option<i16>) -> &str {

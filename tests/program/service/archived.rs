@@ -7,6 +7,7 @@ use bellwether::interface::ChangeSet;
 use bellwether::plan::Plan;
 use bellwether::run::{Options, run};
 use bellwether::time::Clock;
+use chrono::TimeDelta;
 
 use super::{news, presence, requests, signals};
 use crate::support::days::evening;
@@ -37,7 +38,8 @@ fn fetch(definitions: &[&str]) -> Place {
         );
         let name = format!("fetch{number}.toml");
         let plan = Plan::of(DefinitionFile::new(name.into(), definition).expect("a name")).expect("a plan");
-        let options = Options { clock: Clock::Fixed(evening(day(2026, 11, 20))), ..Options::new(place.file("output")) };
+        let now = evening(day(2026, 11, 20)) + TimeDelta::minutes(number as i64);
+        let options = Options { clock: Clock::Fixed(now), ..Options::new(place.file("output")) };
         server.runtime.block_on(run(plan, options)).expect("a run");
     }
     place

@@ -127,9 +127,12 @@ impl DemoService {
 
     /// The demo or an archive.
     pub(crate) fn serve(place: &Place, arguments: &[&str]) -> Self {
-        let mut command = place.command(["serve"]);
-        let mut process =
-            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
+        Self::of(place.command(["serve"]).args(arguments))
+    }
+
+    /// A command that serves.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
         let mut lines = BufReader::new(process.stdout.take().expect("its output is piped"));
         // Tests stop a service and start another one in its place.
         let mut source = "name = \"vendor\"\n".to_owned();
@@ -137,6 +140,11 @@ impl DemoService {
             lines.read_line(&mut source).expect("it prints its addresses");
         }
         Self { process, source }
+    }
+
+    /// Its process.
+    pub(crate) fn process(&self) -> &Child {
+        &self.process
     }
 
     /// Either address.
