@@ -43,8 +43,8 @@
 //! ```
 //!
 //! A stage imports the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`]
-//! connects those that reading needs. [`audit`], [`report`] and [`sql`] read the archive and datasets; [`serve`] is the
-//! demo service. [`cli`], [`schedule`] and the Python package are the entry points, and only [`cli`] prints.
+//! connects those that reading needs. [`audit`], [`report`] and [`sql`] read the archive and datasets; [`serve`]
+//! answers the interface. [`cli`], [`schedule`] and the Python package are the entry points, and only [`cli`] prints.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -61,7 +61,7 @@
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
-//! | [`serve`] | the demo service |
+//! | [`serve`] | the service's interface, answered by the demo or from an archive |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`schedule`] | the scheduler: due times, the journal of runs, status, hooks, metrics |
 //! | [`load`] | datasets as record batches and frames, for other programs |
@@ -77,6 +77,7 @@
 //! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
 //! | `tables` | the schemas of the columns that travel between stages |
 //! | `columns` | columns as runs of equal values, and the Parquet files written from them |
+//! | `listen` | listening on an address, with bounded connections |
 //! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
 //! | `remove` | the only module that removes files |
 //! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
@@ -140,6 +141,7 @@ mod in_order;
 pub mod interface;
 pub mod key_source;
 mod links;
+mod listen;
 pub mod load;
 mod lock;
 mod names;

@@ -106,6 +106,7 @@ mod sectors;
 mod services;
 mod settle;
 mod suspect;
+mod tickers;
 pub(crate) mod unfinished;
 mod upkeep;
 pub(crate) mod view;
@@ -138,6 +139,7 @@ pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
+pub(crate) use tickers::KnownTickers;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{

@@ -95,8 +95,13 @@ impl View {
         self.horizon.holds(sealed_at)
     }
 
+    /// The runs that count.
+    pub(super) fn horizon(&self) -> &Horizon {
+        &self.horizon
+    }
+
     /// The folders with rows that count.
-    fn folders(&self) -> Vec<&Arc<Folder>> {
+    pub(super) fn folders(&self) -> Vec<&Arc<Folder>> {
         let counts = |folder: &&Arc<Folder>| self.horizon.share(folder.seal()) != Share::None;
         self.archive.read().iter().filter(counts).collect()
     }
@@ -272,7 +277,7 @@ impl View {
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| view.fold(table, &piece)?.known_rows(EVER, revision, vintage)))
+            Some(piece.and_then(|piece| view.fold(table, &piece.batches)?.known_rows(EVER, revision, vintage)))
         }))
     }
 
@@ -322,7 +327,7 @@ impl View {
         let mut slab = move || -> Result<Option<ObservedSlab>> {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
-            let observed = view.fold(Table::Signals, &tickers)?;
+            let observed = view.fold(Table::Signals, &tickers.batches)?;
             let signals = observed.known_rows(EVER, Revision::OfValue, vintage)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
@@ -387,15 +392,15 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// The cells of a portion.
-    fn fold(&self, table: Table, portion: &Portion) -> Result<Cells> {
-        self.fold_columns(table, portion, |_| true)
+    /// The cells of some batches, each sorted.
+    pub(super) fn fold(&self, table: Table, batches: &[RecordBatch]) -> Result<Cells> {
+        self.fold_columns(table, batches, |_| true)
     }
 
-    /// The cells of a portion with some of the columns. A run observes a cell once, and nearly all of what one run has is
+    /// The same with some of the columns. A run observes a cell once, and nearly all of what one run has is
     /// added.
-    fn fold_columns(&self, table: Table, portion: &Portion, is_kept: impl Fn(&str) -> bool) -> Result<Cells> {
-        let cells = match &portion.batches[..] {
+    fn fold_columns(&self, table: Table, batches: &[RecordBatch], is_kept: impl Fn(&str) -> bool) -> Result<Cells> {
+        let cells = match batches {
             [only] if self.is_of_one_run(table) && are_added(only) => Cells::observed_once(table, only.clone()),
             batches => Cells::with_columns(table, batches, is_kept),
         };
@@ -407,7 +412,7 @@ impl View {
         let schema = Slab::news_schema(table);
         let is_kept =
             |name: &str| suspects.concerns(table) || !table.identity().contains(&name) || schema.index_of(name).is_ok();
-        self.fold_columns(table, portion, is_kept)?.spans_of(EVER, suspects)
+        self.fold_columns(table, &portion.batches, is_kept)?.spans_of(EVER, suspects)
     }
 
     /// Whether only one run has rows of a table.

@@ -180,7 +180,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("store migrate", &[("store migrate --dry-run", "list the old runs in the store, and their services")]),
-    ("serve", &[("serve --demo", "the demo service on a free port"), ("serve --demo --today 2026-03-31", "in March")]),
+    (
+        "serve",
+        &[
+            ("serve --demo", "the demo service on a free port"),
+            ("serve --demo --today 2026-03-31", "in March"),
+            ("serve --archive --as-of 2026-03-31", "what the archive knew at the end of March"),
+        ],
+    ),
     ("completions", &[("completions bash", "completions for bash")]),
     ("man", &[("man", "bellwether(1)"), ("man run", "bellwether-run(1)")]),
 ];

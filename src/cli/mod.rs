@@ -143,7 +143,7 @@ impl Command {
             Self::Plan(command) => command.execute(project),
             Self::Store(command) => command.execute(project),
             Self::Schema(command) => command.execute(),
-            Self::Serve(command) => command.execute(),
+            Self::Serve(command) => command.execute(project),
             Self::Completions(command) => command.execute(),
             Self::Man(command) => command.execute(),
         }

@@ -1,61 +1,108 @@
-//! `bellwether serve`: the service's interface on this machine, with demo data.
+//! `bellwether serve`: the service's interface on this machine, with demo data or from the archive.
 
-use chrono::NaiveDate;
+use std::path::PathBuf;
 
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::folders::DataFolder;
 use super::outcome::Result;
-use super::typed::day;
+use super::typed::{day, instant, plan_of};
 use super::{interruptible, note, say};
+use crate::archive;
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
-use crate::run::DEMO_SEED;
+use crate::project::Project;
+use crate::run::{self, DEMO_SEED};
 use crate::secret::ApiKey;
 use crate::serve::{self, Service, Universe};
-use crate::time::Clock;
+use crate::time::{Clock, to_record};
 
-/// Serve the service's interface on this machine, with demo data.
+/// The variable that names the folder of the archive.
+const ARCHIVE: &str = "BELLWETHER_ARCHIVE";
+
+/// Serve the service's interface on this machine, with demo data or as the archive knew it.
 ///
-/// Prints the two base addresses in the form that a definition takes, and serves until stopped.
+/// Prints the two base addresses in the form that a definition takes, and serves until stopped. From the archive, the
+/// instant is that of `--as-of`, of the path (`/at/2026-03-31T20:00:00Z/archive/…`), of the header `Accept-Datetime`, or now.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["demo", "archive"]))]
 pub(super) struct Serve {
     /// Serve the built-in demo universe.
-    #[arg(long, required = true)]
+    #[arg(long)]
     demo: bool,
+
+    /// Serve what the archive knew.
+    #[arg(long)]
+    archive: bool,
+
+    /// The services of the archive to serve, or definitions that ask them. Default: all of them.
+    #[arg(value_name = "NAME", requires = "archive")]
+    names: Vec<String>,
+
+    /// Answer as of this instant alone: a day, which means its end in UTC, or an instant with an offset.
+    #[arg(long, value_name = "INSTANT", value_parser = instant, requires = "archive")]
+    as_of: Option<DateTime<Utc>>,
 
     /// The port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
 
     /// The current day in the demo universe. Default: today in UTC.
-    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day, conflicts_with = "archive")]
     today: Option<NaiveDate>,
 
     /// The seed of the demo universe.
-    #[arg(long, default_value_t = DEMO_SEED)]
+    #[arg(long, default_value_t = DEMO_SEED, conflicts_with = "archive")]
     seed: u64,
 
     /// The point of the service's change record: A to G, `origin` (before G), or `all`.
     #[arg(long, default_value = "all", value_name = "SET")]
     change_set: ChangeSet,
+
+    #[command(flatten)]
+    data: DataFolder,
 }
 
 impl Serve {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let names = self.names.iter().map(|name| self.service(name, project)).collect::<Result<Vec<_>>>()?;
         interruptible(async |stop| {
-            let today = self.today.unwrap_or_else(|| Clock::System.now().date_naive());
             let given = std::env::var(VARIABLE).ok().and_then(|text| ApiKey::new(&text));
             let key_is = if given.is_some() { format!("the one in `{VARIABLE}`") } else { "`demo`".to_owned() };
-            let key = given.unwrap_or_else(ApiKey::of_the_demo);
-            let service = Service::new(Universe::new(self.seed, today), self.change_set, key.expose().to_owned());
+            let key = given.unwrap_or_else(ApiKey::of_the_demo).expose().to_owned();
+            let (service, what) = if self.archive {
+                let services = run::past(&self.archive_folder(project), names, self.as_of, &stop)?;
+                let instant = self.as_of.map_or_else(|| "now, or any instant".to_owned(), to_record);
+                (Service::of_archive(services, self.change_set, key), format!("the archive as of {instant}"))
+            } else {
+                let today = self.today.unwrap_or_else(|| Clock::System.now().date_naive());
+                let service = Service::new(Universe::new(self.seed, today), self.change_set, key);
+                (service, format!("the demo universe of {today}"))
+            };
             let running = serve::start(service, self.port).await?;
-            note(&format!(
-                "serving the demo universe of {today}, change set {}; the API key is {key_is}",
-                self.change_set
-            ));
-            let (signals, sentiment) = (running.base_url(), running.sentiment_base_url());
-            say(&format!("base_url = \"{signals}\"\nsentiment_base_url = \"{sentiment}\"\n"))?;
+            note(&format!("serving {what}, change set {}; the API key is {key_is}", self.change_set));
+            let one = running.addresses().len() == 1;
+            for served in running.addresses() {
+                let name = if one { String::new() } else { format!("# {}\n", served.service) };
+                let (signals, sentiment) = (&served.base_url, &served.sentiment_base_url);
+                say(&format!("{name}base_url = \"{signals}\"\nsentiment_base_url = \"{sentiment}\"\n"))?;
+            }
             stop.cancelled().await;
             running.stop().await;
             Ok(())
         })
+    }
+
+    /// The service that a name stands for: itself, or that of a definition.
+    fn service(&self, name: &str, project: &Project) -> Result<String> {
+        if archive::services(&self.archive_folder(project))?.iter().any(|service| service == name) {
+            return Ok(name.to_owned());
+        }
+        Ok(plan_of(Some(name), project)?.service.name)
+    }
+
+    fn archive_folder(&self, project: &Project) -> PathBuf {
+        let named = std::env::var_os(ARCHIVE).filter(|folder| !folder.is_empty());
+        named.map_or_else(|| self.data.data(project).join("archive"), PathBuf::from)
     }
 }

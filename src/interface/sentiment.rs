@@ -62,23 +62,20 @@ pub struct ArticleReference<'a> {
     pub link: Cow<'a, str>,
 }
 
-/// The sentiment summary of a ticker.
+/// The sentiment summary of a ticker; `R` is [`ArticleReference`] or its raw text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SentimentSummary<'a> {
+pub struct SentimentSummary<'a, R = ArticleReference<'a>> {
     /// The company's name.
     #[serde(borrow)]
     pub debtor: Cow<'a, str>,
     /// The symbol.
     pub ticker: Ticker,
     /// The article that scores lowest.
-    #[serde(borrow)]
-    pub low_article: ArticleReference<'a>,
+    pub low_article: R,
     /// The article that scores highest.
-    #[serde(borrow)]
-    pub high_article: ArticleReference<'a>,
+    pub high_article: R,
     /// The article closest to the average.
-    #[serde(borrow)]
-    pub avg_article: ArticleReference<'a>,
+    pub avg_article: R,
 }
 
 /// The sentiment summary before change set G, over the latest thirty days.

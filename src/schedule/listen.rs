@@ -17,10 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use super::connections::Connections;
 use super::document::StatusDocument;
-use super::event::Watcher;
-use super::host::{HostName, Hosts};
+use super::event::{ScheduleEvent, Watcher};
 use super::look::Looks;
 use super::metrics;
 use super::page::{Links, page};
@@ -29,6 +27,7 @@ use crate::cancel::CancellationToken;
 use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::export::REPORT;
 use crate::links;
+use crate::listen::{Connections, HostName, Hosts, Requests};
 use crate::names;
 use crate::time::Clock;
 
@@ -109,7 +108,14 @@ pub async fn listen(options: ListenOptions) -> Result<Listening> {
         .route("/healthz", get(health))
         .route("/reports/{name}", get(dataset_report))
         .with_state(Site { folders: Arc::new(folders), looks, clock, free: Arc::new(Semaphore::new(AT_ONCE)) });
-    let connections = Connections { router, hosts: Arc::new(Hosts::with(hosts)), watcher };
+    let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
+    let connections = Connections {
+        router,
+        hosts: Arc::new(Hosts::with(hosts)),
+        requests: Requests::One,
+        misdirected: "this host is not served here; `--listen-host NAME` adds one\n",
+        unanswered: Arc::new(unanswered),
+    };
     let server = tokio::spawn(connections.serve(listener, stop));
     Ok(Listening { address, server })
 }

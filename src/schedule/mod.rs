@@ -17,14 +17,12 @@
 //! published version tell whether a due time was run.
 
 mod basis;
-mod connections;
 mod definitions;
 mod disk;
 mod document;
 mod event;
 mod execute;
 mod hooks;
-mod host;
 mod journal;
 mod listen;
 mod look;
@@ -40,11 +38,11 @@ mod times;
 mod turn;
 
 pub use crate::freshness::Age;
+pub use crate::listen::HostName;
 pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute, run_recorded};
-pub use host::HostName;
 pub use journal::sealed_runs;
 pub use listen::{ListenOptions, Listening, listen};
 pub use look::{LookFault, LookRecord, Looks};

@@ -1,4 +1,4 @@
-//! The demo service: the interface of the vendor, answered from a synthetic universe.
+//! The interface of the vendor, answered from a synthetic universe, the demo service, or from an archive.
 //!
 //! Everything that Bellwether does can be tried and tested without a vendor: [`Universe`] has the value of every cell
 //! of the service on a given day, [`Service`] answers the operations of one [`ChangeSet`](crate::interface::ChangeSet)
@@ -25,8 +25,11 @@
 //! | an operation that the change set does not have | 404, as for any unknown path |
 //!
 //! Lists are newest first; objects are in the order of their symbols.
+//!
+//! [`ArchivedServices`] answer with what an archive knew at an instant, and refuse what no run had asked for.
 
 mod answer;
+mod archived;
 mod calendar;
 mod companies;
 pub(crate) mod draw;
@@ -43,8 +46,9 @@ mod server;
 mod service;
 mod universe;
 
+pub use archived::ArchivedServices;
 pub use prediction::Prediction;
 pub use rewrites::{ScoreRewrite, SignalRewrite, UniverseRewrites};
-pub use server::{Running, start};
+pub use server::{Running, ServedAddresses, start};
 pub use service::Service;
 pub use universe::Universe;

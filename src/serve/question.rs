@@ -49,7 +49,19 @@ pub(super) struct Request<'r> {
 /// The parameters of a query, and the problems found so far.
 struct Query<'r> {
     parameters: Vec<(Cow<'r, str>, Cow<'r, str>)>,
+    /// The names that were looked for.
+    known: Vec<&'static str>,
     problems: Vec<ValidationProblem>,
+}
+
+/// A valid request, and what is odd about it.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) question: Question,
+    /// The parameters of the operation.
+    pub(super) known: Vec<&'static str>,
+    /// Parameters of the query that the operation does not have.
+    pub(super) unknown: Vec<String>,
 }
 
 /// A parameter was invalid; the reason is among the problems.
@@ -59,7 +71,7 @@ impl Request<'_> {
     /// Parses the request, given a point of the change record and the key of the service.
     ///
     /// A wrong key is rejected before anything else; a missing one is a problem like any other.
-    pub(super) fn read(self, change_set: ChangeSet, key: &Key) -> Result<Question, Refusal> {
+    pub(super) fn read(self, change_set: ChangeSet, key: &Key) -> Result<Read, Refusal> {
         let mut query = Query::new(self.query);
         let given = query.required("api_key");
         if given.as_ref().is_ok_and(|given| !key.is(given)) {
@@ -67,7 +79,7 @@ impl Request<'_> {
         }
         let question = self.question(&mut query, change_set);
         match (given, question) {
-            (Ok(_), Ok(question)) => Ok(question),
+            (Ok(_), Ok(question)) => Ok(query.read(question)),
             _ => Err(Refusal::Invalid(ValidationFault { detail: query.problems })),
         }
     }
@@ -118,17 +130,25 @@ impl Model {
 
 impl<'r> Query<'r> {
     fn new(query: &'r str) -> Self {
-        Self { parameters: form_urlencoded::parse(query.as_bytes()).collect(), problems: Vec::new() }
+        Self { parameters: form_urlencoded::parse(query.as_bytes()).collect(), known: Vec::new(), problems: Vec::new() }
+    }
+
+    fn read(self, question: Question) -> Read {
+        let Self { parameters, known, .. } = self;
+        let is_unknown = |name: &Cow<'_, str>| !known.contains(&name.as_ref());
+        let names = parameters.into_iter().map(|(name, _)| name);
+        Read { question, unknown: names.filter(is_unknown).map(Cow::into_owned).collect(), known }
     }
 
     /// The value of a parameter; the last one if it is repeated.
-    fn get(&self, name: &str) -> Option<&str> {
+    fn get(&mut self, name: &'static str) -> Option<&str> {
+        self.known.push(name);
         self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_ref())
     }
 
-    fn required(&mut self, name: &str) -> Result<String, InvalidParameter> {
-        match self.get(name) {
-            Some(value) => Ok(value.to_owned()),
+    fn required(&mut self, name: &'static str) -> Result<String, InvalidParameter> {
+        match self.get(name).map(ToOwned::to_owned) {
+            Some(value) => Ok(value),
             None => Err(self.note(name, "missing", "Field required".to_owned())),
         }
     }
@@ -149,7 +169,7 @@ impl<'r> Query<'r> {
     /// A value of a closed set, if the query has one.
     fn one_of<T: FromStr>(
         &mut self,
-        name: &str,
+        name: &'static str,
         spellings: impl ExactSizeIterator<Item = &'static str>,
     ) -> Result<Option<T>, InvalidParameter> {
         match self.get(name).map(T::from_str).transpose() {

@@ -1,11 +1,16 @@
 //! Refused requests, as a status and a body.
 
+use std::borrow::Cow;
+
 use axum::http::header::{ALLOW, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::interface::ValidationFault;
+
+/// When the service was asked for what an archive answers.
+pub(super) const WATCH: HeaderName = HeaderName::from_static("bellwether-watch");
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -20,26 +25,39 @@ pub(super) enum Refusal {
     UnknownTicker,
     /// Missing or invalid parameters.
     Invalid(ValidationFault),
+    /// A request to an archive that may be meant otherwise.
+    Unclear(String),
+    /// What an archive does not know.
+    Unknown(String),
+    /// An archive that cannot be read.
+    Unreadable(String),
 }
 
 /// The body of every refusal but a 422.
 #[derive(Serialize)]
 struct Fault {
-    detail: &'static str,
+    detail: Cow<'static, str>,
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (status, detail) = match self {
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found"),
-            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
-            Self::InvalidKey => (StatusCode::UNAUTHORIZED, "Invalid API key"),
-            Self::UnknownTicker => (StatusCode::NOT_FOUND, "Unknown ticker"),
+        let is_not_watched = matches!(self, Self::Unknown(_));
+        let (status, detail): (_, Cow<'static, str>) = match self {
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found".into()),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".into()),
+            Self::InvalidKey => (StatusCode::UNAUTHORIZED, "Invalid API key".into()),
+            Self::UnknownTicker => (StatusCode::NOT_FOUND, "Unknown ticker".into()),
+            Self::Unclear(sentence) => (StatusCode::BAD_REQUEST, sentence.into()),
+            Self::Unknown(sentence) => (StatusCode::NOT_FOUND, sentence.into()),
+            Self::Unreadable(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence.into()),
             Self::Invalid(fault) => return (StatusCode::UNPROCESSABLE_ENTITY, json(&fault)).into_response(),
         };
         let mut response = (status, json(&Fault { detail })).into_response();
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+        }
+        if is_not_watched {
+            response.headers_mut().insert(WATCH, HeaderValue::from_static("not-watched"));
         }
         response
     }

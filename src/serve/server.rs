@@ -1,20 +1,24 @@
-//! Runs the service on a listener until it is stopped.
+//! Runs the service on a listener until it is stopped. A universe is for this process and those that it knows; an archive is
+//! for any client, so its connections are bounded.
 
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::DropGuard;
 use url::Url;
 
-use super::service::Service;
+use super::service::{Service, folder_of};
+use crate::cancel::CancellationToken;
 use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::interface::Base;
+use crate::listen::{Connections, Hosts, Requests};
 
 /// How long a stop waits for answers in progress.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -22,10 +26,20 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// A running service. Dropping it stops it without waiting.
 #[must_use = "a service stops when it is dropped"]
 pub struct Running {
-    base_url: Url,
-    sentiment_base_url: Url,
-    stop: oneshot::Sender<()>,
+    addresses: Vec<ServedAddresses>,
+    stop: DropGuard,
     server: JoinHandle<()>,
+}
+
+/// The base addresses of a service.
+#[derive(Clone, Debug)]
+pub struct ServedAddresses {
+    /// The name of the service.
+    pub service: String,
+    /// That of signals.
+    pub base_url: Url,
+    /// That of news and sentiment.
+    pub sentiment_base_url: Url,
 }
 
 /// A service that cannot be started.
@@ -59,34 +73,53 @@ pub async fn start(service: Service, port: u16) -> Result<Running> {
 
 fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
     let address = listener.local_addr()?;
-    let url = |base| Url::parse(&format!("http://{address}{}", service.path(base))).map_err(io::Error::other);
-    let (base_url, sentiment_base_url) = (url(Base::Signals)?, url(Base::Sentiment)?);
+    let url =
+        |path: &str, base| Url::parse(&format!("http://{address}{path}/{}", folder_of(base))).map_err(io::Error::other);
+    let served = |(service, path): (String, String)| -> io::Result<ServedAddresses> {
+        let (base_url, sentiment_base_url) = (url(&path, Base::Signals)?, url(&path, Base::Sentiment)?);
+        Ok(ServedAddresses { service, base_url, sentiment_base_url })
+    };
+    let addresses = service.paths().into_iter().map(served).collect::<io::Result<Vec<_>>>()?;
+    let stop = CancellationToken::new();
+    if service.is_of_archive() {
+        let connections = Connections {
+            router: service.router(),
+            hosts: Arc::new(Hosts::default()),
+            requests: Requests::Many,
+            misdirected: "this host is not served here\n",
+            unanswered: Arc::new(|_| {}),
+        };
+        let server = tokio::spawn(connections.serve(listener, stop.clone()));
+        return Ok(Running { addresses, stop: stop.drop_guard(), server });
+    }
     // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing to set the
     // option is harmless.
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    let (stop, stopped) = oneshot::channel();
-    let server = axum::serve(listener, service.router()).with_graceful_shutdown(async move {
-        // An error means that the sender was dropped, which also stops the service.
-        let _ = stopped.await;
-    });
+    let stopped = stop.clone().cancelled_owned();
+    let server = axum::serve(listener, service.router()).with_graceful_shutdown(stopped);
     let server = tokio::spawn(async move {
         // The accept loop survives failed connections, so there is no error to report.
         let _ = server.await;
     });
-    Ok(Running { base_url, sentiment_base_url, stop, server })
+    Ok(Running { addresses, stop: stop.drop_guard(), server })
 }
 
 impl Running {
-    /// The base address of signals.
-    pub fn base_url(&self) -> &Url {
-        &self.base_url
+    /// The base addresses of its services.
+    pub fn addresses(&self) -> &[ServedAddresses] {
+        &self.addresses
     }
 
-    /// The base address of news and sentiment.
+    /// The base address of signals, of the first service.
+    pub fn base_url(&self) -> &Url {
+        &self.addresses[0].base_url
+    }
+
+    /// The base address of news and sentiment, of the first service.
     pub fn sentiment_base_url(&self) -> &Url {
-        &self.sentiment_base_url
+        &self.addresses[0].sentiment_base_url
     }
 
     /// Stops accepting connections, and waits at most five seconds for answers in progress. Unfinished ones are lost
@@ -96,8 +129,7 @@ impl Running {
     ///
     /// If dropped, the service still stops, without waiting.
     pub async fn stop(mut self) {
-        // An error means that the server has already ended.
-        let _ = self.stop.send(());
+        self.stop.disarm().cancel();
         if timeout(STOP_LIMIT, &mut self.server).await.is_err() {
             self.server.abort();
         }
@@ -106,7 +138,6 @@ impl Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (base, sentiment) = (self.base_url.as_str(), self.sentiment_base_url.as_str());
-        formatter.debug_struct("Running").field("base_url", &base).field("sentiment_base_url", &sentiment).finish()
+        formatter.debug_struct("Running").field("addresses", &self.addresses).finish()
     }
 }

@@ -17,12 +17,13 @@ use crate::support::terminal::Window;
 const FIRST_HOUR: &str = "docs/getting-started.md";
 
 /// The other pages, in reading order.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/definitions.md",
     "docs/datasets.md",
     "docs/notebooks.md",
     "docs/history.md",
+    "docs/past.md",
     "docs/audits.md",
     "docs/stores.md",
     "docs/operations.md",

@@ -41,6 +41,7 @@ mod model;
 mod network;
 mod operations;
 mod ownership;
+mod past;
 mod paths;
 mod progress;
 mod projects;

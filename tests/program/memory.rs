@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::support::peak::Peak;
-use crate::support::program::Place;
+use crate::support::program::{DemoService, Place};
 
 /// The history of one ticker in a batch, as text, with a placeholder for the symbol.
 fn history(days: usize) -> (String, String) {
@@ -194,4 +194,27 @@ fn endless_articles_are_audited_within_the_memory_limit() {
     for (small, large) in small.into_iter().zip(large) {
         assert!(large < small + 100, "2,000 articles took {small} MB, 400,000 took {large} MB");
     }
+}
+
+#[test]
+fn a_batch_is_served_from_the_archive_within_the_memory_limit() {
+    let of = |bytes: usize| {
+        let place = place(Answers { tickers: tickers_of(bytes), days: 336, articles: 0 });
+        peak_in(&place, None);
+        let server = DemoService::serve(&place, &["--archive"]);
+        let peak = Peak::of(server.process());
+        let (host, path) = server.address("base_url").trim_start_matches("http://").split_once('/').expect("a path");
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        let target = format!("/{path}/signals-history-batched-all?api_key=demo");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut reply = BufReader::new(stream);
+        let mut line = String::new();
+        reply.read_line(&mut line).expect("a status");
+        assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
+        let read = io::copy(&mut reply, &mut io::sink()).expect("a whole answer");
+        assert!(read as usize > bytes * 9 / 10, "{read} of {bytes} bytes");
+        peak.end()
+    };
+    let (small, large) = (of(4 << 20), of(64 << 20));
+    assert!(large < small + 60, "4 MB took {small} MB, 64 MB took {large} MB");
 }

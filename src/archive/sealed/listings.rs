@@ -14,7 +14,7 @@ use super::keys::{self, ParsedDictionary};
 use super::rows::{changes, observed};
 use super::seal::Counts;
 use crate::error::{Reason, Result};
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, sources, symbol, symbol_runs};
 
 /// Name of the file.
@@ -129,7 +129,7 @@ impl Listings {
         Ok(Self::latest(read(folders)?, |listing| horizon.holds(listing.sealed_at)))
     }
 
-    /// The latest of some listings, which are in order.
+    /// The latest of some listings, which are in order; each with the seal of the first one.
     pub(in crate::archive) fn latest(mut listings: Vec<Listing>, counts: impl Fn(&Listing) -> bool) -> Self {
         listings.retain(counts);
         // Keeps the last one of each series and request.
@@ -142,6 +142,13 @@ impl Listings {
         });
         listings.shrink_to_fit();
         Self(listings)
+    }
+
+    /// The series of a ticker in order, each with its latest listing by each request.
+    pub(in crate::archive) fn of_ticker(&self, ticker: &Ticker) -> impl Iterator<Item = (&SeriesKey, &[Listing])> {
+        let start = self.0.partition_point(|listing| listing.key.ticker < *ticker);
+        let end = self.0.partition_point(|listing| listing.key.ticker <= *ticker);
+        self.0[start..end].chunk_by(|one, next| one.key == next.key).map(|listings| (&listings[0].key, listings))
     }
 
     /// The series in order, each with its latest listing by each request.

@@ -6,6 +6,7 @@ use bellwether::interface::ChangeSet;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 
+use super::Start;
 use crate::support::service::{Server, dates, day, fields, list, text};
 
 /// A score in either form.
@@ -15,7 +16,14 @@ fn score(value: &Value) -> f64 {
 
 #[test]
 fn articles_are_listed_newest_first_with_scores_in_both_forms() {
-    let server = Server::of(ChangeSet::G);
+    articles(&Server::of);
+    let articles = Server::of(ChangeSet::G).json("/sentiment/news_articles/EL");
+    assert!(list(&articles).iter().any(|article| article["score"].is_string()));
+    assert!(list(&articles).iter().any(|article| article["score"].is_number()));
+}
+
+pub(super) fn articles(start: Start<'_>) {
+    let server = start(ChangeSet::G);
     let articles = server.json("/sentiment/news_articles/EL");
     assert!((400..404).contains(&list(&articles).len()));
     assert!(dates(&articles).is_sorted_by(|newer, older| newer >= older));
@@ -25,8 +33,6 @@ fn articles_are_listed_newest_first_with_scores_in_both_forms() {
         assert!(text(&article["link"]).starts_with("https://"));
         assert!((-1.0..=1.0).contains(&score(&article["score"])));
     }
-    assert!(list(&articles).iter().any(|article| article["score"].is_string()));
-    assert!(list(&articles).iter().any(|article| article["score"].is_number()));
     let titles = articles.to_string();
     for sign in ["Estée", "—", "’", "€", ", ", "\\\""] {
         assert!(titles.contains(sign), "{sign}");
@@ -35,7 +41,11 @@ fn articles_are_listed_newest_first_with_scores_in_both_forms() {
 
 #[test]
 fn the_summary_refers_to_the_lowest_the_highest_and_the_average_article() {
-    let server = Server::of(ChangeSet::E);
+    summaries(&Server::of);
+}
+
+pub(super) fn summaries(start: Start<'_>) {
+    let server = start(ChangeSet::E);
     for (ticker, name) in [("BRK.B", "Berkshire Hathaway"), ("EL", "Estée Lauder Companies")] {
         let summary = server.json(&format!("/sentiment/social_sentiment/{ticker}"));
         assert_eq!(fields(&summary), ["avg_article", "debtor", "high_article", "low_article", "ticker"]);
@@ -80,7 +90,11 @@ fn the_oldest_summary_looks_back_on_thirty_days() {
 
 #[test]
 fn the_daily_sentiment_is_the_mean_of_the_articles_of_each_day() {
-    let server = Server::of(ChangeSet::G);
+    daily_sentiment(&Server::of);
+}
+
+pub(super) fn daily_sentiment(start: Start<'_>) {
+    let server = start(ChangeSet::G);
     let articles = server.json("/sentiment/news_articles/XOM");
     let mut scores = BTreeMap::<&str, Vec<f64>>::new();
     for article in list(&articles) {

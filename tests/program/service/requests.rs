@@ -3,11 +3,16 @@
 use bellwether::interface::ChangeSet;
 use serde_json::{Value, json};
 
+use super::Start;
 use crate::support::service::{Server, fields, list, text};
 
 #[test]
 fn a_request_without_a_key_is_invalid_and_with_a_wrong_one_unauthorized() {
-    let server = Server::of(ChangeSet::All);
+    keys(&Server::of);
+}
+
+pub(super) fn keys(start: Start<'_>) {
+    let server = start(ChangeSet::All);
     let missing = json!({"loc": ["query", "api_key"], "msg": "Field required", "type": "missing"});
     let operations = [
         "/api/signals/AAPL",
@@ -39,7 +44,11 @@ fn a_request_without_a_key_is_invalid_and_with_a_wrong_one_unauthorized() {
 
 #[test]
 fn one_answer_names_every_problem_of_a_request() {
-    let server = Server::of(ChangeSet::All);
+    problems(&Server::of);
+}
+
+pub(super) fn problems(start: Start<'_>) {
+    let server = start(ChangeSet::All);
     let reply = server.request("GET", "/api/signals-history-all?period=45d&regime=sideways");
     let problems = reply.json();
     assert_eq!((reply.status, reply.content_type(), fields(&problems)), (422, "application/json", vec!["detail"]));
@@ -66,7 +75,13 @@ fn one_answer_names_every_problem_of_a_request() {
 
 #[test]
 fn a_limit_is_a_whole_number_from_one_on() {
-    let server = Server::of(ChangeSet::D);
+    limits(&Server::of);
+    let reply = Server::of(ChangeSet::D).get("/api/signals/AAPL?limit=0");
+    assert_eq!(reply.status, 200, "the latest signal takes no limit");
+}
+
+pub(super) fn limits(start: Start<'_>) {
+    let server = start(ChangeSet::D);
     let not_whole = ("int_parsing", "Input should be a valid integer, unable to parse string as an integer");
     let too_small = ("greater_than_equal", "Input should be greater than or equal to 1");
     let cases = [
@@ -85,8 +100,6 @@ fn a_limit_is_a_whole_number_from_one_on() {
             assert_eq!((reply.status, reply.json()), (422, json!({"detail": [problem]})), "{path} {limit}");
         }
     }
-    let reply = server.get("/api/signals/AAPL?limit=0");
-    assert_eq!(reply.status, 200, "the latest signal takes no limit");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use bellwether::serve::Universe;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 
+use super::Start;
 use crate::support::service::{Server, dates, day, fields, list, text, universe};
 
 const WITH_OFFSET: &str = "T00:00:00+00:00";
@@ -29,7 +30,11 @@ fn check_entries(entries: &Value, time: &str) {
 
 #[test]
 fn a_sector_returns_the_histories_of_its_tickers() {
-    let server = Server::of(ChangeSet::A);
+    sector(&Server::of);
+}
+
+pub(super) fn sector(start: Start<'_>) {
+    let server = start(ChangeSet::A);
     let sector = server.json("/api/signals-history-all?sector=energy&period=1m&regime=bull");
     let expected: Vec<String> = universe().tickers_of("energy").map(ToString::to_string).collect();
     assert_eq!(fields(&sector), expected);
@@ -63,8 +68,14 @@ fn every_sector_has_tickers_and_is_matched_exactly() {
 
 #[test]
 fn the_batch_for_all_gives_each_ticker_its_own_period_and_regime() {
-    let server = Server::of(ChangeSet::C);
-    let members = server.members("/api/signals-history-batched-all?period=nonsense&limit=0");
+    batch(&Server::of);
+    let odd = Server::of(ChangeSet::C).get("/api/signals-history-batched-all?period=nonsense&limit=0");
+    assert_eq!(odd.status, 200, "parameters that it does not have are ignored");
+}
+
+pub(super) fn batch(start: Start<'_>) {
+    let server = start(ChangeSet::C);
+    let members = server.members("/api/signals-history-batched-all");
     assert_eq!(members.len(), 500);
     let mut kinds = BTreeSet::new();
     for (place, (ticker, history)) in members.iter().enumerate() {
@@ -104,10 +115,14 @@ fn a_batch_accepts_a_period_a_regime_and_in_some_change_sets_a_limit() {
 
 #[test]
 fn the_history_of_a_ticker_has_items_first_and_predictions_later() {
+    histories(&Server::of);
+}
+
+pub(super) fn histories(start: Start<'_>) {
     for (set, key) in
         [("E", "items"), ("D", "predictions"), ("C", "predictions"), ("B", "predictions"), ("all", "predictions")]
     {
-        let server = Server::of(set.parse().unwrap());
+        let server = start(set.parse().unwrap());
         let history = server.json("/api/signals-history/BRK.B?period=30d&regime=bear");
         assert_eq!(
             fields(&history),
@@ -120,15 +135,20 @@ fn the_history_of_a_ticker_has_items_first_and_predictions_later() {
 
 #[test]
 fn a_limit_gives_the_newest_entries_until_set_b_and_nothing_after() {
-    for (set, key, entries) in
-        [("E", "items", 2), ("D", "predictions", 2), ("C", "predictions", 2), ("B", "predictions", 1_256)]
-    {
-        let server = Server::of(set.parse().unwrap());
+    limits(&Server::of);
+    let server = Server::of(ChangeSet::B);
+    let all = server.json("/api/signals-history/AAPL");
+    assert_eq!(server.json("/api/signals-history/AAPL?limit=2"), all);
+}
+
+pub(super) fn limits(start: Start<'_>) {
+    for (set, key, entries) in [("E", "items", 2), ("D", "predictions", 2), ("C", "predictions", 2)] {
+        let server = start(set.parse().unwrap());
         let all = server.json("/api/signals-history/AAPL");
         let some = server.json("/api/signals-history/AAPL?limit=2");
         assert_eq!(list(&some[key]), &list(&all[key])[..entries], "at {set}");
     }
-    let server = Server::of(ChangeSet::C);
+    let server = start(ChangeSet::C);
     for huge in ["9223372036854775807", "99999999999999999999999999", "1256", "2000"] {
         assert_eq!(list(&server.json(&format!("/api/signals-history/AAPL?limit={huge}"))["predictions"]).len(), 1_256);
     }
@@ -136,6 +156,10 @@ fn a_limit_gives_the_newest_entries_until_set_b_and_nothing_after() {
 
 #[test]
 fn the_latest_signal_is_the_newest_entry_in_the_shape_of_its_set() {
+    latest(&Server::of);
+}
+
+pub(super) fn latest(start: Start<'_>) {
     let shapes = [
         ("E", "items", "ci ei", "ei", "ci"),
         ("D", "predictions", "confidence signal", "signal", "confidence"),
@@ -143,7 +167,7 @@ fn the_latest_signal_is_the_newest_entry_in_the_shape_of_its_set() {
         ("A", "predictions", "confidence signal", "signal", "confidence"),
     ];
     for (set, entries, own, signal, confidence) in shapes {
-        let server = Server::of(set.parse().unwrap());
+        let server = start(set.parse().unwrap());
         let latest = server.json("/api/signals/AAPL?period=5d&regime=bull");
         let expected: BTreeSet<&str> = own.split(' ').chain(["date", "period", "regime", "ticker"]).collect();
         assert_eq!(fields(&latest), expected.into_iter().collect::<Vec<_>>(), "at {set}");

@@ -113,7 +113,7 @@ pub(crate) fn only_build(place: &Place, name: &str) -> PathBuf {
     only.clone()
 }
 
-/// `bellwether serve --demo` as a process, with its printed addresses.
+/// `bellwether serve` as a process, with its printed addresses.
 pub(crate) struct DemoService {
     process: Child,
     /// The lines of a definition's `[source]`.
@@ -122,9 +122,17 @@ pub(crate) struct DemoService {
 
 impl DemoService {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut command = place.command(["serve", "--demo"]);
-        let mut process =
-            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
+        Self::serve(place, &[&["--demo"], arguments].concat())
+    }
+
+    /// The demo or an archive.
+    pub(crate) fn serve(place: &Place, arguments: &[&str]) -> Self {
+        Self::of(place.command(["serve"]).args(arguments))
+    }
+
+    /// A command that serves.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
         let mut lines = BufReader::new(process.stdout.take().expect("its output is piped"));
         // Tests stop a service and start another one in its place.
         let mut source = "name = \"vendor\"\n".to_owned();
@@ -132,6 +140,11 @@ impl DemoService {
             lines.read_line(&mut source).expect("it prints its addresses");
         }
         Self { process, source }
+    }
+
+    /// Its process.
+    pub(crate) fn process(&self) -> &Child {
+        &self.process
     }
 
     /// Either address.

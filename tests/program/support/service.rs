@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use bellwether::interface::ChangeSet;
+use bellwether::run::{CancellationToken, past};
 use bellwether::serve::{Running, Service, Universe, start};
 use chrono::NaiveDate;
 use serde_json::Value;
@@ -24,8 +26,8 @@ pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
-    /// The seed of its universe, which its addresses name.
-    pub(crate) seed: u64,
+    /// What its paths begin with.
+    prefix: String,
 }
 
 /// A reply.
@@ -52,26 +54,50 @@ impl Server {
     }
 
     pub(crate) fn new(universe: Universe, change_set: ChangeSet) -> Self {
-        let (runtime, seed) = (Runtime::new().expect("a runtime"), universe.seed());
-        let service = Service::new(universe, change_set, KEY.to_owned());
+        Self::start(Service::new(universe, change_set, KEY.to_owned()))
+    }
+
+    /// The first service of an archive, in the shapes of a change set.
+    pub(crate) fn of_archive(archive: &Path, change_set: ChangeSet) -> Self {
+        let services = past(archive, Vec::new(), None, &CancellationToken::new()).expect("services");
+        Self::start(Service::of_archive(services, change_set, KEY.to_owned()))
+    }
+
+    fn start(service: Service) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
         let running = runtime.block_on(start(service, 0)).expect("it starts");
         let address = running.base_url().socket_addrs(|| None).expect("an address")[0];
-        Self { running, runtime, address, seed }
+        let prefix = running.base_url().path().trim_end_matches("/api").to_owned();
+        Self { running, runtime, address, prefix }
+    }
+
+    /// The same server with another beginning of its paths.
+    pub(crate) fn below(self, before: &str) -> Self {
+        Self { prefix: format!("{before}{}", self.prefix), ..self }
+    }
+
+    /// What its paths begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Sends a request without a body.
-    fn send(&self, method: &str, target: &str) -> BufReader<TcpStream> {
+    fn send(&self, method: &str, target: &str, headers: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-        let seed = self.seed;
-        write!(stream, "{method} /seed-{seed}{target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)
+        let (prefix, address) = (&self.prefix, self.address);
+        write!(stream, "{method} {prefix}{target} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n")
             .expect("sent");
         BufReader::new(stream)
     }
 
     /// Reads the status and the headers; the body is still in the stream.
     pub(crate) fn head(&self, method: &str, target: &str) -> (Reply, BufReader<TcpStream>) {
-        let mut stream = self.send(method, target);
+        self.head_with(method, target, "")
+    }
+
+    fn head_with(&self, method: &str, target: &str, headers: &str) -> (Reply, BufReader<TcpStream>) {
+        let mut stream = self.send(method, target, headers);
         let status = line(&mut stream);
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
         let lines = std::iter::from_fn(|| Some(line(&mut stream)).filter(|line| !line.is_empty()));
@@ -82,7 +108,12 @@ impl Server {
 
     /// Reads the whole reply, chunked or of the announced length.
     pub(crate) fn request(&self, method: &str, target: &str) -> Reply {
-        let (mut reply, mut stream) = self.head(method, target);
+        self.request_with(method, target, "")
+    }
+
+    /// The same with header lines, each ended by a line break.
+    pub(crate) fn request_with(&self, method: &str, target: &str, headers: &str) -> Reply {
+        let (mut reply, mut stream) = self.head_with(method, target, headers);
         if reply.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
             loop {
                 let size = usize::from_str_radix(&line(&mut stream), 16).expect("the size of a chunk");
@@ -96,9 +127,17 @@ impl Server {
             }
         }
         stream.read_to_end(&mut reply.body).expect("a body");
+        if reply.status == 304 {
+            return reply;
+        }
         let length = reply.headers.get("content-length").expect("a length").parse::<usize>().expect("a number");
         assert!(method == "HEAD" || length == reply.body.len(), "{length} bytes were announced");
         reply
+    }
+
+    /// The reply to a GET with the key and header lines.
+    pub(crate) fn get_with(&self, target: &str, headers: &str) -> Reply {
+        self.request_with("GET", &with_key(target), headers)
     }
 
     /// The reply to a GET with the key.

@@ -1,4 +1,4 @@
-//! Which `Host` a request to the status server may have.
+//! Which `Host` a request may have.
 //!
 //! A page in a browser can resolve a name of its own to an address of ours ("DNS rebinding") and read our answers as its
 //! own. It cannot change the name that the browser sends, so a request has to name this machine, the address that it came
@@ -37,11 +37,11 @@ impl FromStr for HostName {
 
 /// The hosts that are served.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hosts(Vec<HostName>);
+pub(crate) struct Hosts(Vec<HostName>);
 
 impl Hosts {
     /// The hosts of this machine, and these.
-    pub(super) fn with(more: Vec<HostName>) -> Self {
+    pub(crate) fn with(more: Vec<HostName>) -> Self {
         Self(more)
     }
 

@@ -1,0 +1,291 @@
+//! An archive as a service: the interface, answered with what was known at an instant.
+//!
+//! A request is answered from its series, whichever operation said it; a sector or a batch has the series that its latest
+//! answer by then listed. What no run asked for by then is not known, so it is refused, with the nearest request that can
+//! be answered. An answer says when the service was asked: between two answers a value was not rewritten, as far as anyone
+//! saw; after the last one, nothing is known of it.
+//!
+//! The record of an instant does not tell some shapes apart: whether a history was spelled `items` or `predictions`, and
+//! whether a score was a string. Those of the change set of the server are written.
+
+mod memento;
+mod moment;
+mod nearest;
+mod records;
+mod state;
+mod stream;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+
+use super::question::{Question, Read};
+use super::refusal::{Refusal, WATCH};
+use crate::cancel::CancellationToken;
+use crate::error::{Error, causes};
+use crate::interface::{ChangeSet, Endpoint, HistoryKey, Sector, Ticker};
+use crate::plan::Request;
+use crate::tables::{SeriesKey, Table};
+use crate::time::{Clock, to_record};
+use memento::{Mementos, Original, Watch};
+use moment::Moment;
+use records::{DateForm, DateTexts, HistoryForm};
+use state::{Open, Opened, Shelf, State};
+
+/// The services of an archive.
+pub struct ArchivedServices {
+    services: Vec<(String, Shelf)>,
+    as_of: Option<DateTime<Utc>>,
+    clock: Clock,
+}
+
+/// A request to an archive.
+pub(super) struct Given {
+    pub(super) endpoint: Endpoint,
+    pub(super) change_set: ChangeSet,
+    pub(super) service: String,
+    /// The instant in the path.
+    pub(super) instant: Option<String>,
+    /// What is asked for.
+    pub(super) subject: Subject,
+    /// The path below the instant, as it was sent.
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) headers: HeaderMap,
+}
+
+/// What is asked of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Its answer.
+    Answer,
+    /// The states that the answer had.
+    States,
+}
+
+impl ArchivedServices {
+    /// Services with the folders of their runs, as of an instant or of that of each request.
+    pub(crate) fn of(
+        services: Vec<(String, PathBuf)>,
+        open: Open,
+        as_of: Option<DateTime<Utc>>,
+        stop: &CancellationToken,
+    ) -> Self {
+        let shelf = |(name, folder): (String, PathBuf)| (name, Shelf::of(folder, open, stop.clone()));
+        Self { services: services.into_iter().map(shelf).collect(), as_of, clock: Clock::System }
+    }
+
+    /// The names of the services.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The answer to a question. It reads files.
+    pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Response, Refusal> {
+        let (_, shelf) = self.services.iter().find(|(name, _)| *name == given.service).ok_or(Refusal::NotFound)?;
+        refuse_unknown(given, &read)?;
+        let moment = Moment::of(self.as_of, given.instant.as_deref(), &given.headers, self.clock);
+        let moment = moment.map_err(Refusal::Unclear)?;
+        let opened = shelf.opened(moment.instant()).map_err(unreadable)?;
+        let asked = Asked::of(given, &read.question);
+        let (state, watch) = known(&opened, &asked, moment)?;
+        let instant = moment.instant().unwrap_or_else(|| self.clock.now());
+        let instants = opened.instants().filter(|at| *at >= watch.since && self.as_of.is_none_or(|_| *at == state.at));
+        let mut instants: Vec<DateTime<Utc>> = instants.collect();
+        instants.dedup();
+        let original = Original::of(&given.path, &given.query);
+        let mementos = Mementos { original, instants, current: state.at };
+        if given.subject == Subject::States {
+            return Ok(states(&mementos, &given.headers));
+        }
+        let etag = HeaderValue::try_from(state.etag.as_str());
+        let is_same = |known: &HeaderValue| etag.as_ref().is_ok_and(|etag| holds(known, etag));
+        let mut response = match given.headers.get_all(IF_NONE_MATCH).iter().any(is_same) {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => body(&state, &asked, given, read.question)?,
+        };
+        mementos.add_to(response.headers_mut(), &state.etag);
+        response.headers_mut().insert(WATCH, watch.header(instant));
+        Ok(response)
+    }
+}
+
+impl fmt::Debug for ArchivedServices {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.names().collect();
+        formatter.debug_struct("ArchivedServices").field("services", &names).field("as_of", &self.as_of).finish()
+    }
+}
+
+/// What is asked for, as requests of runs are written.
+pub(super) struct Asked {
+    endpoint: Endpoint,
+    /// None if it names no ticker or sector that there can be.
+    request: Option<Request>,
+    /// The target as it was sent, without the key.
+    target: String,
+}
+
+impl Asked {
+    fn of(given: &Given, question: &Question) -> Self {
+        let endpoint = given.endpoint;
+        let ticker = |symbol: &String| symbol.parse::<Ticker>().ok();
+        let request = match question {
+            Question::Sector { outlook, sector } => {
+                let (period, regime) = (Some(outlook.period), Some(outlook.regime));
+                let sector = sector.parse::<Sector>().ok();
+                sector.map(|sector| Request { sector: Some(sector), period, regime, ..Request::bare(endpoint) })
+            }
+            Question::Batch { period, regime, .. } => {
+                Some(Request { period: *period, regime: *regime, ..Request::bare(endpoint) })
+            }
+            Question::History { outlook, symbol, .. } | Question::Latest { outlook, symbol } => {
+                let of = |ticker| Request::of_series(endpoint, ticker, outlook.period, outlook.regime);
+                ticker(symbol).map(of)
+            }
+            Question::Tickers => Some(Request::bare(endpoint)),
+            Question::Summary { symbol } | Question::Articles { symbol } | Question::DailySentiment { symbol } => {
+                ticker(symbol).map(|ticker| Request::of_ticker(endpoint, ticker))
+            }
+        };
+        let target = request.as_ref().map_or_else(|| endpoint.as_str().to_owned(), Request::target);
+        Self { endpoint, request, target }
+    }
+
+    /// The series of signals that is asked for, if it is one that any operation may have said.
+    fn series(&self) -> Option<SeriesKey> {
+        let request = self.request.as_ref()?;
+        let is_of_series = matches!(self.endpoint, Endpoint::SignalsHistory | Endpoint::Signals);
+        let (ticker, period, regime) = (request.ticker.clone()?, request.period, request.regime);
+        is_of_series.then_some(SeriesKey { ticker, period, regime, table: Some(Table::Signals) })
+    }
+
+    /// When the service was asked for it, as far as a state knows of it.
+    fn watch(&self, opened: &Opened, state: &State) -> Result<Option<Watch>, Refusal> {
+        let Some(request) = &self.request else { return Ok(None) };
+        let answered = |request: &str| opened.answered.get(request).map(|(_, watch)| *watch);
+        let own = answered(&request.to_string()).filter(|watch| watch.since <= state.at);
+        let Some(key) = self.series() else { return Ok(own) };
+        let series = state.view.series_of(&key.ticker).map_err(unreadable)?;
+        let listed = series.into_iter().find(|(known, _)| *known == key).map(|(_, listed)| listed).unwrap_or_default();
+        let of_listing =
+            listed.iter().filter_map(|listed| Some(Watch { since: listed.since, ..answered(&listed.request)? }));
+        Ok(of_listing.chain(own).reduce(Watch::and))
+    }
+}
+
+/// The state that answers, and when the service was asked.
+fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, Watch), Refusal> {
+    let Some(state) = opened.state(moment.instant()) else {
+        let first = opened.instants().next().map(to_record).unwrap_or_default();
+        return Err(Refusal::Unknown(format!("nothing was known by then: the first run was sealed at {first}")));
+    };
+    if let Some(watch) = asked.watch(opened, &state)? {
+        return Ok((state, watch));
+    }
+    let mut sentence = format!("not watched: no run had asked for `{}`", asked.target);
+    if let Some(instant) = moment.instant() {
+        sentence += &format!(" by {}", to_record(instant));
+    }
+    let later = asked.request.as_ref().and_then(|request| opened.answered.get(&request.to_string()));
+    if let Some((_, later)) = later {
+        sentence += &format!("; it is known since {}", to_record(later.since));
+    }
+    if let Some(nearest) = nearest::of(opened, &state, asked).map_err(unreadable)? {
+        sentence += &format!("; the nearest that can be answered is `{nearest}`");
+    }
+    Err(Refusal::Unknown(sentence))
+}
+
+/// The body of an answer.
+fn body(state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Response, Refusal> {
+    let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
+    let history_key = given.change_set.history_key();
+    let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
+    let of_sector = HistoryForm { key: HistoryKey::Predictions, dates: DateForm::Offset, limit: usize::MAX };
+    let listed = || {
+        let words = request.to_string();
+        let listing = state.view.listing(&BTreeSet::from([words.clone()])).map_err(unreadable)?;
+        Ok(listing.into_values().flatten().collect::<Vec<SeriesKey>>())
+    };
+    match question {
+        Question::Sector { .. } => stream::histories(&state.view, listed()?, of_sector).map_err(unreadable),
+        Question::Batch { limit, .. } => stream::histories(&state.view, listed()?, batched(limit)).map_err(unreadable),
+        Question::Tickers => {
+            let tickers: Vec<Ticker> = listed()?.into_iter().map(|key| key.ticker).collect();
+            Ok(super::refusal::json(&tickers))
+        }
+        Question::History { limit, .. } => {
+            let form = HistoryForm { key: history_key, dates: DateForm::Offset, limit };
+            whole(state, asked, |key, rows| {
+                let mut texts = DateTexts::default();
+                texts.add(rows, form);
+                Some(records::history(key, rows, form, &texts))
+            })
+        }
+        Question::Latest { .. } => whole(state, asked, |key, rows| records::latest(key, rows, given.change_set)),
+        Question::Summary { .. } => {
+            whole(state, asked, |key, rows| Some(records::summary(key, rows, given.change_set)))
+        }
+        Question::Articles { .. } => whole(state, asked, |_, rows| Some(records::articles(rows))),
+        Question::DailySentiment { .. } => whole(state, asked, |_, rows| Some(records::sentiment_history(rows))),
+    }
+}
+
+/// The whole body of an answer about one series.
+fn whole(
+    state: &State,
+    asked: &Asked,
+    write: impl FnOnce(&SeriesKey, &RecordBatch) -> Option<String>,
+) -> Result<Response, Refusal> {
+    let ticker = asked.request.as_ref().and_then(|request| request.ticker.clone()).ok_or(Refusal::NotFound)?;
+    let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
+    let key = asked.series().unwrap_or_else(|| SeriesKey::of_ticker(asked.endpoint, ticker.clone()));
+    let known = state.known(table, &ticker).map_err(unreadable)?;
+    let rows = known.into_iter().find(|(known, _)| *known == key).map(|(_, rows)| rows);
+    let is_list = matches!(table, Table::Articles | Table::SentimentHistory);
+    let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));
+    let text = rows.and_then(|rows| write(&key, &rows));
+    let empty = || Refusal::Unknown(format!("the service answered `{}` without a value", asked.target));
+    Ok(([(CONTENT_TYPE, "application/json")], text.ok_or_else(empty)?).into_response())
+}
+
+/// The states of an answer, as JSON if that is asked for, else in the link format.
+fn states(mementos: &Mementos, headers: &HeaderMap) -> Response {
+    let is_json = |accept: &HeaderValue| accept.to_str().is_ok_and(|accept| accept.contains("application/json"));
+    match headers.get_all(ACCEPT).iter().any(is_json) {
+        true => ([(CONTENT_TYPE, "application/json")], mementos.as_json()).into_response(),
+        false => ([(CONTENT_TYPE, "application/link-format")], mementos.as_links()).into_response(),
+    }
+}
+
+/// Refuses parameters that the operation does not have: one of them may have been meant to name an instant.
+fn refuse_unknown(given: &Given, read: &Read) -> Result<(), Refusal> {
+    let Some(unknown) = read.unknown.first() else { return Ok(()) };
+    let known: Vec<String> = read.known.iter().map(|name| format!("`{name}`")).collect();
+    Err(Refusal::Unclear(format!(
+        "`{}` has no parameter `{}`, it takes {}; an instant is named in the path, `/at/2026-03-31T20:00:00Z/…`, or by \
+         `Accept-Datetime`",
+        given.endpoint,
+        unknown.chars().take(80).collect::<String>(),
+        known.join(", ")
+    )))
+}
+
+/// Whether a list of tags has one, or any.
+fn holds(list: &HeaderValue, etag: &HeaderValue) -> bool {
+    let (Ok(list), Ok(etag)) = (list.to_str(), etag.to_str()) else { return false };
+    list.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == etag || tag == "*")
+}
+
+fn unreadable(error: Error) -> Refusal {
+    let because: Vec<String> = causes(&error).map(|cause| format!(": {cause}")).collect();
+    Refusal::Unreadable(format!("{error}{}", because.concat()))
+}

@@ -1,0 +1,171 @@
+//! The archive of a service at an instant, opened once for many requests.
+//!
+//! A run appears in the folder as a whole, so the names there tell whether what was opened is current.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use chrono::{DateTime, Utc};
+
+use super::memento::Watch;
+use crate::archive::{KnownTickers, SealedRun, View, wait_for_seal};
+use crate::cancel::CancellationToken;
+use crate::digest;
+use crate::error::Result;
+use crate::file;
+use crate::interface::{Endpoint, Ticker};
+use crate::tables::{SeriesKey, Table};
+
+/// The most states that are kept open. Each holds the listings of the archive.
+const MOST_STATES: usize = 4;
+
+/// The most readers that are kept open for a state.
+const MOST_READERS: usize = 8;
+
+/// The most rows of a ticker that are kept for the next request.
+const MOST_ROWS: usize = 1 << 15;
+
+/// Opens the latest state of an archive.
+pub(super) type Open = fn(&Path, &CancellationToken) -> Result<View>;
+
+/// The archive of a service.
+pub(super) struct Shelf {
+    folder: PathBuf,
+    open: Open,
+    stop: CancellationToken,
+    opened: Mutex<Option<Arc<Opened>>>,
+}
+
+/// An archive as it was opened.
+pub(super) struct Opened {
+    names: Vec<PathBuf>,
+    latest: View,
+    /// Each request that was answered, and when.
+    pub(super) answered: HashMap<String, (Endpoint, Watch)>,
+    states: Mutex<Vec<Arc<State>>>,
+}
+
+/// What was known at the seal of a run.
+pub(super) struct State {
+    pub(super) view: View,
+    /// When the run was sealed.
+    pub(super) at: DateTime<Utc>,
+    /// The run, and a digest of all that count.
+    pub(super) etag: String,
+    /// Readers that stand behind a ticker: clients mostly ask for one after the other.
+    readers: Mutex<Vec<Bookmark>>,
+}
+
+/// A reader behind a ticker, and what is known of it unless it is much.
+struct Bookmark {
+    table: Table,
+    ticker: Ticker,
+    known: Option<KnownRows>,
+    reader: KnownTickers,
+}
+
+/// Series with their known rows.
+type KnownRows = Vec<(SeriesKey, RecordBatch)>;
+
+impl Shelf {
+    pub(super) fn of(folder: PathBuf, open: Open, stop: CancellationToken) -> Self {
+        Self { folder, open, stop, opened: Mutex::default() }
+    }
+
+    /// The archive with all runs that count at an instant; without one, with those that have appeared.
+    pub(super) fn opened(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<Opened>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = opened.as_ref().and_then(|opened| opened.instants().last());
+        if instant.is_some_and(|instant| newest.is_none_or(|newest| instant > newest)) {
+            // A run that is being sealed may count from an instant before this one.
+            wait_for_seal(&self.folder, &self.stop)?;
+        }
+        let names = file::entries(&self.folder)?;
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.names == names) {
+            return Ok(Arc::clone(opened));
+        }
+        let latest = (self.open)(&self.folder, &self.stop)?;
+        let current = Arc::new(Opened::of(names, latest)?);
+        *opened = Some(Arc::clone(&current));
+        Ok(current)
+    }
+}
+
+impl Opened {
+    fn of(names: Vec<PathBuf>, latest: View) -> Result<Self> {
+        let mut answered: HashMap<String, (Endpoint, Watch)> = HashMap::new();
+        latest.each_answered(
+            |_| true,
+            |run, record| {
+                let (since, at) = (run.seal().sealed_at, record.observed_at);
+                let answer = Watch { since, from: at, until: at };
+                let known = answered.entry(record.request.to_owned()).or_insert((record.endpoint, answer));
+                known.1 = known.1.and(answer);
+            },
+        )?;
+        Ok(Self { names, latest, answered, states: Mutex::default() })
+    }
+
+    /// When the runs were sealed, in order.
+    pub(super) fn instants(&self) -> impl DoubleEndedIterator<Item = DateTime<Utc>> {
+        self.latest.runs().map(|run| run.seal().sealed_at)
+    }
+
+    /// The state at an instant, or the latest one; none before the first run.
+    pub(super) fn state(&self, instant: Option<DateTime<Utc>>) -> Option<Arc<State>> {
+        let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = states.iter().position(|state| state.at == at);
+        let state = known.map_or_else(|| Arc::new(State::of(&self.latest, at)), |place| states.remove(place));
+        states.insert(0, Arc::clone(&state));
+        states.truncate(MOST_STATES);
+        Some(state)
+    }
+}
+
+impl State {
+    fn of(latest: &View, at: DateTime<Utc>) -> Self {
+        let is_latest = latest.as_of() == at;
+        let view = if is_latest { latest.clone() } else { View::of(latest.archive().clone(), at) };
+        let names: Vec<&str> = view.runs().map(SealedRun::name).collect();
+        let run = names.last().copied().unwrap_or_default();
+        let etag = format!("\"{run}-{}\"", &digest::of(names.join("\n").as_bytes())[..8]);
+        Self { view, at, etag, readers: Mutex::default() }
+    }
+
+    /// What is known of a ticker.
+    pub(super) fn known(&self, table: Table, ticker: &Ticker) -> Result<KnownRows> {
+        let bookmark = self.bookmark(table, ticker);
+        let (mut reader, known) = match bookmark {
+            Some(Bookmark { ticker: last, known, reader, .. }) if last == *ticker => (reader, known),
+            Some(Bookmark { reader, .. }) => (reader, None),
+            None => (self.view.known_tickers(table)?, None),
+        };
+        let known = known.map_or_else(|| reader.next(slice::from_ref(ticker)), Ok)?;
+        let rows: usize = known.iter().map(|(_, rows)| rows.num_rows()).sum();
+        let held = (rows <= MOST_ROWS).then(|| known.clone());
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.insert(0, Bookmark { table, ticker: ticker.clone(), known: held, reader });
+        readers.truncate(MOST_READERS);
+        Ok(known)
+    }
+
+    /// Takes the reader that is nearest before a ticker, or at it.
+    fn bookmark(&self, table: Table, ticker: &Ticker) -> Option<Bookmark> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_before = |it: &Bookmark| it.ticker < *ticker || it.ticker == *ticker && it.known.is_some();
+        let before = readers.iter().enumerate().filter(|(_, it)| it.table == table && is_before(it));
+        let place = before.max_by_key(|(_, it)| &it.ticker).map(|(place, _)| place)?;
+        Some(readers.swap_remove(place))
+    }
+}
+
+impl Watch {
+    /// Both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { since: self.since.min(other.since), from: self.from.min(other.from), until: self.until.max(other.until) }
+    }
+}
