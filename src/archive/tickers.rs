@@ -27,10 +27,6 @@ pub(crate) struct KnownTickers {
 
 impl View {
     /// A reader of the known cells of a table, for tickers that are asked for in order.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be opened.
     pub(crate) fn known_tickers(&self, table: Table) -> Result<KnownTickers> {
         let (name, schema) = (table.file(), table.file_schema());
         let mut files = Vec::new();
@@ -41,10 +37,6 @@ impl View {
     }
 
     /// The series of a ticker that answers list, with the requests that do.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn series_of(&self, ticker: &Ticker) -> Result<Vec<(SeriesKey, Vec<ListedBy>)>> {
         let series = self.listings()?.of_ticker(ticker).filter_map(|(key, listings)| {
             let listed = listings.iter().filter(|listing| listing.change == Change::Added);
@@ -57,10 +49,6 @@ impl View {
     }
 
     /// The tickers that answers list, in order.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
     pub(crate) fn listed_tickers(&self) -> Result<Vec<Ticker>> {
         let mut tickers: Vec<Ticker> = self.listings()?.series().map(|(key, _)| key.ticker.clone()).collect();
         tickers.dedup();
@@ -79,10 +67,6 @@ pub(crate) struct ListedBy {
 impl KnownTickers {
     /// The known cells of some tickers, which come after those asked for before: each series with its rows in the columns
     /// of [`Table::known_schema`].
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read.
     pub(crate) fn next(&mut self, tickers: &[Ticker]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
         let mut batches = Vec::new();
         for file in &mut self.files {

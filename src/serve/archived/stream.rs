@@ -28,10 +28,6 @@ const AHEAD: usize = 2;
 type Known = Result<Vec<(SeriesKey, RecordBatch)>>;
 
 /// An object with the histories of some series, which are in order, by their tickers.
-///
-/// # Errors
-///
-/// If a file cannot be opened, or the first tickers cannot be read.
 pub(super) fn histories(view: &View, mut series: Vec<SeriesKey>, form: HistoryForm) -> Result<Response> {
     series.dedup_by(|next, one| next.ticker == one.ticker);
     let mut reader = Reader { known: view.known_tickers(Table::Signals)?, left: series.into() };
