@@ -8,6 +8,7 @@ import sys
 import numpy
 import pandas
 import scipy.fft
+import scipy.linalg
 import scipy.optimize
 import scipy.stats
 import statsmodels.api
@@ -24,10 +25,18 @@ def mean_test(values, error, freedom):
     return [mean, error, t, 2 * scipy.stats.t.sf(abs(t), freedom), mean - reach, mean + reach]
 
 
-def cosine_test(values, cosines):
+def cosine_test(values, horizon):
     """The projections are the coefficients of the orthogonal cosine transform but the first."""
-    coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : int(cosines[0]) + 1]
-    return mean_test(values, numpy.sqrt((coefficients**2).mean() / len(values)), cosines[0])
+    count, horizon = len(values), int(horizon[0])
+    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
+    variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
+    if count // horizon < 8:
+        # What overlapping horizons leave of the variance, from the correlations of sums of as many numbers in a row.
+        overlap = scipy.linalg.toeplitz(numpy.maximum(0, 1 - numpy.arange(count) / horizon))
+        transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
+        expected = ((transform @ overlap) * transform).sum(axis=1)
+        variance /= expected[1:].mean() / expected[0]
+    return [cosines, *mean_test(values, numpy.sqrt(variance / count), cosines)]
 
 
 def independent_test(values):

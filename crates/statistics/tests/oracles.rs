@@ -123,12 +123,13 @@ fn compare_distributions(comparison: &mut Comparison) {
 }
 
 fn compare_means(comparison: &mut Comparison, random: &mut Random) {
-    for (count, horizon) in [(20, 1), (100, 5), (750, 21), (751, 126), (2_500, 63)] {
+    for (count, horizon) in [(5, 1), (20, 1), (39, 5), (40, 5), (315, 63), (750, 21), (751, 126), (2_500, 63)] {
         let values = persistent(random, count);
         let series = OverlappingSeries::new(values.clone(), NonZeroUsize::new(horizon).unwrap()).unwrap();
         let test = series.cosine_test().unwrap();
         let Estimator::Cosine { cosines } = test.estimator else { panic!("{test:?}") };
-        comparison.add("cosine_test", &[&values, &[cosines as f64], &outcome(Ok(test))]);
+        let computed = [&[cosines as f64][..], &outcome(Ok(test))].concat();
+        comparison.add("cosine_test", &[&values, &[horizon as f64], &computed]);
         let test = series.newey_west_test().unwrap();
         let Estimator::NeweyWest { lags } = test.estimator else { panic!("{test:?}") };
         comparison.add("newey_west_test", &[&values, &[lags as f64], &outcome(Ok(test))]);
