@@ -17,7 +17,9 @@ const NAMES: usize = 100;
 const HORIZONS: [usize; 4] = [5, 21, 63, 126];
 const LONGEST: usize = 126;
 
-const MEAN_TESTS: [(&str, fn(&OverlappingSeries) -> Result<MeanTest, Refusal>); 4] = [
+type Judge = fn(&OverlappingSeries) -> Result<MeanTest, Refusal>;
+
+const MEAN_TESTS: [(&str, Judge); 4] = [
     ("cosine", OverlappingSeries::cosine_test),
     ("disjoint windows", OverlappingSeries::disjoint_test),
     ("Newey-West, h - 1 lags", OverlappingSeries::newey_west_test),
