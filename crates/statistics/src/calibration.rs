@@ -1,0 +1,260 @@
+//! Whether a confidence of 70 % comes true in 70 % of the cases.
+//!
+//! The method is CORP of Dimitriadis, Gneiting and Jordan (PNAS 2021): the frequency at each confidence is estimated by isotonic
+//! regression, which needs no choice of bins, and splits Brier's score in three.
+
+use crate::buckets::quantile;
+use crate::distributions::binomial_density;
+use crate::isotonic::isotonic_regression;
+use crate::{CONFIDENCE, Interval, Random};
+
+/// Resamples behind a consistency band.
+const RESAMPLES: usize = 400;
+
+/// Confidences at which a band is drawn, if there are more different ones.
+const BAND_POINTS: usize = 100;
+
+/// Cases up to which a binomial number is drawn case by case.
+const SINGLE_DRAWS: u64 = 16;
+
+const SEED: u64 = 1;
+
+/// Forecast probabilities with what came true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Number of forecasts.
+    pub observations: u64,
+    /// The mean square of the distance between forecast and outcome (Brier): `miscalibration - discrimination + uncertainty`.
+    pub brier: f64,
+    /// What would be gained if each forecast were the frequency at it; 0 is best.
+    pub miscalibration: f64,
+    /// What the calibrated forecasts gain over the same forecast for all; 0 is worthless.
+    pub discrimination: f64,
+    /// The score of the same forecast for all, the base rate.
+    pub uncertainty: f64,
+    /// The different forecasts, ascending.
+    pub levels: Vec<Level>,
+}
+
+/// All cases with the same forecast.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// The forecast probability.
+    pub forecast: f64,
+    /// Number of cases.
+    pub cases: u64,
+    /// Number of cases that came true.
+    pub hits: u64,
+    /// The frequency at this forecast, by isotonic regression.
+    pub calibrated: f64,
+}
+
+/// The frequencies that are likely at a forecast if it is calibrated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BandPoint {
+    /// The forecast probability.
+    pub forecast: f64,
+    /// The likely frequencies by isotonic regression.
+    pub interval: Interval,
+}
+
+/// Neighbouring forecasts, about as many in each: the usual table, which changes with the number of bins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    /// The smallest forecast.
+    pub lowest: f64,
+    /// The largest forecast.
+    pub highest: f64,
+    /// The mean forecast.
+    pub mean_forecast: f64,
+    /// Number of cases.
+    pub cases: u64,
+    /// Number of cases that came true.
+    pub hits: u64,
+}
+
+impl Calibration {
+    /// Compares forecasts with outcomes. `None` without forecasts, or if one is not a probability.
+    ///
+    /// ```
+    /// # use bellwether_statistics::calibration::Calibration;
+    /// let calibration = Calibration::of(&[0.2, 0.2, 0.8, 0.8], &[false, true, true, true]).expect("probabilities");
+    /// assert_eq!(calibration.levels.iter().map(|level| level.calibrated).collect::<Vec<_>>(), [0.5, 1.0]);
+    /// assert_eq!(calibration.uncertainty, 0.1875);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    #[must_use]
+    pub fn of(forecasts: &[f64], outcomes: &[bool]) -> Option<Self> {
+        assert_eq!(forecasts.len(), outcomes.len(), "an outcome for every forecast");
+        if forecasts.is_empty() || !forecasts.iter().all(|forecast| (0.0..=1.0).contains(forecast)) {
+            return None;
+        }
+        let mut levels = levels(forecasts, outcomes);
+        calibrate(&mut levels);
+        let observations = forecasts.len() as u64;
+        let base = levels.iter().map(|level| level.hits).sum::<u64>() as f64 / observations as f64;
+        let score = |forecast: &dyn Fn(&Level) -> f64| {
+            let squares = levels.iter().map(|level| {
+                let (forecast, misses) = (forecast(level), level.cases - level.hits);
+                level.hits as f64 * (1.0 - forecast).powi(2) + misses as f64 * forecast.powi(2)
+            });
+            squares.sum::<f64>() / observations as f64
+        };
+        let (brier, calibrated) = (score(&|level| level.forecast), score(&|level| level.calibrated));
+        let uncertainty = score(&|_| base);
+        Some(Self {
+            observations,
+            brier,
+            miscalibration: brier - calibrated,
+            discrimination: uncertainty - calibrated,
+            uncertainty,
+            levels,
+        })
+    }
+
+    /// The consistency band, at 95 % for each forecast by itself: what isotonic regression would show if every case came true
+    /// with the probability that was forecast, independently of the others. Cases that share a date or whose horizons overlap are
+    /// not independent, and make the band too narrow: give it one date a horizon.
+    ///
+    /// It is drawn at every forecast, or at a hundred of them, from 400 resamples of a fixed seed.
+    #[must_use]
+    pub fn consistency_band(&self) -> Vec<BandPoint> {
+        let last = self.levels.len() - 1;
+        let points = self.levels.len().min(BAND_POINTS);
+        let shown: Vec<usize> = (0..points).map(|point| point * last / (points - 1).max(1)).collect();
+        let tables: Vec<Binomial> = self.levels.iter().map(Binomial::of_level).collect();
+        let weights: Vec<f64> = self.levels.iter().map(|level| level.cases as f64).collect();
+        let mut random = Random::new(SEED);
+        let mut seen = vec![Vec::with_capacity(RESAMPLES); points];
+        for _ in 0..RESAMPLES {
+            let rates: Vec<f64> =
+                tables.iter().zip(&weights).map(|(table, weight)| table.draw(&mut random) as f64 / weight).collect();
+            let fitted = isotonic_regression(&rates, &weights);
+            for (values, &level) in seen.iter_mut().zip(&shown) {
+                values.push(fitted[level]);
+            }
+        }
+        let interval = |values: &mut Vec<f64>| {
+            values.sort_unstable_by(f64::total_cmp);
+            let tail = (1.0 - CONFIDENCE) / 2.0;
+            Some(Interval { lower: quantile(values, tail)?, upper: quantile(values, 1.0 - tail)? })
+        };
+        let band = shown.iter().zip(&mut seen).filter_map(|(&level, values)| {
+            Some(BandPoint { forecast: self.levels[level].forecast, interval: interval(values)? })
+        });
+        band.collect()
+    }
+
+    /// Ten bins of about equally many cases; equal forecasts share a bin, so that there may be fewer.
+    #[must_use]
+    pub fn deciles(&self) -> Vec<Bin> {
+        let mut bins: Vec<(u64, Bin)> = Vec::new();
+        let mut before = 0;
+        for level in &self.levels {
+            // The bin of the case in the middle of the level.
+            let bin = (10 * (2 * before + level.cases) / (2 * self.observations)).min(9);
+            before += level.cases;
+            let sum = level.forecast * level.cases as f64;
+            match bins.last_mut() {
+                Some((last, open)) if *last == bin => {
+                    open.highest = level.forecast;
+                    open.mean_forecast += sum;
+                    open.cases += level.cases;
+                    open.hits += level.hits;
+                }
+                _ => bins.push((
+                    bin,
+                    Bin {
+                        lowest: level.forecast,
+                        highest: level.forecast,
+                        mean_forecast: sum,
+                        cases: level.cases,
+                        hits: level.hits,
+                    },
+                )),
+            }
+        }
+        bins.into_iter().map(|(_, bin)| Bin { mean_forecast: bin.mean_forecast / bin.cases as f64, ..bin }).collect()
+    }
+}
+
+/// The different forecasts, ascending, with their cases.
+fn levels(forecasts: &[f64], outcomes: &[bool]) -> Vec<Level> {
+    let mut cases: Vec<(f64, bool)> = forecasts.iter().copied().zip(outcomes.iter().copied()).collect();
+    cases.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let level = |ties: &[(f64, bool)]| Level {
+        forecast: ties[0].0,
+        cases: ties.len() as u64,
+        hits: ties.iter().filter(|(_, outcome)| *outcome).count() as u64,
+        calibrated: 0.0,
+    };
+    cases.chunk_by(|a, b| a.0 == b.0).map(level).collect()
+}
+
+/// Fits the frequencies.
+fn calibrate(levels: &mut [Level]) {
+    let weights: Vec<f64> = levels.iter().map(|level| level.cases as f64).collect();
+    let rates: Vec<f64> = levels.iter().map(|level| level.hits as f64 / level.cases as f64).collect();
+    for (level, fitted) in levels.iter_mut().zip(isotonic_regression(&rates, &weights)) {
+        level.calibrated = fitted;
+    }
+}
+
+/// How many of the cases of a level come true if its forecast is the probability.
+enum Binomial {
+    Single { cases: u64, probability: f64 },
+    Table { first: u64, cumulative: Vec<f64> },
+}
+
+impl Binomial {
+    fn of_level(level: &Level) -> Self {
+        let (cases, probability) = (level.cases, level.forecast);
+        if cases <= SINGLE_DRAWS || probability == 0.0 || probability == 1.0 {
+            return Self::Single { cases, probability };
+        }
+        // From a number in the middle outwards, by the ratio of neighbouring probabilities, until nothing is added.
+        let mode = ((cases as f64 + 1.0) * probability).floor().clamp(1.0, cases as f64 - 1.0) as u64;
+        let peak = binomial_density(mode as f64, cases as f64, probability, 1.0 - probability);
+        let odds = probability / (1.0 - probability);
+        let ratio = |number: u64| (cases - number) as f64 / (number as f64 + 1.0) * odds;
+        let mut densities = std::collections::VecDeque::from([peak]);
+        let mut first = mode;
+        let mut density = peak;
+        while first > 0 && density > peak * f64::EPSILON {
+            first -= 1;
+            density /= ratio(first);
+            densities.push_front(density);
+        }
+        density = peak;
+        for number in mode..cases {
+            density *= ratio(number);
+            densities.push_back(density);
+            if density <= peak * f64::EPSILON {
+                break;
+            }
+        }
+        let cumulative = densities.iter().scan(0.0, |sum, density| {
+            *sum += density;
+            Some(*sum)
+        });
+        Self::Table { first, cumulative: cumulative.collect() }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        match self {
+            Self::Single { probability: 0.0, .. } => 0,
+            Self::Single { cases, probability: 1.0 } => *cases,
+            Self::Single { cases, probability } => {
+                (0..*cases).map(|_| u64::from(random.uniform() < *probability)).sum()
+            }
+            Self::Table { first, cumulative } => {
+                let drawn = random.uniform();
+                let position = cumulative.partition_point(|sum| *sum < drawn);
+                first + position.min(cumulative.len() - 1) as u64
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Whether the mean of a series differs from zero, although the horizons of its values overlap.
+//!
+//! The return over the next 126 dates is almost the same today and tomorrow. A test that takes the values for independent finds
+//! skill in noise four times out of five. The test of this module projects the series on its slowest cosines and compares with
+//! Student's distribution of as many degrees of freedom; beside it stands the test of every `horizon`-th value, which needs no
+//! theory and has less power. `benches/calibration.rs` measures how often each rejects where there is nothing.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+
+use crate::cosines::Cosines;
+use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
+use crate::{CONFIDENCE, Interval};
+
+/// A test is refused with fewer independent windows.
+pub const MINIMUM_WINDOWS: usize = 5;
+
+/// Values in the order of their dates, each of which looks `horizon` dates ahead. All are finite. Dates without a value are left
+/// out and counted: the values on either side of a gap are farther apart than neighbours, so that no more of them overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverlappingSeries {
+    values: Vec<f64>,
+    missing: usize,
+    horizon: NonZeroUsize,
+}
+
+/// A value that is infinite or not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotFinite {
+    /// Its position among the dates.
+    pub position: usize,
+}
+
+/// How the standard error of a mean was estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// The mean square of the projections on the slowest cosines (equal-weighted cosine, type II; Lazarus, Lewis, Stock and
+    /// Watson, JBES 2018).
+    Cosine {
+        /// Number of cosines.
+        cosines: usize,
+    },
+    /// The variance of every `horizon`-th value, whose horizons do not overlap.
+    Disjoint,
+    /// Newey and West's (1987): Bartlett's kernel, no prewhitening, no correction for small samples. Too small for long horizons.
+    NeweyWest {
+        /// Number of lags.
+        lags: usize,
+    },
+    /// The variance of all values, as if they were independent. Far too small for overlapping horizons.
+    Independent,
+}
+
+/// The test of a mean against zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanTest {
+    /// How the standard error was estimated.
+    pub estimator: Estimator,
+    /// Number of values that the test uses.
+    pub observations: usize,
+    /// Number of dates that a value looks ahead.
+    pub horizon: usize,
+    /// Number of whole horizons without overlap in the series.
+    pub windows: usize,
+    /// The mean.
+    pub mean: f64,
+    /// The standard error of the mean.
+    pub standard_error: f64,
+    /// Degrees of freedom of Student's distribution; infinitely many for the normal distribution.
+    pub degrees_of_freedom: f64,
+    /// The mean in standard errors.
+    pub t: f64,
+    /// The probability of a mean at least so far from zero if the true mean is zero.
+    pub p: f64,
+    /// The means that the series does not rule out.
+    pub interval: Interval,
+}
+
+/// Why a series is not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is too short for its horizon.
+    TooShort {
+        /// Number of values.
+        observations: usize,
+        /// Number of values that a test needs.
+        needed: usize,
+    },
+    /// All its values are equal, so that nothing tells how far the mean may be off.
+    Constant,
+}
+
+impl OverlappingSeries {
+    /// A series of values by date, each of which looks `horizon` dates ahead. A date without a value is `None`.
+    ///
+    /// # Errors
+    ///
+    /// If a value is infinite or not a number.
+    pub fn new(
+        dates: impl IntoIterator<Item = impl Into<Option<f64>>>,
+        horizon: NonZeroUsize,
+    ) -> Result<Self, NotFinite> {
+        let mut series = Self { values: Vec::new(), missing: 0, horizon };
+        for (position, value) in dates.into_iter().enumerate() {
+            match value.into() {
+                Some(value) if value.is_finite() => series.values.push(value),
+                Some(_) => return Err(NotFinite { position }),
+                None => series.missing += 1,
+            }
+        }
+        Ok(series)
+    }
+
+    /// The values, without the dates that have none.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Number of dates without a value.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Number of whole horizons without overlap: what the series is worth, however many dates it has.
+    #[must_use]
+    pub fn windows(&self) -> usize {
+        self.values.len() / self.horizon
+    }
+
+    /// The test to judge by: equal-weighted cosines.
+    ///
+    /// There are ν = min(0.41 T^(2/3), T / 2h) of them for T values of horizon h. The first bound is that of Lazarus and others; the
+    /// second keeps to the cosines that are slower than what overlapping horizons smooth away. There are at least four, though,
+    /// since fewer make an interval too wide to be of use. Where that is more than T / 2h, the variance is divided by what the
+    /// smoothing leaves of it if the signal never changes: without this, the test would reject up to 8 % at the fewest
+    /// dates instead of 5 %. With less persistent signals it then rejects less than 5 %.
+    ///
+    /// # Errors
+    ///
+    /// If the series is too short or constant.
+    ///
+    /// ```
+    /// # use bellwether_statistics::{Estimator, OverlappingSeries};
+    /// # use std::num::NonZeroUsize;
+    /// let by_date = (0..750).map(|date| 0.02 + 0.1 * (f64::from(date) * 1.3).sin());
+    /// let series = OverlappingSeries::new(by_date, NonZeroUsize::new(21).expect("not zero"))?;
+    /// let test = series.cosine_test().expect("35 windows are enough");
+    /// assert_eq!((test.estimator, test.windows), (Estimator::Cosine { cosines: 17 }, 35));
+    /// assert!(test.interval.contains(0.02));
+    /// # Ok::<(), bellwether_statistics::mean::NotFinite>(())
+    /// ```
+    pub fn cosine_test(&self) -> Result<MeanTest, Refusal> {
+        let mean = self.require_windows()?;
+        let cosines = Cosines::of(self.values.len(), self.horizon);
+        let variance = cosines.variance(&self.values, mean);
+        let estimator = Estimator::Cosine { cosines: cosines.count };
+        self.judge(&self.values, estimator, variance, cosines.count as f64)
+    }
+
+    /// The test of every `horizon`-th value, from the first: no overlap, and no use of what lies between.
+    ///
+    /// # Errors
+    ///
+    /// If the series is too short or constant.
+    pub fn disjoint_test(&self) -> Result<MeanTest, Refusal> {
+        self.require_windows()?;
+        let values: Vec<f64> = self.values.iter().copied().step_by(self.horizon.get()).collect();
+        self.judge(&values, Estimator::Disjoint, sample_variance(&values), values.len() as f64 - 1.0)
+    }
+
+    /// The test with Newey and West's standard error and the normal distribution, as other tools report it: to compare with, not to
+    /// judge by. See [`hac_lags`] for the number of lags.
+    ///
+    /// # Errors
+    ///
+    /// If the series is too short or constant.
+    pub fn newey_west_test(&self) -> Result<MeanTest, Refusal> {
+        let mean = self.require_windows()?;
+        let lags = hac_lags(self.values.len(), self.horizon);
+        let variance = newey_west_variance(&self.values, mean, lags);
+        self.judge(&self.values, Estimator::NeweyWest { lags }, variance, f64::INFINITY)
+    }
+
+    /// The test that takes all values for independent: to show what it claims, not to judge by.
+    ///
+    /// # Errors
+    ///
+    /// If the series is too short or constant.
+    pub fn independent_test(&self) -> Result<MeanTest, Refusal> {
+        self.require_windows()?;
+        self.judge(&self.values, Estimator::Independent, sample_variance(&self.values), self.values.len() as f64 - 1.0)
+    }
+
+    /// The mean of a series that is long enough.
+    fn require_windows(&self) -> Result<f64, Refusal> {
+        let needed = needed(self.horizon);
+        match mean(&self.values) {
+            Some(mean) if self.values.len() >= needed => Ok(mean),
+            _ => Err(Refusal::TooShort { observations: self.values.len(), needed }),
+        }
+    }
+
+    /// The test from the long-run variance of the values that it uses.
+    fn judge(
+        &self,
+        values: &[f64],
+        estimator: Estimator,
+        variance: f64,
+        degrees_of_freedom: f64,
+    ) -> Result<MeanTest, Refusal> {
+        let mean = mean(values).ok_or(Refusal::Constant)?;
+        if values.iter().all(|value| *value == values[0]) || variance <= 0.0 {
+            return Err(Refusal::Constant);
+        }
+        let standard_error = (variance / values.len() as f64).sqrt();
+        let t = mean / standard_error;
+        let reach = standard_error * student_tails_quantile(1.0 - CONFIDENCE, degrees_of_freedom);
+        Ok(MeanTest {
+            estimator,
+            observations: values.len(),
+            horizon: self.horizon.get(),
+            windows: self.windows(),
+            mean,
+            standard_error,
+            degrees_of_freedom,
+            t,
+            p: student_tails(t, degrees_of_freedom),
+            interval: Interval { lower: mean - reach, upper: mean + reach },
+        })
+    }
+}
+
+impl MeanTest {
+    /// The normal number with the same p-value and the sign of the mean: what tests with different degrees of freedom are compared
+    /// by, and with [`expected_best`](crate::multiple::expected_best).
+    #[must_use]
+    pub fn z(&self) -> f64 {
+        normal_tail_quantile(self.p / 2.0).copysign(self.t)
+    }
+}
+
+/// Number of values that a test needs at a horizon.
+#[must_use]
+pub fn needed(horizon: NonZeroUsize) -> usize {
+    horizon.get().saturating_mul(MINIMUM_WINDOWS)
+}
+
+/// Number of lags of Newey and West's estimator for overlapping horizons: max(⌊4 (T / 100)^(2/9)⌋, h - 1), at most T / 2.
+#[must_use]
+pub fn hac_lags(observations: usize, horizon: NonZeroUsize) -> usize {
+    let automatic = (4.0 * (observations as f64 / 100.0).powf(2.0 / 9.0)).floor() as usize;
+    automatic.max(horizon.get() - 1).min(observations / 2)
+}
+
+/// The mean of values; `None` without any.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The long-run variance with Bartlett's weights 1 - lag / (lags + 1).
+fn newey_west_variance(values: &[f64], mean: f64, lags: usize) -> f64 {
+    let deviations: Vec<f64> = values.iter().map(|value| value - mean).collect();
+    let at = |lag: usize| deviations[lag..].iter().zip(&deviations).map(|(x, y)| x * y).sum::<f64>();
+    let weight = |lag: usize| 1.0 - lag as f64 / (lags as f64 + 1.0);
+    let sum = at(0) + 2.0 * (1..=lags).map(|lag| weight(lag) * at(lag)).sum::<f64>();
+    sum / values.len() as f64
+}
+
+/// The unbiased variance.
+fn sample_variance(values: &[f64]) -> f64 {
+    let Some(mean) = mean(values) else { return 0.0 };
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "value {} is not finite", self.position)
+    }
+}
+
+impl std::error::Error for NotFinite {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort { observations, needed } => {
+                write!(formatter, "{observations} dates are too few: a test needs {needed} at this horizon")
+            }
+            Self::Constant => write!(formatter, "every date has the same value"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

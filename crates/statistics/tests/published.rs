@@ -1,0 +1,258 @@
+//! The numbers that other tools and papers publish.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, also outside of the function that is marked as one"
+)]
+
+use std::num::NonZeroUsize;
+
+use bellwether_statistics::buckets::{bucket_means, flips, newcomers, quantile_buckets, relative_to_mean};
+use bellwether_statistics::mean::hac_lags;
+use bellwether_statistics::multiple::{benjamini_hochberg, expected_best, holm};
+use bellwether_statistics::ranks::{average_ranks, tail_weighted_ranks};
+use bellwether_statistics::track_record::MeanRatio;
+use bellwether_statistics::{Estimator, OverlappingSeries, rank_correlation};
+
+#[track_caller]
+fn near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
+}
+
+#[track_caller]
+fn all_near(values: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(values.len(), expected.len());
+    for (&value, &expected) in values.iter().zip(expected) {
+        near(value, expected, tolerance);
+    }
+}
+
+fn at_least_one(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).unwrap()
+}
+
+/// alphalens-reloaded, tests/test_performance.py, `test_information_coefficient`; groups are the halves.
+#[test]
+fn the_correlation_by_date_is_that_of_alphalens() {
+    let dates = [[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]];
+    for (date, factor) in dates.iter().enumerate() {
+        assert_eq!(rank_correlation(factor, &dates[1 - date]), Some(-1.0));
+        assert_eq!(rank_correlation(factor, factor), Some(1.0));
+        assert_eq!(rank_correlation(&factor[..2], &factor[..2]), Some(1.0));
+        assert_eq!(rank_correlation(&factor[2..], &factor[2..]), Some(1.0));
+    }
+}
+
+/// The same file, `test_mean_return_by_quantile`: six names whose price grows by a factor a day, on three dates. The
+/// mean of a bucket is that of its means by date.
+#[test]
+fn means_by_quantile_are_those_of_alphalens() {
+    let growing = [1.1, 1.2, 1.1, 1.2, 1.1, 1.2];
+    let in_halves = [1.1, 1.1, 1.1, 1.2, 1.2, 1.2];
+    let uneven = [1.5, 1.5, 1.2, 1.0, 1.0, 1.0];
+    let cases: [(_, _, &[f64]); 4] = [
+        (growing, [[1, 2, 1, 2, 1, 2]; 3], &[0.1, 0.2]),
+        (in_halves, [[1, 2, 3, 1, 2, 3]; 3], &[0.15, 0.15, 0.15]),
+        (uneven, [[1, 1, 2, 2, 2, 2], [2, 2, 1, 2, 2, 2], [2, 2, 1, 2, 2, 2]], &[0.3, 0.15]),
+        (uneven, [[1, 1, 3, 2, 2, 2], [3, 3, 1, 2, 2, 2], [3, 3, 1, 2, 2, 2]], &[0.3, 0.0, 0.4]),
+    ];
+    for (growth, factors, expected) in cases {
+        let buckets = at_least_one(expected.len());
+        let returns = growth.map(|growth| growth - 1.0);
+        let by_date = factors.map(|factors| bucket_means(&factors.map(|factor| factor - 1), &returns, buckets));
+        let of_bucket = |bucket: usize| by_date.iter().map(|means| means[bucket].unwrap()).sum::<f64>() / 3.0;
+        let means: Vec<f64> = (0..expected.len()).map(of_bucket).collect();
+        all_near(&means, expected, 1e-12);
+    }
+}
+
+/// The same file, `test_quantile_turnover`: the fourth quarter of four names on four dates.
+#[test]
+fn turnover_of_a_quantile_is_that_of_alphalens() {
+    let up = [1.0, 2.0, 3.0, 4.0];
+    let down = [4.0, 3.0, 2.0, 1.0];
+    let dates = [up, down, up, up];
+    let top: Vec<Vec<bool>> = dates
+        .iter()
+        .map(|date| quantile_buckets(date, at_least_one(4)).unwrap().into_iter().map(|bucket| bucket == 3).collect())
+        .collect();
+    let turnover = |lag: usize| -> Vec<f64> {
+        (lag..4).map(|date| newcomers(&top[date - lag], &top[date]).rate().unwrap()).collect()
+    };
+    assert_eq!(turnover(1), [1.0, 1.0, 0.0]);
+    assert_eq!(turnover(2), [0.0, 1.0]);
+    assert_eq!(turnover(3), [0.0]);
+}
+
+/// numerai-tools, tests/test_scoring.py.
+#[test]
+fn ranks_with_ties_are_those_of_numerai() {
+    let up_down = [1.0, 0.0, 1.0, 0.0, 1.0];
+    let kept: Vec<f64> = average_ranks(&up_down).unwrap().into_iter().map(|rank| (rank - 0.5) / 5.0).collect();
+    all_near(&kept, &[0.7, 0.2, 0.7, 0.2, 0.7], 1e-15);
+    assert_eq!(rank_correlation(&[0.0, 1.0, 2.0, 3.0, 4.0], &up_down), Some(0.0));
+}
+
+/// The same file, `test_tie_kept_rank__gaussianize__pow_1_5`.
+#[test]
+fn tail_weighted_ranks_are_those_of_numerai() {
+    let ranks = tail_weighted_ranks(&[0.0, 0.25, 0.5, 0.75, 1.0]).unwrap();
+    let (outer, inner) = (1.450_788_579_685_422, 0.379_747_270_907_126_3);
+    all_near(&ranks, &[-outer, -inner, 0.0, inner, outer], 1e-14);
+}
+
+/// ml4t/diagnostic, tests/test_evaluation/test_ic_hac_correctness.py.
+#[test]
+fn lags_are_those_of_ml4t() {
+    for (observations, horizon, lags) in
+        [(100, 1, 4), (252, 1, 4), (500, 1, 5), (1_000, 1, 6), (4_989, 63, 62), (20, 63, 10)]
+    {
+        assert_eq!(hac_lags(observations, at_least_one(horizon)), lags, "{observations} dates, horizon {horizon}");
+    }
+}
+
+/// R's multtest, by statsmodels/stats/tests/test_multi.py: `res_multtest1`, raw p-value, Holm, BH.
+const MULTTEST: [[f64; 3]; 10] = [
+    [5.236_567_772_08e-05, 5.236_567_772_08e-04, 5.236_567_772_08e-04],
+    [2.814_050_619_8e-04, 2.532_645_557_82e-03, 1.407_025_309_9e-03],
+    [1.498_773_107_96e-02, 1.199_018_486_368e-01, 4.995_910_359_866_667e-02],
+    [2.027_326_887_98e-02, 1.419_128_821_586e-01, 5.068_317_219_95e-02],
+    [1.770_969_527_23e-01, 1.0, 3.541_939_054_46e-01],
+    [6.421_939_237_95e-01, 1.0, 8.953_367_279_75e-01],
+    [6.808_459_476_33e-01, 1.0, 8.953_367_279_75e-01],
+    [7.162_693_823_8e-01, 1.0, 8.953_367_279_75e-01],
+    [8.385_413_675_53e-01, 1.0, 9.317_126_306_144_445e-01],
+    [9.678_338_243_09e-01, 1.0, 9.678_338_243_09e-01],
+];
+
+/// The same, `res0_large`.
+const MULTTEST_LARGE: [[f64; 3]; 30] = [
+    [0.00031612, 0.0094836, 0.0038949],
+    [0.0003965, 0.0114985, 0.0038949],
+    [0.00048442, 0.01356376, 0.0038949],
+    [0.00051932, 0.01402164, 0.0038949],
+    [0.00101436, 0.02637336, 0.0060753],
+    [0.00121506, 0.0303765, 0.0060753],
+    [0.0014516, 0.0348384, 0.006221142857142857],
+    [0.00265684, 0.06110732, 0.00996315],
+    [0.00430043, 0.09460946, 0.01433476666666667],
+    [0.01743686, 0.36617406, 0.05231058],
+    [0.02080285, 0.416057, 0.05673504545454545],
+    [0.02785414, 0.52922866, 0.06963535],
+    [0.0327198, 0.5889564, 0.07488597857142856],
+    [0.03494679, 0.59409543, 0.07488597857142856],
+    [0.04206808, 0.67308928, 0.08413616],
+    [0.08067095, 1.0, 0.15125803125],
+    [0.23882767, 1.0, 0.421460594117647],
+    [0.28352304, 1.0, 0.4725384],
+    [0.36140401, 1.0, 0.570637910526316],
+    [0.43565145, 1.0, 0.6152972625],
+    [0.44866768, 1.0, 0.6152972625],
+    [0.45368782, 1.0, 0.6152972625],
+    [0.48282088, 1.0, 0.6152972625],
+    [0.49223781, 1.0, 0.6152972625],
+    [0.55451638, 1.0, 0.665419656],
+    [0.6207473, 1.0, 0.7162468846153845],
+    [0.71847853, 1.0, 0.775972982142857],
+    [0.72424145, 1.0, 0.775972982142857],
+    [0.85950263, 1.0, 0.889140651724138],
+    [0.89032747, 1.0, 0.89032747],
+];
+
+#[test]
+fn adjusted_p_values_are_those_of_multtest() {
+    for table in [&MULTTEST[..], &MULTTEST_LARGE[..]] {
+        // From both ends, so that the result cannot depend on the order.
+        for reversed in [false, true] {
+            let mut rows = table.to_vec();
+            if reversed {
+                rows.reverse();
+            }
+            let column = |index: usize| rows.iter().map(|row| row[index]).collect::<Vec<f64>>();
+            all_near(&holm(&column(0)), &column(1), 1e-14);
+            all_near(&benjamini_hochberg(&column(0)), &column(2), 1e-14);
+        }
+    }
+}
+
+/// The example of Benjamini, Krieger and Yekutieli (2006): the step-up procedure rejects four.
+#[test]
+fn benjamini_and_hochberg_reject_four_of_fifteen() {
+    let p = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.324, 0.4262, 0.5719, 0.6528, 0.759,
+        1.0,
+    ];
+    assert_eq!(benjamini_hochberg(&p).iter().filter(|p| **p <= 0.05).count(), 4);
+}
+
+/// By the formula of Bailey and López de Prado.
+#[test]
+fn the_best_of_many_is_expected_where_published() {
+    for (tests, expected) in [(10.0, 1.57), (36.0, 2.15), (108.0, 2.56), (324.0, 2.92)] {
+        near(expected_best(tests), expected, 0.005);
+    }
+    near(expected_best(10.0) * 0.1_f64.sqrt(), 0.498, 0.0005);
+}
+
+/// zoonek/2025-sharpe-ratio, functions.py, `test_numeric_example`.
+#[test]
+fn track_records_are_those_of_zoonek() {
+    let record = MeanRatio { ratio: 0.036 / 0.079, skewness: -2.448, kurtosis: 10.164 };
+    near(record.ratio, 0.456, 0.0005);
+    near(record.probability_above(0.0, 24), 0.987, 0.0005);
+    near(record.probability_above(0.1, 24), 0.939, 0.0005);
+    near(record.minimum_observations(0.0, 0.95).unwrap(), 13.029, 0.0005);
+    near(record.minimum_observations(0.1, 0.95).unwrap(), 27.109, 0.0005);
+    // The deflated ratio with the plain variance, against the best of ten.
+    near(record.probability_above(expected_best(10.0) * 0.1_f64.sqrt(), 24), 0.451, 0.0005);
+    assert_eq!(record.minimum_observations(0.5, 0.95), None);
+}
+
+#[test]
+fn a_side_of_zero_neither_flips_nor_stays() {
+    let share = flips(&[0.5, -0.5, 0.0, 0.7, -0.1], &[-0.1, -0.9, 0.3, 0.0, 0.2]);
+    assert_eq!((share.hits, share.of), (2, 3));
+    all_near(&relative_to_mean(&[1.0, 2.0, 6.0]), &[-2.0, -1.0, 3.0], 1e-15);
+}
+
+/// What a regression explains with, and what it explains.
+type Row = ([f64; 3], f64);
+
+/// The influence of each quarter on the intercept of a regression of growth in investment on growth and real interest.
+fn influence_on_intercept() -> Vec<f64> {
+    let quarters: Vec<[f64; 3]> = include_str!("macrodata.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>().try_into().unwrap())
+        .collect();
+    let growth = |pair: &[[f64; 3]], column: usize| 400.0 * (pair[1][column].ln() - pair[0][column].ln());
+    let rows: Vec<Row> =
+        quarters.windows(2).map(|pair| ([1.0, growth(pair, 0), pair[0][2]], growth(pair, 1))).collect();
+    // The normal equations by Cramer's rule, for the intercept's row of the inverse and for the coefficients.
+    let sum = |f: &dyn Fn(&Row) -> f64| rows.iter().map(f).sum::<f64>();
+    let gram: [[f64; 3]; 3] = std::array::from_fn(|i| std::array::from_fn(|j| sum(&|row| row.0[i] * row.0[j])));
+    let minor = |i: usize, j: usize| {
+        let at = |k: usize, l: usize| gram[(i + k) % 3][(j + l) % 3];
+        at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)
+    };
+    let determinant: f64 = (0..3).map(|j| gram[0][j] * minor(0, j)).sum();
+    let inverse: [[f64; 3]; 3] = std::array::from_fn(|i| std::array::from_fn(|j| minor(j, i) / determinant));
+    let moments: [f64; 3] = std::array::from_fn(|i| sum(&|row| row.0[i] * row.1));
+    let times = |row: &[f64; 3], x: &[f64; 3]| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>();
+    let coefficients: [f64; 3] = std::array::from_fn(|i| times(&inverse[i], &moments));
+    rows.iter().map(|(x, y)| times(&inverse[0], x) * (y - times(&coefficients, x))).collect()
+}
+
+/// R's sandwich with four lags and without correction for small samples, by statsmodels/stats/tests/test_sandwich.py,
+/// `test_hac_simple`: the variance of an intercept is that of the sum of the influences on it.
+#[test]
+fn the_variance_of_newey_and_west_is_that_of_sandwich() {
+    let influence = influence_on_intercept();
+    let count = influence.len() as f64;
+    let series = OverlappingSeries::new(influence.iter().map(|value| value * count), NonZeroUsize::MIN).unwrap();
+    let test = series.newey_west_test().unwrap();
+    assert_eq!(test.estimator, Estimator::NeweyWest { lags: 4 });
+    near(test.standard_error.powi(2), 1.385_551_290_884_013_7, 1e-11);
+    // With the correction for three coefficients.
+    near(test.standard_error.powi(2) * count / (count - 3.0), 1.406_438_998_786_788, 1e-11);
+}

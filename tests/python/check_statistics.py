@@ -1,0 +1,123 @@
+"""Compares the statistics of the crate `bellwether-statistics` with scipy, statsmodels, pandas and numpy.
+
+Reads lines of a name and columns of numbers, separated by tabs: the input and what the crate computed.
+"""
+
+import sys
+
+import numpy
+import pandas
+import scipy.fft
+import scipy.linalg
+import scipy.optimize
+import scipy.stats
+import statsmodels.api
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.tsa.stattools import acf
+
+
+def mean_test(values, error, freedom):
+    mean = values.mean()
+    t = mean / error
+    reach = error * scipy.stats.t.isf(0.025, freedom)
+    return [mean, error, t, 2 * scipy.stats.t.sf(abs(t), freedom), mean - reach, mean + reach]
+
+
+def cosine_test(values, horizon):
+    """The projections are the coefficients of the orthogonal cosine transform but the first."""
+    count, horizon = len(values), int(horizon[0])
+    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
+    variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
+    if count // horizon < 8:
+        # What overlapping horizons leave of the variance, from the correlations of sums of as many numbers in a row.
+        overlap = scipy.linalg.toeplitz(numpy.maximum(0, 1 - numpy.arange(count) / horizon))
+        transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
+        expected = ((transform @ overlap) * transform).sum(axis=1)
+        variance /= expected[1:].mean() / expected[0]
+    return [cosines, *mean_test(values, numpy.sqrt(variance / count), cosines)]
+
+
+def independent_test(values):
+    result = scipy.stats.ttest_1samp(values, 0)
+    interval = result.confidence_interval()
+    error = values.std(ddof=1) / numpy.sqrt(len(values))
+    return [values.mean(), error, result.statistic, result.pvalue, interval.low, interval.high]
+
+
+def newey_west_test(values, lags):
+    model = statsmodels.api.OLS(values, numpy.ones(len(values)))
+    fit = model.fit(cov_type="HAC", cov_kwds={"maxlags": int(lags[0]), "use_correction": False})
+    return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
+
+
+def sign_test(counts):
+    gained, lost = map(int, counts)
+    binomial = scipy.stats.binomtest(gained, gained + lost).pvalue
+    paired = mcnemar([[0, gained], [lost, 0]], exact=True).pvalue
+    assert abs(binomial - paired) <= 1e-12, counts
+    return [binomial]
+
+
+def clustered_sign_test(gains):
+    everything = {"permutation_type": "samples", "n_resamples": numpy.inf, "alternative": "two-sided"}
+    return [scipy.stats.permutation_test((gains,), numpy.sum, **everything).pvalue]
+
+
+def calibration(forecasts, outcomes):
+    levels = pandas.DataFrame({"forecast": forecasts, "outcome": outcomes}).groupby("forecast")["outcome"]
+    rates, cases = levels.mean(), levels.count()
+    calibrated = scipy.optimize.isotonic_regression(rates.to_numpy(), weights=cases.to_numpy()).x
+    at = pandas.Series(calibrated, index=rates.index)[forecasts].to_numpy()
+    score = lambda probabilities: ((probabilities - outcomes) ** 2).mean()
+    brier, uncertainty = score(forecasts), score(outcomes.mean())
+    return [brier, brier - score(at), uncertainty - score(at), uncertainty, *calibrated]
+
+
+def effective_number(*series):
+    shares = numpy.linalg.eigvalsh(numpy.corrcoef(series))
+    shares = shares[shares > 0] / shares[shares > 0].sum()
+    return [numpy.exp(-(shares * numpy.log(shares)).sum())]
+
+
+def mean_ratio(values):
+    ratio = values.mean() / values.std(ddof=1)
+    return [ratio, scipy.stats.skew(values), scipy.stats.kurtosis(values, fisher=False)]
+
+
+ORACLES = {
+    "average_ranks": scipy.stats.rankdata,
+    "rank_correlation": lambda x, y: [scipy.stats.spearmanr(x, y).statistic],
+    "correlation": lambda x, y: [scipy.stats.pearsonr(x, y).statistic],
+    "autocorrelation": lambda values, lag: [acf(values, nlags=int(lag[0]), adjusted=False, fft=False)[-1]],
+    "normal_tail": scipy.stats.norm.sf,
+    "normal_tail_quantile": scipy.stats.norm.isf,
+    "student_tails": lambda t, freedom: 2 * scipy.stats.t.sf(abs(t), freedom),
+    "student_tails_quantile": lambda p, freedom: scipy.stats.t.isf(p / 2, freedom),
+    "binomial_at_most": lambda successes, trials, p: scipy.stats.binom.cdf(successes, trials, p),
+    "cosine_test": cosine_test,
+    "independent_test": independent_test,
+    "disjoint_test": lambda values, horizon: independent_test(values[:: int(horizon[0])]),
+    "newey_west_test": newey_west_test,
+    "holm": lambda p: multipletests(p, method="holm")[1],
+    "benjamini_hochberg": lambda p: multipletests(p, method="fdr_bh")[1],
+    "effective_number": effective_number,
+    "wilson": lambda counts: proportion_confint(*counts, method="wilson"),
+    "sign_test": sign_test,
+    "clustered_sign_test": clustered_sign_test,
+    "isotonic_regression": lambda values, weights: scipy.optimize.isotonic_regression(values, weights=weights).x,
+    "calibration": calibration,
+    "quantile_buckets": lambda values, buckets: pandas.qcut(values, int(buckets[0]), labels=False),
+    "mean_ratio": mean_ratio,
+}
+
+seen = set()
+for line in sys.stdin:
+    name, *columns = line.rstrip("\n").split("\t")
+    *arguments, computed = [numpy.array(column.split(), dtype=float) for column in columns]
+    expected = numpy.asarray(ORACLES[name](*arguments), dtype=float)
+    numpy.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-14, err_msg=line)
+    seen.add(name)
+
+assert seen == set(ORACLES), f"not compared: {set(ORACLES) - seen}"
