@@ -17,13 +17,14 @@ use crate::support::terminal::Window;
 const FIRST_HOUR: &str = "docs/getting-started.md";
 
 /// The other pages, in reading order.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/definitions.md",
     "docs/datasets.md",
     "docs/notebooks.md",
     "docs/history.md",
     "docs/audits.md",
+    "docs/skill.md",
     "docs/stores.md",
     "docs/operations.md",
     "docs/guarantees.md",

@@ -232,11 +232,11 @@ fn of_best(best: &Best) -> String {
         return String::new();
     }
     let effective = match (best.effective, best.expected_of_effective) {
-        (Some(number), Some(expected)) => format!("; of {number:.1} independent ones {expected:.1}"),
+        (Some(number), Some(expected)) => format!(", {expected:.1} as they go together like {number:.1}"),
         _ => String::new(),
     };
     format!(
-        "best of {} {what}: {} {}, z {:.1}; without skill the best of as many shows {:.1}{effective}\n",
+        "best of {} {what}: {} {}, z {:.1}; without skill {:.1}{effective}\n",
         grouped(best.tested),
         best.pair.0,
         best.pair.1,
