@@ -179,7 +179,7 @@ mod tests {
                     for regime in Regime::ALL {
                         let series = universe.series(company, Outlook { model: Model::Current, period, regime });
                         let [then, now] = [days[place], universe.today()].map(|today| series.get(days[place], today));
-                        let mut count = |counts: &mut [u64; 2], signal| {
+                        let count = |counts: &mut [u64; 2], signal| {
                             counts[0] += 1;
                             counts[1] += u64::from((signal == Signal::Buy) == is_above);
                         };

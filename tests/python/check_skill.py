@@ -33,6 +33,7 @@ def read_prices():
     frames = [pandas.read_csv(path) for path in sorted(glob.glob(PRICES))]
     prices = pandas.concat(frames).rename(columns={"symbol": "ticker", "adj_close": "close"})
     prices = prices.dropna(subset="close")
+    prices = prices[~prices["ticker"].str.contains(" ")]
     prices["date"] = pandas.to_datetime(prices["date"])
     return prices.pivot(index="date", columns="ticker", values="close").sort_index()
 

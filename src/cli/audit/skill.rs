@@ -188,7 +188,7 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
 }
 
 fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["share that came true", "", "buys", "after", "sells", "after", "surest", "after", "spread", "flips"];
+    let heads = ["came true", "", "buys", "after", "sells", "after", "surest", "after", "spread", "flips"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = vec![pair, measure.state.as_str().to_owned()];

@@ -139,9 +139,12 @@ impl Reading {
         }
         let mut place_of_day = vec![0_u32; (last - first) as usize + 1];
         sessions.iter().enumerate().for_each(|(place, day)| place_of_day[(day - first) as usize] = place as u32);
+        let place_of_ticker = self.places_by_name();
         let mut closes = vec![f64::NAN; sessions.len() * self.names.len()];
-        let place =
-            |row: &Row| row.ticker as usize * sessions.len() + place_of_day[(row.day - first) as usize] as usize;
+        let place = |row: &Row| {
+            let session = place_of_day[(row.day - first) as usize] as usize;
+            place_of_ticker[row.ticker as usize] * sessions.len() + session
+        };
         for (number, row) in self.rows.iter().enumerate() {
             let close = &mut closes[place(row)];
             if !close.is_nan() {
@@ -150,8 +153,19 @@ impl Reading {
             *close = row.close;
         }
         let files = self.files.iter().map(|file| (shown(&file.path), file.digest.clone())).collect();
-        let tickers = self.names.into_iter().enumerate().map(|(number, ticker)| (ticker, number as u16)).collect();
+        let places = place_of_ticker.into_iter().map(|place| place as u16);
+        let tickers = self.names.into_iter().zip(places).collect();
         Ok(Prices::of(sessions, tickers, closes, files))
+    }
+
+    /// The place of each ticker in the order of their names, so that sums over tickers have the same last digits whatever the
+    /// order of the rows.
+    fn places_by_name(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_unstable_by_key(|number| &self.names[*number]);
+        let mut places = vec![0; order.len()];
+        order.into_iter().enumerate().for_each(|(place, number)| places[number] = place);
+        places
     }
 
     fn duplicate(&self, number: usize, row: &Row) -> SkillError {
