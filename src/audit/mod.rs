@@ -2,9 +2,10 @@
 //!
 //! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
-//! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. Each reads the archive a
-//! few whole tickers at a time and delivers its findings as rows. `diff` compares two versions of a dataset. `documents`
-//! are their answers for programs.
+//! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. `skill` measures whether
+//! signals predicted, as they were published and as they stand today. Each reads the archive a few whole tickers at a
+//! time and delivers its findings as rows. `diff` compares two versions of a dataset. `documents` are their answers for
+//! programs.
 
 pub mod answers;
 mod canaries;
@@ -17,6 +18,7 @@ mod observed;
 pub mod quality;
 pub mod revisions;
 mod row_builder;
+pub mod skill;
 pub mod sources;
 mod subject;
 

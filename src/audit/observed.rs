@@ -10,7 +10,9 @@ use arrow::datatypes::{Float64Type, Int8Type, Int16Type, TimestampMicrosecondTyp
 use chrono::{DateTime, Utc};
 
 use crate::archive::{Histories, History};
+use crate::dataset::face;
 use crate::interface::{Endpoint, Signal};
+use crate::plan::NaiveRule;
 use crate::tables::Change;
 
 /// The value of a cell: the signal and confidence of a signal, or the score of an article.
@@ -64,6 +66,12 @@ impl<'a> ObservedColumns<'a> {
     pub(super) fn written_date(&self, row: usize) -> Option<i64> {
         let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map_or(0, |offsets| offsets.value(row));
         self.dates.is_valid(row).then(|| self.dates.value(row) + i64::from(offset) * 60_000_000)
+    }
+
+    /// The naive date of a row by a rule.
+    pub(super) fn naive_date(&self, row: usize, rule: NaiveRule) -> Option<i64> {
+        let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map(|offsets| offsets.value(row));
+        self.dates.is_valid(row).then(|| face(self.dates.value(row), offset, rule))
     }
 
     /// The operation that gave a row.

@@ -98,6 +98,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("audit quality", &[("audit quality demo", "gaps, stale series, duplicates, unusual values")]),
+    (
+        "audit skill",
+        &[
+            ("audit skill demo", "the demo, against its own prices"),
+            ("audit skill nightly --prices closes.parquet", "as published, and as it stands today"),
+        ],
+    ),
     ("audit sources", &[("audit sources", "whether the operations agree")]),
     (
         "archive",

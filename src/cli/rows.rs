@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::talk::data;
 use super::typed::usage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::{Destination, RowFormat, RowOutput};
 use crate::file::{TargetFile, WhenExists};
 use crate::plan::FormulaGuard;
@@ -41,6 +41,17 @@ impl Force {
     pub(super) fn file(self, path: PathBuf) -> TargetFile {
         TargetFile { path, when_exists: if self.force { WhenExists::Replace } else { WhenExists::Refuse } }
     }
+}
+
+/// The format of rows by the extension of a file.
+pub(super) fn row_format(path: &Path) -> Result<RowFormat> {
+    let hint = "use a name that ends in `.parquet`, `.csv` or `.jsonl`";
+    FormatName::of(path).map(FormatName::row_format).ok_or_else(|| unknown_format(path, hint))
+}
+
+fn unknown_format(path: &Path, hint: &str) -> Error {
+    let what = format!("cannot tell the format of `{}` from its extension", path.display());
+    usage(&what, hint)
 }
 
 /// The format of rows.
@@ -97,10 +108,10 @@ impl RowsTo {
                 None => Ok(None),
             };
         };
-        let Some(format) = self.format.or_else(|| FormatName::of(output)) else {
-            let what = format!("cannot tell the format of `{}` from its extension", output.display());
-            return Err(usage(&what, "add `--format parquet`, `--format csv` or `--format json`"));
-        };
+        let format = self
+            .format
+            .or_else(|| FormatName::of(output))
+            .ok_or_else(|| unknown_format(output, "add `--format parquet`, `--format csv` or `--format json`"))?;
         if self.is_stdout() && matches!(format, FormatName::Parquet) && data().is_terminal() {
             return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));
         }

@@ -1,20 +1,30 @@
 //! `bellwether serve`: the service's interface on this machine, with demo data or from the archive.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use super::folders::DataFolder;
 use super::outcome::Result;
+use super::rows::row_format;
 use super::typed::{day, instant, plan_of};
 use super::{interruptible, note, say};
 use crate::archive;
+use crate::error;
+use crate::export::{Destination, RowOutput};
+use crate::file::{FileError, TargetFile, WhenExists};
+use crate::human::counted;
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
+use crate::plan::FormulaGuard;
 use crate::project::Project;
 use crate::run::{self, DEMO_SEED};
 use crate::secret::ApiKey;
 use crate::serve::{self, Service, Universe};
+use crate::tables::date;
 use crate::time::{Clock, to_record};
 
 /// The variable that names the folder of the archive.
@@ -55,6 +65,15 @@ pub(super) struct Serve {
     #[arg(long, default_value_t = DEMO_SEED, conflicts_with = "archive")]
     seed: u64,
 
+    /// Write the closing prices of the demo universe to a file, Parquet or CSV, before serving: what
+    /// `bellwether audit skill` measures its signals against.
+    #[arg(long, value_name = "FILE", conflicts_with = "archive")]
+    prices: Option<PathBuf>,
+
+    /// Replace the file of `--prices` if it exists.
+    #[arg(long, requires = "prices")]
+    force: bool,
+
     /// The point of the service's change record: A to G, `origin` (before G), or `all`.
     #[arg(long, default_value = "all", value_name = "SET")]
     change_set: ChangeSet,
@@ -76,8 +95,13 @@ impl Serve {
                 (Service::of_archive(services, self.change_set, key), format!("the archive as of {instant}"))
             } else {
                 let today = self.today.unwrap_or_else(|| Clock::System.now().date_naive());
-                let service = Service::new(Universe::new(self.seed, today), self.change_set, key);
-                (service, format!("the demo universe of {today}"))
+                let universe = Universe::new(self.seed, today);
+                if let Some(path) = &self.prices {
+                    let when_exists = if self.force { WhenExists::Replace } else { WhenExists::Refuse };
+                    let written = write_prices(&universe, TargetFile { path: path.clone(), when_exists })?;
+                    note(&format!("wrote {} to `{}`", counted(written, "close", "closes"), path.display()));
+                }
+                (Service::new(universe, self.change_set, key), format!("the demo universe of {today}"))
             };
             let running = serve::start(service, self.port).await?;
             note(&format!("serving {what}, change set {}; the API key is {key_is}", self.change_set));
@@ -105,4 +129,30 @@ impl Serve {
         let named = std::env::var_os(ARCHIVE).filter(|folder| !folder.is_empty());
         named.map_or_else(|| self.data.data(project).join("archive"), PathBuf::from)
     }
+}
+
+/// Writes the closing prices of a universe, ticker by ticker, and returns how many there are.
+fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
+    let path = file.path.clone();
+    let format = row_format(&path)?;
+    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+    let fields = vec![text("ticker"), Field::new("date", date(), false), Field::new("close", DataType::Float64, false)];
+    let schema = Arc::new(Schema::new(fields));
+    let mut output = RowOutput::begin(format, Destination::File(file), Arc::clone(&schema), FormulaGuard::None)?;
+    let micros = |day: &NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
+    let days: Vec<i64> = universe.trading_days().iter().map(micros).collect();
+    let mut written = 0;
+    for (ticker, closes) in universe.closing_prices() {
+        written += closes.len() as u64;
+        let tickers: StringArray = std::iter::repeat_n(Some(ticker.as_str()), closes.len()).collect();
+        let columns: [ArrayRef; 3] = [
+            Arc::new(tickers),
+            Arc::new(TimestampMicrosecondArray::from(days.clone())),
+            Arc::new(Float64Array::from(closes)),
+        ];
+        let rows = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec());
+        output.write(&rows.map_err(|error| error::Error::from(FileError::encode(&path, error)))?)?;
+    }
+    output.finish()?;
+    Ok(written)
 }

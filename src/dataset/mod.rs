@@ -60,6 +60,7 @@ use slab_columns::{Signals, TickerCodes};
 
 pub use articles::{Articles, articles};
 pub(crate) use error::DatasetError;
+pub(crate) use naive::face;
 pub use naive::with_naive_dates;
 pub use series_names::SeriesNames;
 pub use wide::Wide;

@@ -100,7 +100,7 @@ pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rul
 }
 
 /// The naive date of a date as written.
-pub(super) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
+pub(crate) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
     match (offset, rule) {
         (None, _) | (Some(_), NaiveRule::Utc) => date,
         (Some(minutes), NaiveRule::Wall) => date + i64::from(minutes) * MICROS_PER_MINUTE,

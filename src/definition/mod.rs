@@ -76,6 +76,8 @@ pub(crate) struct Definition {
     pub checks: Placed<ChecksSection>,
     /// The signals to include in the dataset. Default: all signals that the definition fetches.
     pub filter: Placed<FilterSection>,
+    /// The closing prices that `bellwether audit skill` measures signals against.
+    pub prices: Placed<PricesSection>,
     /// The files to write.
     pub output: Placed<OutputSection>,
     /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
@@ -264,6 +266,20 @@ pub(crate) struct FilterSection {
     pub from: Option<Placed<CalendarDay>>,
     /// Only dates before this day.
     pub to: Option<Placed<CalendarDay>>,
+}
+
+/// The closing prices that `bellwether audit skill` measures signals against.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct PricesSection {
+    /// A Parquet or CSV file with a row per ticker and date, or a list of them; `*` in the name of a file stands for any
+    /// letters. A relative path is below the project's root. `--prices` takes precedence.
+    pub file: Option<Placed<List<String>>>,
+    /// The names of its columns, where they are not `ticker`, `date` and `close`: `close = "adj_close"`. Default: none.
+    pub columns: Option<Placed<BTreeMap<String, Placed<String>>>>,
+    /// Whether closes are adjusted for splits and dividends. Without it returns over a split are wrong, and the audit says
+    /// so. Default: not known.
+    pub adjusted: Option<Placed<bool>>,
 }
 
 /// The files to write.

@@ -74,6 +74,8 @@ pub struct Plan {
     pub keep_extra: bool,
     /// The dataset.
     pub dataset: DatasetPlan,
+    /// The prices that its signals are measured against.
+    pub prices: PricesPlan,
     /// The files that it is written to.
     pub files: FilesPlan,
     /// The object store that keeps the archive and the datasets.
@@ -394,6 +396,35 @@ pub enum FormulaGuard {
     Formulas,
 }
 
+/// The prices that signals are measured against.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PricesPlan {
+    /// Their files, which may have a `*` in their names; none if they are named when it is measured.
+    pub files: Vec<PathBuf>,
+    /// The columns of the files.
+    pub columns: PriceColumns,
+    /// Whether they are adjusted for splits and dividends; none if it is not said.
+    pub adjusted: Option<bool>,
+}
+
+/// The names of the columns of a file of prices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriceColumns {
+    /// The tickers.
+    pub ticker: String,
+    /// The dates of the sessions.
+    pub date: String,
+    /// The closes.
+    pub close: String,
+}
+
+impl Default for PriceColumns {
+    fn default() -> Self {
+        let [ticker, date, close] = ["ticker", "date", "close"].map(str::to_owned);
+        Self { ticker, date, close }
+    }
+}
+
 /// When a scheduler should run a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -453,7 +484,7 @@ impl Way {
 
 impl Plan {
     /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key
-    /// is below the project's root.
+    /// or to prices is below the project's root.
     ///
     /// # Errors
     ///
@@ -495,6 +526,7 @@ impl Plan {
         if let Source::Remote(remote) = &mut self.source {
             remote.key = remote.key.clone().below(root);
         }
+        self.prices.files.iter_mut().for_each(|file| *file = root.join(&*file));
         self
     }
 }

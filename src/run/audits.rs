@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, first, view};
+use super::demo::DEMO_SEED;
 use super::observer::Control;
 use super::scope::{archived, requested};
 use super::stage::Stage;
@@ -13,10 +14,12 @@ use crate::archive::{Archive, ArchiveError, View, of_service, services};
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
+use crate::audit::skill::{PriceSource, Prices, Skill, SkillRules, WhenMissing, find, skill};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
 use crate::error::{Error, Result};
-use crate::plan::{Plan, RowKind};
+use crate::plan::{Plan, RowKind, Source};
+use crate::serve::Universe;
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
@@ -144,4 +147,54 @@ fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<
         None => (answers(&view, |_| true)?, RowFindings::default()),
     };
     quality(&options.subject()?, answers, rows, deliver)
+}
+
+/// How signals are measured.
+#[derive(Clone, Debug)]
+pub struct SkillOptions {
+    /// The files of prices, which may have a `*` in their names. None means those of the definition.
+    pub prices: Vec<PathBuf>,
+    /// The sessions from the date of a backfilled signal to its entry; 0 is the close of the date itself.
+    pub lag: u32,
+    /// What to do if more than a fifth of the signals have no price.
+    pub when_missing: WhenMissing,
+}
+
+/// Measures the signals of a definition against prices, and delivers a row for each date, pair and state.
+///
+/// # Errors
+///
+/// When the archive or the prices cannot be read or have nothing to measure, and what `deliver` fails with.
+pub fn audit_skill(
+    options: AuditOptions<'_>,
+    how: &SkillOptions,
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<Skill> {
+    let plan = options.plan.ok_or_else(|| Error::usage("no definition given", "give the name of a definition"))?;
+    if plan.dataset.rows == RowKind::Article {
+        let what = format!("`{}` has no signals to measure", plan.name);
+        return Err(Error::usage(what, "audit a definition that has signals"));
+    }
+    let named = if how.prices.is_empty() { &plan.prices.files } else { &how.prices };
+    let source = match &plan.source {
+        Source::Demo if named.is_empty() => {
+            PriceSource::Demo(Box::new(Universe::new(DEMO_SEED, Clock::System.now().date_naive())))
+        }
+        Source::Remote(_) if named.is_empty() => {
+            let what = format!("no prices to measure `{}` against", plan.name);
+            return Err(Error::usage(what, "name them with `--prices FILE`, or with `file` in `[prices]`"));
+        }
+        _ => PriceSource::Files(find(named)?, plan.prices.columns.clone()),
+    };
+    let rules = SkillRules {
+        dates: plan.dataset.dates,
+        live_within: plan.dataset.live_within,
+        lag: how.lag,
+        when_missing: how.when_missing,
+    };
+    observed(options.control, "skill", || {
+        let subject = options.subject()?;
+        let prices = Prices::read(&source, &options.control.stop)?;
+        skill(&subject, &prices, rules, deliver)
+    })
 }

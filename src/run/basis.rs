@@ -174,6 +174,7 @@ impl<'a> Basis<'a> {
             // They are not in the files.
             description: _,
             path: _,
+            prices: _,
             whole: _,
             author: _,
         } = plan;

@@ -45,7 +45,7 @@ use std::time::Instant;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit_sources};
+pub use audits::{AuditOptions, SkillOptions, audit_leak, audit_quality, audit_revisions, audit_skill, audit_sources};
 pub use build::{BuildOptions, build, save, stream};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};

@@ -24,6 +24,8 @@
 //! | a null date | a few (ticker, period) pairs have none, on any day |
 //! | an operation that the change set does not have | 404, as for any unknown path |
 //!
+//! [`Universe::closing_prices`] has a close of every company on each trading day, which no operation gives.
+//!
 //! Lists are newest first; objects are in the order of their symbols.
 //!
 //! [`ArchivedServices`] answer with what an archive knew at an instant, and refuse what no run had asked for.
@@ -35,6 +37,7 @@ mod companies;
 pub(crate) mod draw;
 mod headline;
 mod key;
+mod market;
 mod mood;
 mod news;
 mod prediction;

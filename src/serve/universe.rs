@@ -68,6 +68,11 @@ impl Universe {
         companies::all().iter().filter(move |company| company.sector == sector).map(|company| &company.ticker)
     }
 
+    /// The draw that everything is derived from.
+    pub(super) fn draw(&self) -> Draw {
+        self.seed
+    }
+
     pub(super) fn series(&self, company: &Company, outlook: Outlook) -> Series {
         Series::new(self.seed, company, outlook)
     }

@@ -17,7 +17,7 @@ use crate::support::terminal::Window;
 const FIRST_HOUR: &str = "docs/getting-started.md";
 
 /// The other pages, in reading order.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "docs/definitions.md",
     "docs/datasets.md",
@@ -25,6 +25,7 @@ const PAGES: [&str; 11] = [
     "docs/history.md",
     "docs/past.md",
     "docs/audits.md",
+    "docs/skill.md",
     "docs/stores.md",
     "docs/operations.md",
     "docs/guarantees.md",

@@ -21,12 +21,13 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let build = crate::support::program::only_build(&place, "demo");
     let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
     let store = format!("--store=file://{}", place.file("store").display());
-    let commands: [(&str, &[&str], i32); 23] = [
+    let commands: [(&str, &[&str], i32); 24] = [
         ("archive repair", &["--dry-run"], 0),
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
         ("audit quality", &[], 0),
         ("audit revisions", &["demo"], 0),
+        ("audit skill", &["demo"], 0),
         ("audit sources", &[], 0),
         ("check", &["demo"], 0),
         ("check", &["demo", "wrong", "missing"], 2),

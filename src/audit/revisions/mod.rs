@@ -33,7 +33,8 @@ use crate::archive::{ArticleObservations, FoldedObservations, Giant, Histories, 
 use crate::error::Result;
 use crate::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
-use walk::{ChangeWindow, Coverage, Rewrite, SeriesTally, Spans, Walk};
+use walk::{ChangeWindow, Rewrite, SeriesTally, Walk};
+pub(super) use walk::{Coverage, Spans};
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub(super) struct Rewrite {
 }
 
 /// What the answers of a series covered, in order.
-pub(super) struct Coverage(Vec<CoveredSpan>);
+pub(in crate::audit) struct Coverage(Vec<CoveredSpan>);
 
 /// What all answers up to an instant covered.
 #[derive(Clone, Copy)]
@@ -50,11 +50,11 @@ struct CoveredSpan {
 
 /// The dates that answers of a series had, by when they were seen.
 #[derive(Default)]
-pub(super) struct Spans(Vec<(i64, i64, i64)>);
+pub(in crate::audit) struct Spans(Vec<(i64, i64, i64)>);
 
 impl Spans {
     /// Adds some cells of the series.
-    pub(super) fn add(&mut self, groups: &Groups, observed: &ObservedColumns<'_>) {
+    pub(in crate::audit) fn add(&mut self, groups: &Groups, observed: &ObservedColumns<'_>) {
         let spans = &mut self.0;
         for row in groups.iter().flat_map(|group| group.rows().clone()) {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
@@ -79,7 +79,7 @@ impl Spans {
 }
 
 impl Coverage {
-    pub(super) fn of(Spans(spans): Spans) -> Self {
+    pub(in crate::audit) fn of(Spans(spans): Spans) -> Self {
         let mut all: Vec<CoveredSpan> = Vec::with_capacity(spans.len());
         for (seen, oldest, newest) in spans {
             let covered = match all.last() {
@@ -99,7 +99,7 @@ impl Coverage {
 
     /// Whether an answer before an instant covered a date: it had both an earlier and a later date, or the same date
     /// once that day was over.
-    fn covers(&self, date: i64, seen: i64) -> bool {
+    pub(in crate::audit) fn covers(&self, date: i64, seen: i64) -> bool {
         let before = self.0.partition_point(|covered| covered.seen < seen);
         before.checked_sub(1).is_some_and(|last| {
             let CoveredSpan { oldest, newest, newest_seen, .. } = self.0[last];

@@ -100,11 +100,16 @@ impl AuditArguments {
         document: impl FnOnce() -> T,
         text: impl FnOnce() -> String,
     ) -> Result<()> {
-        let service = self.service;
-        if self.rows.is_stdout() {
-            Ok(())
-        } else {
-            self.json.say(document, || scope.line(service.as_deref()) + &text())
-        }
+        let service = self.service.clone();
+        self.print_whole(document, || scope.line(service.as_deref()) + &text())
+    }
+
+    /// The same for findings that name their scope themselves.
+    pub(super) fn print_whole<T: Serialize>(
+        self,
+        document: impl FnOnce() -> T,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.rows.is_stdout() { Ok(()) } else { self.json.say(document, text) }
     }
 }

@@ -4,6 +4,7 @@ mod arguments;
 mod leak;
 mod quality;
 mod revisions;
+mod skill;
 mod sources;
 
 use super::aligned;
@@ -17,7 +18,7 @@ use super::store;
 use super::typed;
 use crate::project::Project;
 
-/// Audit the archive: look-ahead, revisions, quality, and disagreements between operations.
+/// Audit the archive: look-ahead, revisions, quality, disagreements between operations, and whether signals predicted.
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]
@@ -30,6 +31,7 @@ enum Action {
     Revisions(revisions::Revisions),
     Quality(quality::Quality),
     Sources(sources::Sources),
+    Skill(skill::Skill),
 }
 
 impl Audit {
@@ -39,6 +41,7 @@ impl Audit {
             Action::Revisions(audit) => audit.execute(project),
             Action::Quality(audit) => audit.execute(project),
             Action::Sources(audit) => audit.execute(project),
+            Action::Skill(audit) => audit.execute(project),
         }
     }
 }

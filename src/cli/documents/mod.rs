@@ -7,6 +7,7 @@
 pub(super) mod archive;
 pub(super) mod datasets;
 pub(super) mod definitions;
+pub(super) mod skill;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -30,6 +31,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
     ("audit revisions", schema_of::<audits::Revisions>),
+    ("audit skill", schema_of::<skill::Skill>),
     ("audit sources", schema_of::<audits::Sources>),
     ("check", schema_of::<definitions::Checked>),
     ("datasets", schema_of::<datasets::Versions>),

@@ -5,6 +5,7 @@ mod dataset;
 mod files;
 mod filter;
 mod kinds;
+mod prices;
 mod schedule;
 mod signals;
 mod source;
@@ -43,6 +44,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let max_reject_share = share(&definition.rejects.max_share).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
     let checks = checks(&definition.checks);
     let dataset = validator.dataset(&definition);
+    let prices = validator.prices(&definition.prices, dataset.rows);
     let files = validator.files(&definition.output, &dataset);
     let store = definition.store.as_ref().and_then(|store| validator.store(store));
     let schedule = definition.schedule.as_ref().and_then(|schedule| validator.schedule(schedule));
@@ -68,6 +70,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         whole,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,
+        prices,
         files,
         store,
         schedule,

@@ -33,7 +33,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 76] = [
+const KEYS: [(&str, &str); 79] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -87,6 +87,9 @@ const KEYS: [(&str, &str); 76] = [
     ("filter.regimes", "\"neutral\""),
     ("filter.from", "2026-01-01"),
     ("filter.to", "2026-02-01"),
+    ("prices.file", "\"prices.parquet\""),
+    ("prices.columns", "{ close = \"adj_close\" }"),
+    ("prices.adjusted", "true"),
     ("output.format", "\"arrow\""),
     ("output.layout", "\"wide\""),
     ("output.sort", "\"date\""),

@@ -227,7 +227,7 @@ const OF_REQUESTS: [&str; 14] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 26] = [
+const OF_NEITHER: [(&str, &str); 29] = [
     ("description", "description = \"a\"\n"),
     // The demo has no key.
     ("source.api_key_file", ""),
@@ -237,6 +237,9 @@ const OF_NEITHER: [(&str, &str); 26] = [
     ("source.stall", "source.stall = \"40s\"\n"),
     ("source.patience", "source.patience = \"5m\"\n"),
     ("rejects.max_share", "rejects.max_share = 0.5\n"),
+    ("prices.file", "prices.file = \"prices.parquet\"\n"),
+    ("prices.columns", "prices.columns = { close = \"adj_close\" }\n"),
+    ("prices.adjusted", "prices.adjusted = true\n"),
     ("checks.missing", "checks.missing = \"warn\"\n"),
     ("checks.universe", "checks.universe = 0.5\n"),
     ("checks.max_age", "checks.max_age = \"3d\"\n"),

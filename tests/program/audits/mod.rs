@@ -4,6 +4,7 @@ mod diff;
 mod leak;
 mod quality;
 mod revisions;
+mod skill;
 mod sources;
 
 use crate::support::program::{Outcome, Place};

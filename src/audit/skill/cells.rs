@@ -1,0 +1,375 @@
+//! The cells of a history that can be measured, sixteen bytes each, by pair of period and regime.
+//!
+//! The archive has the histories ticker by ticker, and a correlation compares the tickers of a date: so all cells are
+//! held at once. Nearly all of them have never changed; the latest value of those that have stands apart.
+
+use std::collections::BTreeSet;
+use std::ops::{AddAssign, Range};
+
+use super::horizon::{Exits, dated_entry, first_after};
+use super::prices::{Day, Prices};
+use crate::archive::{Histories, History};
+use crate::audit::observed::{ObservedColumns, Value};
+use crate::audit::revisions::{Coverage, Spans};
+use crate::audit::subject::Subject;
+use crate::freshness::fresh_until;
+use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::plan::{MaxAge, NaiveRule};
+use crate::time::MICROS_PER_DAY;
+
+/// First seen while its date was fresh.
+const LIVE: u16 = 1;
+/// No longer listed.
+const WITHDRAWN: u16 = 1 << 1;
+/// Its latest value is another one, which is among the changes.
+const ALTERED: u16 = 1 << 2;
+/// Added after earlier answers had covered its date without it.
+const LATE: u16 = 1 << 3;
+/// First published as a sell.
+const SELL: u16 = 1 << 4;
+
+/// A cell with a complete return.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    /// The signed confidence as first published.
+    pub(super) first: f64,
+    /// The number of its ticker among the prices.
+    pub(super) ticker: u16,
+    /// The days from the first session to its date.
+    pub(super) day: u16,
+    /// The session of its entry.
+    pub(super) entry: u16,
+    marks: u16,
+}
+
+impl Cell {
+    pub(super) fn is_live(&self) -> bool {
+        self.marks & LIVE != 0
+    }
+
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.marks & WITHDRAWN != 0
+    }
+
+    pub(super) fn is_altered(&self) -> bool {
+        self.marks & ALTERED != 0
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.marks & LATE != 0
+    }
+
+    pub(super) fn is_sell(&self) -> bool {
+        self.marks & SELL != 0
+    }
+
+    fn key(&self) -> (u16, u16) {
+        (self.day, self.ticker)
+    }
+}
+
+/// The latest value of a cell that changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) ticker: u16,
+    pub(super) day: u16,
+    pub(super) is_sell: bool,
+    /// The day, in UTC, on which its latest direction was first seen.
+    pub(super) turned: Day,
+    /// The signed confidence.
+    pub(super) latest: f64,
+}
+
+/// What became of the cells of a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellCounts {
+    /// Cells with a date.
+    pub cells: u64,
+    /// Cells that were first seen while their date was fresh.
+    pub live: u64,
+    /// Cells without a direction or confidence.
+    pub unclear: u64,
+    /// Further cells of a ticker on the same day.
+    pub same_day: u64,
+    /// Cells dated before the first session.
+    pub before: u64,
+    /// Cells whose return is not complete: their horizon ends after the last session.
+    pub incomplete: u64,
+    /// Cells without a close at their entry or at their exit.
+    pub unpriced: u64,
+    /// Cells that are measured.
+    pub used: u64,
+    /// Those of them that are live.
+    pub used_live: u64,
+}
+
+impl CellCounts {
+    /// The share of the history that was seen while it was fresh.
+    pub fn witnessed(&self) -> Option<f64> {
+        (self.cells > 0).then(|| self.live as f64 / self.cells as f64)
+    }
+}
+
+impl AddAssign for CellCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.cells += other.cells;
+        self.live += other.live;
+        self.unclear += other.unclear;
+        self.same_day += other.same_day;
+        self.before += other.before;
+        self.incomplete += other.incomplete;
+        self.unpriced += other.unpriced;
+        self.used += other.used;
+        self.used_live += other.used_live;
+    }
+}
+
+/// Successive signals of a ticker, and those that are the opposite of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flips {
+    /// Signals with one before.
+    pub signals: u64,
+    /// Those that are its opposite.
+    pub flipped: u64,
+}
+
+impl Flips {
+    /// The share that flipped.
+    pub fn share(self) -> Option<f64> {
+        (self.signals > 0).then(|| self.flipped as f64 / self.signals as f64)
+    }
+
+    fn add(&mut self, last: &mut Option<bool>, is_sell: bool) {
+        if let Some(before) = last.replace(is_sell) {
+            self.signals += 1;
+            self.flipped += u64::from(before != is_sell);
+        }
+    }
+}
+
+impl AddAssign for Flips {
+    fn add_assign(&mut self, other: Self) {
+        self.signals += other.signals;
+        self.flipped += other.flipped;
+    }
+}
+
+/// The cells of a pair.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PairCells {
+    pub(super) cells: Vec<Cell>,
+    pub(super) changes: Vec<Change>,
+    pub(super) counts: CellCounts,
+    /// Of live cells, as published.
+    pub(super) flips_published: Flips,
+    /// Of all cells, as they stand today.
+    pub(super) flips_today: Flips,
+}
+
+impl PairCells {
+    /// Adds other cells. Room is made an eighth at a time, since a doubled list may not fit beside the others.
+    fn add(&mut self, other: Self) {
+        let free = self.cells.capacity() - self.cells.len();
+        if free < other.cells.len() {
+            self.cells.reserve_exact(other.cells.len().max(self.cells.len() / 8));
+        }
+        self.cells.extend(other.cells);
+        self.changes.extend(other.changes);
+        self.counts += other.counts;
+        self.flips_published += other.flips_published;
+        self.flips_today += other.flips_today;
+    }
+
+    /// Sorts the cells by date and ticker.
+    pub(super) fn sort(&mut self) {
+        self.cells.sort_unstable_by_key(Cell::key);
+        self.changes.sort_unstable_by_key(|change| (change.day, change.ticker));
+    }
+}
+
+/// All cells, by pair.
+pub(super) struct AllCells {
+    pub(super) pairs: Vec<PairCells>,
+    /// By days from the first session: signals with a complete horizon, and those of them without a price.
+    pub(super) by_day: Vec<[u32; 2]>,
+    /// Some tickers without any price.
+    pub(super) unknown: BTreeSet<Ticker>,
+}
+
+/// The number of tickers without a price that are named.
+const NAMED: usize = 5;
+
+impl AllCells {
+    pub(super) fn new() -> Self {
+        let pairs = Period::COUNT * Regime::ALL.len();
+        Self { pairs: (0..pairs).map(|_| PairCells::default()).collect(), by_day: Vec::new(), unknown: BTreeSet::new() }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.pairs.iter_mut().zip(other.pairs).for_each(|(pair, other)| pair.add(other));
+        if self.by_day.len() < other.by_day.len() {
+            self.by_day.resize(other.by_day.len(), [0; 2]);
+        }
+        for (sum, counts) in self.by_day.iter_mut().zip(other.by_day) {
+            *sum = [sum[0] + counts[0], sum[1] + counts[1]];
+        }
+        self.unknown.extend(other.unknown);
+        while self.unknown.len() > NAMED {
+            self.unknown.pop_last();
+        }
+    }
+
+    fn count_day(&mut self, day: u16, is_priced: bool) {
+        let day = usize::from(day);
+        if self.by_day.len() <= day {
+            self.by_day.resize(day + 1, [0; 2]);
+        }
+        self.by_day[day][0] += 1;
+        self.by_day[day][1] += u32::from(!is_priced);
+    }
+}
+
+/// The number of a pair, by period and regime.
+fn pair(period: Period, regime: Regime) -> usize {
+    let regime = Regime::ALL.iter().position(|other| *other == regime).unwrap_or_default();
+    period.index() * Regime::ALL.len() + regime
+}
+
+/// What turns histories into cells.
+#[derive(Clone, Copy)]
+pub(super) struct Intake<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) prices: &'a Prices,
+    pub(super) exits: &'a Exits,
+    pub(super) rule: NaiveRule,
+    pub(super) live_within: MaxAge,
+    pub(super) lag: u32,
+}
+
+/// What is known of a cell over time.
+struct Observed {
+    first: (f64, bool),
+    first_seen: i64,
+    latest: Option<(f64, bool)>,
+    turned: Day,
+}
+
+impl Intake<'_> {
+    /// The cells of some histories.
+    pub(super) fn cells(&self, histories: &Histories) -> AllCells {
+        let mut all = AllCells::new();
+        let observed = ObservedColumns::of(histories);
+        for history in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
+            if let (Some(period), Some(regime)) = (history.key.period, history.key.regime) {
+                self.series(history, &observed, (period, regime), &mut all);
+            }
+        }
+        all
+    }
+
+    fn series(&self, history: &History, observed: &ObservedColumns<'_>, of: (Period, Regime), all: &mut AllCells) {
+        let mut spans = Spans::default();
+        spans.add(&history.groups, observed);
+        let coverage = Coverage::of(spans);
+        let ticker = self.prices.ticker(&history.key.ticker);
+        let sessions = self.prices.sessions();
+        let mut found = PairCells::default();
+        let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
+        for rows in history.groups.cells() {
+            let Some(date) = observed.naive_date(rows.start, self.rule) else { continue };
+            let stored = observed.dates.value(rows.start);
+            if !self.subject.has_date(stored) {
+                continue;
+            }
+            found.counts.cells += 1;
+            let day = date.div_euclid(MICROS_PER_DAY);
+            let Some(cell) = observe(observed, rows) else {
+                found.counts.unclear += 1;
+                continue;
+            };
+            if last_day.replace(day) == Some(day) {
+                found.counts.same_day += 1;
+                continue;
+            }
+            let is_live = cell.first_seen <= fresh_until(date, self.live_within);
+            found.counts.live += u64::from(is_live);
+            if is_live {
+                found.flips_published.add(&mut last_first, cell.first.1);
+            }
+            if let Some((_, is_sell)) = cell.latest {
+                found.flips_today.add(&mut last_latest, is_sell);
+            }
+            let after_first = day - i64::from(sessions[0]);
+            let Ok(offset) = u16::try_from(after_first) else {
+                *(if after_first < 0 { &mut found.counts.before } else { &mut found.counts.incomplete }) += 1;
+                continue;
+            };
+            let mut entry = dated_entry(sessions, day as Day, self.lag);
+            if is_live {
+                let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
+                entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
+            }
+            let Some(exit) = self.exits.exit(of.0, entry) else {
+                found.counts.incomplete += 1;
+                continue;
+            };
+            let priced = ticker.filter(|ticker| self.prices.between(*ticker, entry, exit).is_some());
+            all.count_day(offset, priced.is_some());
+            let Some(number) = priced else {
+                found.counts.unpriced += 1;
+                continue;
+            };
+            let is_late = coverage.covers(stored, cell.first_seen);
+            found.push(number, offset, entry as u16, [is_live, is_late], &cell);
+        }
+        if ticker.is_none() {
+            all.unknown.insert(history.key.ticker.clone());
+        }
+        all.pairs[pair(of.0, of.1)].add(found);
+    }
+}
+
+impl PairCells {
+    fn push(&mut self, ticker: u16, day: u16, entry: u16, [is_live, is_late]: [bool; 2], cell: &Observed) {
+        let is_altered = cell.latest.is_some_and(|latest| latest != cell.first);
+        let marks = [
+            (is_live, LIVE),
+            (is_late, LATE),
+            (cell.first.1, SELL),
+            (cell.latest.is_none(), WITHDRAWN),
+            (is_altered, ALTERED),
+        ];
+        let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
+        self.counts.used += 1;
+        self.counts.used_live += u64::from(is_live);
+        self.cells.push(Cell { first: cell.first.0, ticker, day, entry, marks });
+        if let Some((latest, is_sell)) = cell.latest.filter(|_| is_altered) {
+            self.changes.push(Change { ticker, day, is_sell, turned: cell.turned, latest });
+        }
+    }
+}
+
+/// What is known of a cell over time; none if one of its values has no direction or confidence.
+fn observe(observed: &ObservedColumns<'_>, rows: Range<usize>) -> Option<Observed> {
+    let is_withdrawn = observed.is_withdrawn(rows.end - 1);
+    let mut listed = rows.filter(|row| !observed.is_withdrawn(*row));
+    let first_row = listed.next()?;
+    let (first, first_seen) = (signed(observed.value(first_row))?, observed.seen.value(first_row));
+    let (mut latest, mut turned) = (first, first_seen);
+    for row in listed {
+        let value = signed(observed.value(row))?;
+        if value.1 != latest.1 {
+            turned = observed.seen.value(row);
+        }
+        latest = value;
+    }
+    let turned = turned.div_euclid(MICROS_PER_DAY) as Day;
+    Some(Observed { first, first_seen, latest: (!is_withdrawn).then_some(latest), turned })
+}
+
+/// The confidence of a signal, negative for a sell, and whether it is one.
+fn signed(value: Value) -> Option<(f64, bool)> {
+    let is_sell = value.signal? == Signal::Sell;
+    let confidence = value.number.filter(|number| number.is_finite())?;
+    Some((if is_sell { -confidence } else { confidence }, is_sell))
+}

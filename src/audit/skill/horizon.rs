@@ -1,0 +1,120 @@
+//! From a signal's date to a return: at which close it is entered, and at which it is left.
+//!
+//! No close is used that may lie before the signal. The time of day of a close is unknown, but no exchange closes before
+//! the day begins in UTC, so a signal is entered at the first session whose date is after the day, in UTC, on which it
+//! was seen. A backfilled signal is taken to have been seen on its own date, plus a lag in sessions.
+
+use chrono::Months;
+
+use super::prices::{Day, Prices, date, number};
+use crate::interface::Period;
+
+/// No session.
+const NONE: u32 = u32::MAX;
+
+/// How long a position is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Horizon {
+    Sessions(usize),
+    Months(u32),
+}
+
+impl Horizon {
+    /// The horizon of a period: `15d` are sessions, `1m` is a calendar month.
+    fn of(period: Period) -> Self {
+        let (count, unit) = period.as_str().split_at(period.as_str().len() - 1);
+        let count: u32 = count.parse().expect("a period is a number and a unit");
+        if unit == "m" { Self::Months(count) } else { Self::Sessions(count as usize) }
+    }
+
+    /// The session at whose close a position ends, for each session at whose close it may begin.
+    fn exits(self, sessions: &[Day]) -> Vec<u32> {
+        let exit = |entry: usize| match self {
+            Self::Sessions(count) => entry + count,
+            Self::Months(count) => {
+                let end = date(sessions[entry]).checked_add_months(Months::new(count)).map_or(Day::MAX, number);
+                sessions.partition_point(|session| *session < end)
+            }
+        };
+        let known = |exit: usize| if exit < sessions.len() { exit as u32 } else { NONE };
+        (0..sessions.len()).map(|entry| known(exit(entry))).collect()
+    }
+}
+
+/// The exits of every period.
+pub(super) struct Exits(Vec<Vec<u32>>);
+
+impl Exits {
+    pub(super) fn of(prices: &Prices) -> Self {
+        Self(Period::all().map(|period| Horizon::of(period).exits(prices.sessions())).collect())
+    }
+
+    /// The session at which a position ends that begins at a session; none if that is after the last one.
+    pub(super) fn exit(&self, period: Period, entry: usize) -> Option<usize> {
+        let exit = self.0[period.index()].get(entry).copied().filter(|exit| *exit != NONE);
+        exit.map(|exit| exit as usize)
+    }
+}
+
+/// The first session after a day; the number of sessions if there is none.
+pub(super) fn first_after(sessions: &[Day], day: Day) -> usize {
+    sessions.partition_point(|session| *session <= day)
+}
+
+/// The session at which a signal of a date is entered that was not watched: its lag in sessions after the date. A lag of
+/// 0 is the close of the date itself, or the first after it.
+pub(super) fn dated_entry(sessions: &[Day], day: Day, lag: u32) -> usize {
+    match lag.checked_sub(1) {
+        Some(more) => first_after(sessions, day) + more as usize,
+        None => sessions.partition_point(|session| *session < day),
+    }
+}
+
+/// How many dates, in order, each with its entry, begin before the position of an earlier one has ended, that one
+/// included: the largest number.
+pub(super) fn overlap(entries: &[(usize, usize)]) -> usize {
+    let (mut end, mut most) = (0, 1);
+    for (place, (_, exit)) in entries.iter().enumerate() {
+        end = end.max(place);
+        while end < entries.len() && entries[end].0 < *exit {
+            end += 1;
+        }
+        most = most.max(end - place);
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::NaiveDate;
+
+    use super::{Horizon, NONE, dated_entry, first_after, number, overlap};
+
+    #[test]
+    fn months_end_at_the_first_session_at_or_after_their_day() {
+        let days = ["2026-01-30", "2026-01-31", "2026-02-27", "2026-03-02", "2026-03-31"];
+        let sessions: Vec<i32> = days.iter().map(|day| number(day.parse::<NaiveDate>().unwrap())).collect();
+        // The 30th and 31st of January plus a month are the 28th of February, which is no session.
+        assert_eq!(Horizon::Months(1).exits(&sessions), [3, 3, 4, NONE, NONE]);
+        assert_eq!(Horizon::Sessions(2).exits(&sessions), [2, 3, 4, NONE, NONE]);
+    }
+
+    #[test]
+    fn an_entry_is_never_at_a_close_that_may_lie_before_the_signal() {
+        let sessions = [10, 11, 14];
+        assert_eq!([9, 10, 11, 12, 14].map(|day| first_after(&sessions, day)), [0, 1, 2, 2, 3]);
+        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 1)), [0, 1, 2]);
+        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 0)), [0, 0, 2]);
+        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 2)), [1, 2, 3]);
+    }
+
+    #[test]
+    fn dates_overlap_while_a_position_is_open() {
+        let daily: Vec<(usize, usize)> = (0..20).map(|entry| (entry, entry + 5)).collect();
+        assert_eq!(overlap(&daily), 5);
+        let weekly: Vec<(usize, usize)> = (0..20).step_by(5).map(|entry| (entry, entry + 7)).collect();
+        assert_eq!(overlap(&weekly), 2);
+        assert_eq!(overlap(&[(0, 1), (1, 2)]), 1);
+        assert_eq!(overlap(&[]), 1);
+    }
+}

@@ -1,0 +1,168 @@
+//! Closing prices: a session per date that the files have, and the close of each ticker.
+//!
+//! Rows may come in any order and from several files. What cannot be meant is refused with its file and row: a second
+//! close of a ticker on a day, a close that is zero, negative or not finite, a date with a zone (whose day would be a
+//! guess), a row without a date or ticker. A missing close is a hole and is counted. Names that no service can have are
+//! passed over. The BLAKE3 of each file is kept, since closes that are adjusted afterwards rewrite the past as well.
+
+mod files;
+mod table;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use chrono::{Days, NaiveDate};
+
+use crate::cancel::CancellationToken;
+use crate::digest;
+use crate::error::Result;
+use crate::interface::Ticker;
+use crate::plan::PriceColumns;
+use crate::serve::Universe;
+use files::Reading;
+
+pub(crate) use files::find;
+
+/// Days since 1970.
+pub(super) type Day = i32;
+
+/// The most sessions, and the most tickers.
+const MOST: usize = 1 << 16;
+
+/// Where prices come from.
+#[derive(Clone, Debug)]
+pub(crate) enum PriceSource {
+    /// Files, and the names of their columns.
+    Files(Vec<PathBuf>, PriceColumns),
+    /// The demo universe.
+    Demo(Box<Universe>),
+}
+
+/// What is known of the prices as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriceSummary {
+    /// The files, or the name of the built-in prices, each with its BLAKE3.
+    pub files: Vec<(String, String)>,
+    /// Rows with a close.
+    pub closes: u64,
+    /// Tickers.
+    pub tickers: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// The first session.
+    pub first: NaiveDate,
+    /// The last session.
+    pub last: NaiveDate,
+    /// Sessions without a close between the first and last close of a ticker, of all tickers.
+    pub holes: u64,
+    /// Sessions on which fewer than half of the tickers that trade then have a close.
+    pub thin: u64,
+}
+
+/// Closing prices by ticker and session.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    sessions: Vec<Day>,
+    tickers: HashMap<Ticker, u16>,
+    /// By ticker, then by session; not a number where there is none.
+    closes: Vec<f64>,
+    pub(super) summary: PriceSummary,
+}
+
+/// A row of a file.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    day: Day,
+    ticker: u32,
+    close: f64,
+}
+
+impl Prices {
+    /// Reads prices.
+    pub(crate) fn read(source: &PriceSource, stop: &CancellationToken) -> Result<Self> {
+        match source {
+            PriceSource::Files(paths, columns) => {
+                let mut reading = Reading::default();
+                for path in paths {
+                    reading.add(path, columns, stop)?;
+                }
+                reading.finish()
+            }
+            PriceSource::Demo(universe) => Ok(Self::of_demo(universe)),
+        }
+    }
+
+    fn of_demo(universe: &Universe) -> Self {
+        let sessions: Vec<Day> = universe.trading_days().iter().map(|date| number(*date)).collect();
+        let (mut tickers, mut closes) = (HashMap::new(), Vec::new());
+        for (ticker, of_ticker) in universe.closing_prices() {
+            tickers.insert(ticker, tickers.len() as u16);
+            closes.extend(of_ticker);
+        }
+        let bytes: Vec<u8> = closes.iter().flat_map(|close| close.to_le_bytes()).collect();
+        let files = vec![("the demo service".to_owned(), digest::of(&bytes))];
+        Self::of(sessions, tickers, closes, files)
+    }
+
+    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<(String, String)>) -> Self {
+        let mut summary = PriceSummary {
+            files,
+            closes: closes.iter().filter(|close| close.is_finite()).count() as u64,
+            tickers: tickers.len() as u64,
+            sessions: sessions.len() as u64,
+            first: sessions.first().map_or(NaiveDate::MIN, |day| date(*day)),
+            last: sessions.last().map_or(NaiveDate::MIN, |day| date(*day)),
+            ..PriceSummary::default()
+        };
+        let (mut alive, mut priced) = (vec![0_u32; sessions.len()], vec![0_u32; sessions.len()]);
+        for of_ticker in closes.chunks(sessions.len().max(1)) {
+            let has_close = |close: &f64| close.is_finite();
+            let (Some(first), Some(last)) =
+                (of_ticker.iter().position(has_close), of_ticker.iter().rposition(has_close))
+            else {
+                continue;
+            };
+            for session in first..=last {
+                alive[session] += 1;
+                priced[session] += u32::from(of_ticker[session].is_finite());
+            }
+        }
+        summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
+        summary.thin = alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
+        Self { sessions, tickers, closes, summary }
+    }
+
+    /// The dates of the sessions, in order.
+    pub(super) fn sessions(&self) -> &[Day] {
+        &self.sessions
+    }
+
+    /// The number of a ticker.
+    pub(super) fn ticker(&self, ticker: &Ticker) -> Option<u16> {
+        self.tickers.get(ticker).copied()
+    }
+
+    /// The return of a ticker from the close of one session to that of another; none if it lacks either.
+    pub(super) fn between(&self, ticker: u16, entry: usize, exit: usize) -> Option<f64> {
+        let of_ticker = usize::from(ticker) * self.sessions.len();
+        let [from, to] = [entry, exit].map(|session| self.closes[of_ticker + session]);
+        (from.is_finite() && to.is_finite()).then(|| to / from - 1.0)
+    }
+}
+
+/// A date as a number of days since 1970.
+pub(super) fn number(date: NaiveDate) -> Day {
+    (date - NaiveDate::default()).num_days() as Day
+}
+
+/// The date of a number of days since 1970.
+pub(super) fn date(day: Day) -> NaiveDate {
+    let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
+    let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
+    date.unwrap_or_default()
+}
+
+/// A path as it is shown.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

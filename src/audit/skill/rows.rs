@@ -1,0 +1,92 @@
+//! Measures as rows: one for each date of a pair and state, and one without a date for all of them.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bellwether_statistics::MeanTest;
+
+use super::PairSkill;
+use super::measures::{DateMeasure, Measure, Side};
+use crate::audit::row_builder::{Cell, RowBuilder};
+use crate::error::Result;
+use crate::tables::date;
+use crate::time::MICROS_PER_DAY;
+
+/// The columns of measures, one row for each date, and one for all.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        let count = |name: &str| Field::new(name, DataType::Int64, true);
+        let real = |name: &str| Field::new(name, DataType::Float64, true);
+        let side =
+            |name: &str| [count(&format!("{name}s")), count(&format!("{name}_hits")), real(&format!("{name}_excess"))];
+        let mut fields = vec![text("period"), text("regime"), text("state"), Field::new("date", date(), true)];
+        fields.extend([real("names"), real("correlation"), real("mean_return")]);
+        fields.extend(["buy", "sell", "confident"].into_iter().flat_map(side));
+        fields.push(real("spread"));
+        // Of all dates alone.
+        fields.extend(["dates", "horizon", "windows"].map(count));
+        fields.extend(["positive", "standard_error", "degrees_of_freedom", "lower", "upper", "p"].map(real));
+        fields.extend(["p_holm", "p_benjamini_hochberg", "disjoint_correlation", "disjoint_p", "flips"].map(real));
+        Arc::new(Schema::new(fields))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// The number of columns that only the row of all dates has.
+const OF_ALL: usize = 14;
+
+/// The rows of a pair.
+pub(super) fn of_pair(pair: &PairSkill) -> Result<Option<RecordBatch>> {
+    let mut rows = RowBuilder::new(schema());
+    for measure in &pair.measures {
+        let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()].map(Some).map(Cell::Text);
+        rows.push(&of_all(series, measure));
+        for date in &measure.by_date {
+            rows.push(&of_date(series, date));
+        }
+    }
+    rows.finish()
+}
+
+fn of_side(side: Side) -> [Cell<'static>; 3] {
+    [Cell::Count(Some(side.signals as i64)), Cell::Count(Some(side.hits as i64)), Cell::Real(side.excess)]
+}
+
+fn of_date<'a>(series: [Cell<'a>; 3], date: &DateMeasure) -> Vec<Cell<'a>> {
+    let mut row = Vec::from(series);
+    row.push(Cell::Moment(Some(i64::from(date.day) * MICROS_PER_DAY)));
+    row.extend([Some(date.names as f64), date.correlation, Some(date.mean_return)].map(Cell::Real));
+    [date.buys, date.sells, date.confident].into_iter().for_each(|side| row.extend(of_side(side)));
+    row.push(Cell::Real(date.spread));
+    row.extend([Cell::Count(None); 3]);
+    row.extend([Cell::Real(None); OF_ALL - 3]);
+    row
+}
+
+fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
+    let mut row = Vec::from(series);
+    row.push(Cell::Moment(None));
+    row.extend([measure.names, measure.correlation, None].map(Cell::Real));
+    [measure.buys, measure.sells, measure.confident].into_iter().for_each(|side| row.extend(of_side(side)));
+    row.push(Cell::Real(measure.spread));
+    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
+    let test = |value: fn(&MeanTest) -> f64| measure.test.as_ref().ok().map(value);
+    let disjoint = |value: fn(&MeanTest) -> f64| measure.disjoint.as_ref().ok().map(value);
+    let numbers = [
+        measure.positive,
+        test(|test| test.standard_error),
+        test(|test| test.degrees_of_freedom),
+        test(|test| test.interval.lower),
+        test(|test| test.interval.upper),
+        test(|test| test.p),
+        measure.p_holm,
+        measure.p_benjamini_hochberg,
+        disjoint(|test| test.mean),
+        disjoint(|test| test.p),
+        measure.flips.share(),
+    ];
+    row.extend(numbers.map(Cell::Real));
+    row
+}

@@ -1,0 +1,282 @@
+//! `bellwether audit skill`: whether signals predicted, when they were published and as they stand today.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::aligned::{Aligned, RowLimit};
+use super::arguments::{AuditArguments, AuditScope};
+use super::documents::skill as documents;
+use super::outcome::Result;
+use super::typed::{instant, plan_of};
+use crate::audit::skill::{self, Best, CellCounts, Measure, PairSkill, Side, State, WhenMissing};
+use crate::human::{counted, grouped, percent, portion};
+use crate::project::Project;
+use crate::run::{SkillOptions, audit_skill};
+
+/// Rows of the tables that are shown without `--all`.
+const SHOWN: usize = 27;
+
+/// Measure whether signals predicted: as they were published, as they stand today, and what was rewritten in between.
+///
+/// For each pair of period and regime, the confidence (negative for a sell) is ranked against the return over the horizon
+/// of the period, date by date. A signal is entered at the first close after it was seen; one that was not watched, a
+/// session after its date. Prices are named here or in the definition; the demo has its own.
+#[derive(Debug, clap::Args)]
+pub(super) struct Skill {
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
+
+    /// Closing prices, Parquet or CSV, with the columns `ticker`, `date` and `close` or those that `[prices]` in the
+    /// definition names. Default: the files that it names.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    prices: Vec<PathBuf>,
+
+    /// The history as of this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Default: the
+    /// newest run.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    as_of: Option<DateTime<Utc>>,
+
+    /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, which it may not have
+    /// been known at.
+    #[arg(long, value_name = "SESSIONS", default_value_t = 1)]
+    lag: u32,
+
+    /// Measure the others if more than a fifth of the signals have no price.
+    #[arg(long)]
+    allow_missing: bool,
+
+    /// Show long lists in full.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    arguments: AuditArguments,
+}
+
+impl Skill {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = plan_of(self.definition.as_deref(), project)?;
+        let scope = AuditScope::of(self.definition.as_deref(), self.as_of, project)?;
+        let when_missing = if self.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
+        let how = SkillOptions { prices: self.prices, lag: self.lag, when_missing };
+        let found = self
+            .arguments
+            .run(&scope, project, skill::schema(), move |options, deliver| audit_skill(options, &how, deliver))?;
+        let limit = if self.all { RowLimit::All } else { RowLimit::First(SHOWN) };
+        self.arguments.print_whole(
+            || documents::Skill::of(&plan.name, &plan.prices, &found),
+            || describe(&plan.name, plan.prices.adjusted, &found, limit),
+        )
+    }
+}
+
+fn describe(name: &str, adjusted: Option<bool>, found: &skill::Skill, limit: RowLimit) -> String {
+    let mut text = of_history(name, found);
+    text.push_str(&of_prices(adjusted, found));
+    if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.dates == 0)) {
+        text.push_str("\nNothing to measure: no date has five signals with a complete return.\n");
+        return text;
+    }
+    text.push_str(&format!("\n{}", correlations(found, limit)));
+    if found.pairs.iter().flat_map(|pair| &pair.measures).any(|measure| measure.dates > 0 && measure.test.is_err()) {
+        text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
+    }
+    found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
+    text.push_str(&format!("\n{}", returns(found, limit)));
+    if let Some(table) = rewritten(found, limit) {
+        text.push_str(&format!("\n{table}"));
+    }
+    text.push_str(&format!("\n{}", of_hindsight(found)));
+    text
+}
+
+/// What of the history was witnessed, and what is measured.
+fn of_history(name: &str, found: &skill::Skill) -> String {
+    let CellCounts { cells, live, used, unclear, same_day, before, incomplete, unpriced, .. } = found.cells;
+    let mut text = format!(
+        "{} of the history of `{name}` was witnessed: {} of {} were seen within {}\n",
+        portion(live, cells),
+        grouped(live),
+        counted(cells, "signal", "signals"),
+        found.live_within,
+    );
+    if live == 0 && cells > 0 {
+        text.push_str("How it was published is not known: this is how the service tells it today.\n");
+    }
+    let left_out = [
+        (incomplete, "whose horizon is not over"),
+        (unpriced, "without a price"),
+        (before, "dated before the prices"),
+        (same_day, "that repeat a day"),
+        (unclear, "without a direction"),
+    ];
+    let left_out: Vec<String> = left_out
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", grouped(count)))
+        .collect();
+    let left_out = if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") };
+    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", counted(used, "signal", "signals")));
+    if let Some((day, signals, missing)) = found.worst {
+        text.push_str(&format!(
+            "          most without a price on {day}: {} of {}\n",
+            grouped(missing),
+            grouped(signals)
+        ));
+    }
+    text
+}
+
+fn of_prices(adjusted: Option<bool>, found: &skill::Skill) -> String {
+    let prices = &found.prices;
+    let mut text = format!(
+        "prices    {} of {}, {} from {} to {}\n",
+        counted(prices.closes, "close", "closes"),
+        counted(prices.tickers, "ticker", "tickers"),
+        counted(prices.sessions, "session", "sessions"),
+        prices.first,
+        prices.last,
+    );
+    for (path, blake3) in &prices.files {
+        text.push_str(&format!("          {}, BLAKE3 {}\n", crate::escape::escaped(path), &blake3[..16]));
+    }
+    if prices.holes > 0 {
+        text.push_str(&format!(
+            "          {} missing within the range of a ticker\n",
+            counted(prices.holes, "close", "closes")
+        ));
+    }
+    if prices.thin > 0 {
+        let sessions = counted(prices.thin, "session has", "sessions have");
+        text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
+    }
+    if adjusted == Some(false) {
+        text.push_str("          not adjusted: returns over a split or a dividend are wrong\n");
+    }
+    let entry = match found.lag {
+        0 => "at the close of its date".to_owned(),
+        lag => format!("{} after its date", counted(lag.into(), "session", "sessions")),
+    };
+    text + &format!("entry     at the first close after a signal was seen; a backfilled one {entry}\n")
+}
+
+/// The measures with any date, with the name of their pair.
+fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
+    let of_pair = |pair: &'_ PairSkill| format!("{} {}", pair.period, pair.regime);
+    found.pairs.iter().flat_map(move |pair| {
+        pair.measures.iter().filter(|measure| measure.dates > 0).map(move |measure| (of_pair(pair), measure))
+    })
+}
+
+fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
+    let heads = ["rank correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
+    let mut table = Aligned::new(2, heads);
+    let row = |(pair, measure): (String, &Measure)| {
+        let test = measure.test.as_ref().ok();
+        let disjoint = measure.disjoint.as_ref().ok().map(|test| test.p);
+        let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
+        let mut cells = vec![pair, measure.state.as_str().to_owned(), grouped(measure.dates), grouped(measure.windows)];
+        cells.push(measure.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
+        cells.push(interval.unwrap_or_else(none));
+        let p_values = [test.map(|test| test.p), measure.p_holm, measure.p_benjamini_hochberg, disjoint];
+        cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
+        cells
+    };
+    table.rest(measures(found).map(row).collect::<Vec<_>>().into_iter(), limit);
+    table
+}
+
+fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
+    let heads = ["came true", "", "buys", "after", "sells", "after", "surest", "after", "spread", "flips"];
+    let mut table = Aligned::new(2, heads);
+    let row = |(pair, measure): (String, &Measure)| {
+        let mut cells = vec![pair, measure.state.as_str().to_owned()];
+        for side in [measure.buys, measure.sells, measure.confident] {
+            let Side { excess, .. } = side;
+            cells.extend([side.hit_rate().map_or_else(none, percent), excess.map_or_else(none, in_percent)]);
+        }
+        let flips = measure.flips.share().map_or_else(none, percent);
+        cells.extend([measure.spread.map_or_else(none, in_percent), flips]);
+        cells
+    };
+    let rows = measures(found).filter(|(_, measure)| measure.state != State::Difference).map(row);
+    table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
+    table
+}
+
+fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
+    let heads = ["rewritten", "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
+    let mut table = Aligned::new(1, heads);
+    let changed = found.pairs.iter().filter(|pair| pair.kinds.altered + pair.kinds.removed + pair.kinds.added > 0);
+    let row = |pair: &PairSkill| {
+        let kinds = &pair.kinds;
+        let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
+        cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(grouped));
+        let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
+        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| format!("{mean:.4}"))));
+        cells
+    };
+    let rows: Vec<Vec<String>> = changed.map(row).collect();
+    let is_any = !rows.is_empty();
+    table.rest(rows.into_iter(), limit);
+    is_any.then_some(table)
+}
+
+fn of_best(best: &Best) -> String {
+    let what = match best.state {
+        State::Published => "as published",
+        State::Today | State::Difference => "as of today",
+    };
+    if best.tested < 2 {
+        return String::new();
+    }
+    let effective = match (best.effective, best.expected_of_effective) {
+        (Some(number), Some(expected)) => format!(", {expected:.1} as they go together like {number:.1}"),
+        _ => String::new(),
+    };
+    format!(
+        "best of {} {what}: {} {}, z {:.1}; without skill {:.1}{effective}\n",
+        grouped(best.tested),
+        best.pair.0,
+        best.pair.1,
+        best.z,
+        best.expected,
+    )
+}
+
+fn of_hindsight(found: &skill::Skill) -> String {
+    let hindsight = &found.hindsight;
+    let Some(share) = hindsight.agree.rate() else {
+        return "hindsight  no signal turned after its horizon was over\n".to_owned();
+    };
+    let clustered = hindsight.clustered.map_or_else(none, |test| p_value(test.p));
+    let mut text = format!(
+        "hindsight  {} after the horizon was over, {} of them to where the price went: {}\n           \
+         p {clustered} with windows of {} as clusters; half is what an honest correction shows\n",
+        counted(hindsight.agree.of, "signal turned", "signals turned"),
+        grouped(hindsight.agree.hits),
+        percent(share),
+        counted(hindsight.cluster_days, "day", "days"),
+    );
+    if let Some(share) = hindsight.live_after.rate() {
+        text.push_str(&format!(
+            "           of {} published live since, {} came true\n",
+            counted(hindsight.live_after.of, "signal", "signals"),
+            percent(share)
+        ));
+    }
+    text
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.0005 { "<.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn in_percent(share: f64) -> String {
+    format!("{:.3} %", 100.0 * share)
+}

@@ -1,0 +1,389 @@
+//! `audit skill` on a vendor that rewrites its past, compared with pandas and scipy on the same files; prices in any
+//! state of disorder; and the demo, whose skill and hindsight are known.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bellwether::definition::DefinitionFile;
+use bellwether::plan::Plan;
+use bellwether::run::{Options, run};
+use bellwether::serve::Universe;
+use bellwether::time::Clock;
+use chrono::{Datelike, Days, NaiveDate, Weekday};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::support::days::{Day, evening};
+use crate::support::program::{DemoService, Place};
+use crate::support::python;
+use crate::support::random::Random;
+use crate::support::scripted::{Scripted, json};
+use crate::support::service::day;
+
+const PERIODS: [&str; 3] = ["1d", "5d", "1m"];
+
+/// The signals of a ticker and period, each with whether it is a sell and its confidence.
+type History = BTreeMap<NaiveDate, (bool, f64)>;
+type Histories = BTreeMap<(String, &'static str), History>;
+
+fn tickers() -> Vec<String> {
+    ('A'..='L').map(|letter| letter.to_string().repeat(3)).collect()
+}
+
+fn weekdays(from: NaiveDate, until: NaiveDate) -> Vec<NaiveDate> {
+    let is_weekday = |day: &NaiveDate| !matches!(day.weekday(), Weekday::Sat | Weekday::Sun);
+    from.iter_days().take_while(|day| *day < until).filter(is_weekday).collect()
+}
+
+/// A vendor whose archive has cells of every kind: live and backfilled, altered, turned, removed and added late.
+struct Vendor {
+    place: Place,
+    service: Scripted,
+    histories: Arc<Mutex<Histories>>,
+    /// Closes by ticker, in the order of the sessions.
+    closes: BTreeMap<String, Vec<f64>>,
+    sessions: Vec<NaiveDate>,
+}
+
+impl Vendor {
+    fn new(random: &mut Random) -> Self {
+        let histories: Arc<Mutex<Histories>> = Arc::default();
+        let now = Arc::clone(&histories);
+        let service = Scripted::of_histories(move |request| {
+            let period = PERIODS.iter().find(|period| request.target.contains(&format!("period={period}&"))).copied();
+            let mut answer = Vec::new();
+            for ((ticker, of), history) in now.lock().expect("no test panicked").iter() {
+                if Some(*of) != period {
+                    continue;
+                }
+                let entry = |(day, (is_sell, confidence)): (&NaiveDate, &(bool, f64))| {
+                    let signal = if *is_sell { "sell" } else { "buy" };
+                    format!("{{\"date\":\"{day}T00:00:00\",\"signal\":\"{signal}\",\"confidence\":{confidence}}}")
+                };
+                let entries: Vec<String> = history.iter().rev().map(entry).collect();
+                answer.push(format!(
+                    "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{of}\",\"predictions\":[{}]}}",
+                    entries.join(",")
+                ));
+            }
+            json("200 OK", &format!("{{{}}}", answer.join(",")))
+        });
+        let sessions = weekdays(day(2026, 1, 12), day(2026, 7, 10));
+        let mut closes = BTreeMap::new();
+        for ticker in tickers() {
+            let mut close = 20.0 + random.below(100) as f64;
+            let mut step = |_: &NaiveDate| {
+                close *= 1.0 + (random.below(401) as f64 - 200.0) / 10_000.0;
+                close
+            };
+            closes.insert(ticker, sessions.iter().map(&mut step).collect());
+        }
+        Self { place: Place::new(), service, histories, closes, sessions }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = {PERIODS:?}\n\
+             [dataset]\nkind = \"signals\"\n[checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n\
+             [prices]\nfile = \"prices-*.csv\"\ncolumns = {{ ticker = \"symbol\", close = \"adj_close\" }}\n",
+            self.service.source(),
+            self.place.file("key")
+        )
+    }
+
+    /// What the vendor says from a day on: a signal of that day for most series, and a rewritten past.
+    fn advance(&self, today: NaiveDate, random: &mut Random) {
+        let mut histories = self.histories.lock().expect("no test panicked");
+        for (ticker, period) in tickers().iter().flat_map(|ticker| PERIODS.map(|period| (ticker, period))) {
+            let history = histories.entry((ticker.clone(), period)).or_default();
+            let value = |random: &mut Random| (random.one_in(2), 0.5 + random.below(11) as f64 / 20.0);
+            // On one day all say the same.
+            if today == day(2026, 3, 10) {
+                history.insert(today, (false, 0.5));
+            } else if !random.one_in(12) {
+                history.insert(today, value(random));
+            }
+            let known: Vec<NaiveDate> = history.keys().copied().collect();
+            if known.len() < 4 {
+                continue;
+            }
+            let old = known[1 + random.below(known.len() - 1)];
+            match random.below(12) {
+                0 | 1 => {
+                    history.insert(old, value(random));
+                }
+                2 => {
+                    history.remove(&old);
+                }
+                // A day that had no signal may get one later.
+                3 => {
+                    let between = known[0] + Days::new(random.below(30) as u64);
+                    if between < known[known.len() - 1] {
+                        history.entry(between).or_insert_with(|| value(random));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Runs the definition on the evening of a day.
+    fn run(&self, today: NaiveDate) {
+        fs::write(self.place.file("key"), "scripted").expect("a key");
+        let definition = DefinitionFile::new("it.toml".into(), self.text()).expect("a name");
+        let plan = Plan::of(definition).expect("a plan");
+        let options = Options { clock: Clock::Fixed(evening(today)), ..Options::new(self.place.file("output")) };
+        Runtime::new().expect("a runtime").block_on(run(plan, options)).expect("a run");
+    }
+
+    /// Lives through some months. On most evenings the definition is run.
+    fn live(&self, random: &mut Random) {
+        for (place, today) in weekdays(day(2026, 1, 5), day(2026, 6, 20)).into_iter().enumerate() {
+            self.advance(today, random);
+            let is_first_month = today < day(2026, 2, 2);
+            let is_week_off = (day(2026, 4, 6)..day(2026, 4, 13)).contains(&today);
+            if !is_first_month && !is_week_off && place % 2 == 0 {
+                self.run(today);
+            }
+        }
+        self.place.define("it", &self.text());
+    }
+
+    /// The closes as rows of a file, one ticker without any and some holes.
+    fn rows(&self, random: &mut Random) -> Vec<String> {
+        let mut rows = Vec::new();
+        for (ticker, closes) in self.closes.iter().filter(|(ticker, _)| *ticker != "LLL") {
+            for (session, close) in self.sessions.iter().zip(closes) {
+                let close = if random.one_in(150) { String::new() } else { close.to_string() };
+                rows.push(format!("{session},{ticker},1.0,{close}"));
+            }
+        }
+        rows.push(format!("{},not a ticker,1.0,12", self.sessions[3]));
+        rows
+    }
+
+    fn audit(&self, arguments: &[&str]) -> Value {
+        let words = ["audit", "skill", "it", "--json"].iter().chain(arguments);
+        serde_json::from_str(&self.place.run(words).succeeded().stdout).expect("JSON")
+    }
+}
+
+/// Writes rows of prices, in two files.
+fn write_prices(place: &Place, rows: &[String]) {
+    let (first, second) = rows.split_at(rows.len() / 3);
+    for (name, rows) in [("prices-1.csv", first), ("prices-2.csv", second)] {
+        fs::write(place.file(name), format!("date,symbol,open,adj_close\n{}\n", rows.join("\n"))).expect("prices");
+    }
+}
+
+#[test]
+fn every_number_is_what_pandas_and_scipy_compute_from_the_same_files() {
+    let mut random = Random::of(42);
+    let vendor = Vendor::new(&mut random);
+    vendor.live(&mut random);
+    let mut rows = vendor.rows(&mut random);
+    write_prices(&vendor.place, &rows);
+    let mut answers = Vec::new();
+    for lag in ["1", "0"] {
+        let arguments = ["--lag", lag, "--output", "skill.parquet", "--force"];
+        let found = vendor.audit(&arguments);
+        fs::write(vendor.place.file("skill.json"), found.to_string()).expect("a document");
+        let archive = vendor.place.file("output/archive/vendor");
+        let [document, rows, prices] =
+            ["skill.json", "skill.parquet", "prices-*.csv"].map(|name| vendor.place.file(name));
+        let seen = python::output("check_skill.py", [document, rows, archive, prices, PathBuf::from(lag)]);
+        let seen: Value = serde_json::from_str(&seen).expect("JSON");
+        for (what, least) in
+            [("compared", 1_000), ("turned", 20), ("late", 50), ("withdrawn", 50), ("altered", 100), ("live", 1_000)]
+        {
+            assert!(seen[what].as_u64() > Some(least), "the test has seen too little: {seen}");
+        }
+        assert!(seen["tested"].as_u64() > Some(4) && seen["constant"].as_u64() > Some(1), "{seen}");
+        answers.push(found);
+    }
+
+    // The order of rows and their number in each file say nothing, but the files are other ones.
+    random.shuffle(&mut rows);
+    write_prices(&vendor.place, &rows);
+    let mut shuffled = vendor.audit(&[]);
+    let mut first = answers.swap_remove(0);
+    assert_ne!(first["prices"]["files"], shuffled["prices"]["files"]);
+    [&mut first, &mut shuffled].into_iter().for_each(|answer| answer["prices"]["files"] = Value::Null);
+    assert_eq!(first, shuffled);
+
+    no_close_before_the_signal_counts(&vendor, &first);
+    text_fits_a_terminal(&vendor.place);
+}
+
+/// Closes a session later are other returns, and no result depends on a close up to the day of its signal.
+fn no_close_before_the_signal_counts(vendor: &Vendor, answer: &Value) {
+    let write = |name: &str, close: &dyn Fn(usize, &[f64]) -> Option<f64>| {
+        let mut text = "date,symbol,adj_close\n".to_owned();
+        for (ticker, closes) in &vendor.closes {
+            for (place, session) in vendor.sessions.iter().enumerate() {
+                if let Some(close) = close(place, closes) {
+                    writeln!(text, "{session},{ticker},{close}").expect("text");
+                }
+            }
+        }
+        fs::write(vendor.place.file(name), text).expect("prices");
+        vendor.audit(&["--prices", name])
+    };
+    let correlation = |answer: &Value| answer["pairs"][0]["measures"][1]["correlation"].as_f64().expect("a number");
+    let whole = write("whole.csv", &|place, closes| Some(closes[place]));
+    assert_eq!(whole["signals"]["without_price"], 0);
+    assert!(answer["signals"]["without_price"].as_u64() > Some(0));
+    let later = write("later.csv", &|place, closes| Some(closes[place.checked_sub(1)?]));
+    assert!((correlation(&whole) - correlation(&later)).abs() > 1e-6);
+    // Signals after the last complete return are counted, and not used.
+    let short = vendor.sessions.len() - 20;
+    let cut = write("cut.csv", &|place, closes| (place < short).then(|| closes[place]));
+    let count = |answer: &Value, what: &str| answer["signals"][what].as_u64().expect("a count");
+    assert!(count(&cut, "incomplete") > count(&whole, "incomplete"), "{cut}");
+    let all = ["measured", "incomplete", "without_price", "before_prices", "same_day", "unclear"];
+    for answer in [&cut, &whole, answer] {
+        assert_eq!(all.iter().map(|what| count(answer, what)).sum::<u64>(), count(answer, "all"));
+    }
+    // The first signals are dated before the first session that may enter them: without its close nothing changes.
+    let first_dates = vendor.sessions[0];
+    assert!(first_dates > day(2026, 1, 5), "some signals are dated before the prices");
+    assert!(count(&whole, "before_prices") > 0);
+}
+
+fn text_fits_a_terminal(place: &Place) {
+    let text = place.run(["audit", "skill", "it"]).succeeded().stdout;
+    assert!(text.lines().next().is_some_and(|line| line.contains(" of the history of `it` was witnessed: ")), "{text}");
+    for what in ["rank correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(100), "{longest:?}\n{text}");
+}
+
+/// A definition with five tickers and ten signals each, seen today.
+fn small(place: &Place) -> Scripted {
+    let service = Scripted::of_histories(|_| {
+        let entries: Vec<String> = (1..=10)
+            .map(|day| format!("{{\"date\":\"2026-01-{day:02}T00:00:00\",\"signal\":\"buy\",\"confidence\":0.{day}}}"))
+            .collect();
+        let history = |ticker: &str| {
+            format!(
+                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
+                entries.join(",")
+            )
+        };
+        json("200 OK", &format!("{{{}}}", ["AA", "BB", "CC", "DD", "EE"].map(history).join(",")))
+    });
+    place.define(
+        "it",
+        &format!(
+            "[source]\n{}[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[dataset]\nkind = \"signals\"\n",
+            service.source()
+        ),
+    );
+    let mut command = place.command(["run", "it", "-q"]);
+    crate::support::program::Outcome::of(command.env("BELLWETHER_API_KEY", "scripted")).succeeded();
+    service
+}
+
+/// Rows of the prices of some tickers in January.
+fn prices(tickers: &[&str]) -> Vec<String> {
+    let days =
+        |ticker: &&str| -> Vec<String> { (1..=20).map(|day| format!("{ticker},2026-01-{day:02},{day}.5")).collect() };
+    tickers.iter().flat_map(days).collect()
+}
+
+#[test]
+fn prices_that_cannot_be_meant_are_refused_with_their_place() {
+    let place = Place::new();
+    let _service = small(&place);
+    let good = prices(&["AA", "BB", "CC", "DD", "EE"]);
+    let audit = |header: &str, rows: &[String]| {
+        fs::write(place.file("prices.csv"), format!("{header}\n{}\n", rows.join("\n"))).expect("prices");
+        place.run(["audit", "skill", "it", "--prices", "prices.csv", "--json"])
+    };
+    let header = "ticker,date,close";
+    let fine = audit(header, &good).succeeded().stdout;
+    let fine: Value = serde_json::from_str(&fine).expect("JSON");
+    assert_eq!((&fine["prices"]["sessions"], &fine["prices"]["holes"]), (&20.into(), &0.into()));
+    let bad = |row: &str| -> Vec<String> {
+        let mut rows = good.clone();
+        rows[7] = row.to_owned();
+        rows
+    };
+    let messes: [(&str, &str); 12] = [
+        (
+            "AA,2026-01-07,9.5",
+            "row 8 of `prices.csv` is a second close of AA on 2026-01-07, after row 7 of `prices.csv`",
+        ),
+        ("AA,2026-01-08,0", "row 8 of `prices.csv`: a close of 0"),
+        ("AA,2026-01-08,-3", "row 8 of `prices.csv`: a close of -3"),
+        ("AA,2026-01-08,NaN", "row 8 of `prices.csv`: a close of NaN"),
+        ("AA,2026-01-08,inf", "row 8 of `prices.csv`: a close of inf"),
+        ("AA,2026-01-08,8.5 USD", "row 8 of `prices.csv`: `8.5 USD` is not a number"),
+        ("AA,2026-01-08T00:00:00-05:00,8.5", "row 8 of `prices.csv`: date `2026-01-08T00:00:00-05:00` has a zone"),
+        ("AA,2026-01-08T21:00:00Z,8.5", "row 8 of `prices.csv`: date `2026-01-08T21:00:00Z` has a zone"),
+        ("AA,2026-01-32,8.5", "row 8 of `prices.csv`: date `2026-01-32` is not a valid date"),
+        ("AA,08/01/2026,8.5", "row 8 of `prices.csv`: date `08/01/2026` is not a valid date"),
+        ("AA,,8.5", "row 8 of `prices.csv`: date `` is not a valid date"),
+        (",2026-01-08,8.5", "row 8 of `prices.csv`: no ticker"),
+    ];
+    for (row, expected) in messes {
+        let refused = audit(header, &bad(row)).failed_with(1);
+        assert!(refused.stderr.contains(expected), "{row}: {}", refused.stderr);
+    }
+    // A hole is counted.
+    let hole: Value = serde_json::from_str(&audit(header, &bad("AA,2026-01-08,")).succeeded().stdout).expect("JSON");
+    assert_eq!(hole["prices"]["holes"], 1);
+    assert_eq!(hole["signals"]["without_price"], 2, "a signal enters there, and another one ends there");
+    // Columns have names.
+    let unknown = audit("ticker,day,close", &good).failed_with(1).stderr;
+    assert!(unknown.contains("`prices.csv` has no column `date`: it has `ticker`, `day`, `close`"), "{unknown}");
+    assert!(audit(header, &[]).failed_with(1).stderr.contains("no prices in 1 file"));
+    // More than a fifth of the signals without a price.
+    let three = prices(&["AA", "BB", "CC"]);
+    let refused = audit(header, &three).failed_with(1).stderr;
+    assert!(refused.contains("without prices are `DD`, `EE`") && refused.contains("`--allow-missing`"), "{refused}");
+    let allowed = ["audit", "skill", "it", "--prices", "prices.csv", "--allow-missing"];
+    assert!(place.run(allowed).succeeded().stdout.contains("Nothing to measure"));
+    // Names of files.
+    for (arguments, code, expected) in [
+        (&["--prices", "nowhere.csv"][..], 1, "cannot read `nowhere.csv`"),
+        (&["--prices", "no-*.csv"], 1, "no file matches `no-*.csv`"),
+        (&["--prices", "pipelines/it.toml"], 2, "hint: prices are read from `.parquet` and `.csv`"),
+        (&[], 2, "hint: name them with `--prices FILE`, or with `file` in `[prices]`"),
+    ] {
+        let refused = place.run(["audit", "skill", "it"].iter().chain(arguments)).failed_with(code).stderr;
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn the_demo_has_prices_that_its_archive_is_measured_against() {
+    let place = Place::new();
+    let days = [day(2026, 5, 4), day(2026, 9, 14)].map(Day::new);
+    days.iter().for_each(|day| drop(day.run(&place)));
+    let prices = ["--seed", "124", "--today", "2026-11-20", "--prices", "closes.parquet"];
+    drop(DemoService::start(&place, &prices));
+    let again = ["serve", "--demo"].iter().chain(&prices);
+    assert!(place.run(again).failed_with(1).stderr.contains("`closes.parquet` already exists"));
+    let definition = "source.name = \"vendor\"\nsource.base_url = \"http://127.0.0.1:9/a\"\n\
+                      source.sentiment_base_url = \"http://127.0.0.1:9/b\"\nsignals.sectors = [\"energy\"]\n\
+                      signals.periods = [\"1d\", \"15d\"]\nsignals.regimes = [\"bear\", \"neutral\"]\n";
+    place.define("days", definition);
+    let text = place.run(["audit", "skill", "days", "--prices", "closes.parquet", "--json"]).succeeded().stdout;
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    let sessions = Universe::new(124, day(2026, 11, 20)).trading_days().len();
+    assert_eq!((&found["prices"]["sessions"], &found["prices"]["tickers"]), (&sessions.into(), &500.into()));
+    assert_eq!(found["prices"]["closes"], sessions * 500);
+    assert_eq!(found["signals"]["without_price"], 0);
+    // The signals rewritten between the two days, most of them after their horizon.
+    let (before, after) = days[1].rewritten_signals(day(2026, 5, 4));
+    let turned = before.iter().filter(|(cell, (signal, _))| after[*cell].0 != *signal).count() as u64;
+    let seen = found["pairs"].as_array().expect("pairs").iter().map(|pair| pair["rewritten"]["turned"].as_u64());
+    assert_eq!(seen.sum::<Option<u64>>(), Some(turned));
+    assert!(found["hindsight"]["turned"].as_u64() > Some(0), "{found}");
+}
