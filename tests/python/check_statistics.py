@@ -52,6 +52,13 @@ def newey_west_test(values, lags):
     return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
 
 
+def share_test(hits, cases, expected, lags):
+    """The share of all cases is the weighted mean of the shares by date."""
+    model = statsmodels.api.WLS(hits / cases - expected, numpy.ones(len(hits)), weights=cases)
+    fit = model.fit(cov_type="HAC", cov_kwds={"maxlags": int(lags[0]), "use_correction": False})
+    return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
+
+
 def sign_test(counts):
     gained, lost = map(int, counts)
     binomial = scipy.stats.binomtest(gained, gained + lost).pvalue
@@ -100,6 +107,7 @@ ORACLES = {
     "independent_test": independent_test,
     "disjoint_test": lambda values, horizon: independent_test(values[:: int(horizon[0])]),
     "newey_west_test": newey_west_test,
+    "share_test": share_test,
     "holm": lambda p: multipletests(p, method="holm")[1],
     "benjamini_hochberg": lambda p: multipletests(p, method="fdr_bh")[1],
     "effective_number": effective_number,

@@ -39,7 +39,8 @@ impl Share {
         (self.of > 0).then(|| self.hits as f64 / self.of as f64)
     }
 
-    /// Wilson's interval (1927) for independent cases; `None` without cases.
+    /// Wilson's interval (1927) for independent cases; `None` without cases. Signals of a date, and of dates whose horizons overlap, are
+    /// not independent: see [`OverlappingSeries::of_shares`](crate::OverlappingSeries::of_shares).
     ///
     /// ```
     /// # use bellwether_statistics::counts::Share;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 
 use crate::cosines::Cosines;
+use crate::counts::Share;
 use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
 use crate::{CONFIDENCE, Interval};
 
@@ -109,6 +110,34 @@ impl OverlappingSeries {
             }
         }
         Ok(series)
+    }
+
+    /// The series whose mean is the share of all cases of all dates, less `expected`, and whose test is that of this share: a date
+    /// counts by its cases, and a date without any says nothing. `None` without cases.
+    ///
+    /// The cases of a date share its return, and those of neighbouring dates most of it, so that
+    /// [`Share::interval`] would be far too narrow for them. The value of a date is the influence of its cases on the share (the
+    /// linear part of the ratio of two sums).
+    ///
+    /// ```
+    /// # use bellwether_statistics::OverlappingSeries;
+    /// # use bellwether_statistics::counts::Share;
+    /// # use std::num::NonZeroUsize;
+    /// let hits = (0..100_u64).map(|date| Share { hits: 40 + date % 25, of: 100 });
+    /// let series = OverlappingSeries::of_shares(hits, 0.5, NonZeroUsize::new(5).expect("not zero")).expect("hits");
+    /// let test = series.cosine_test().expect("twenty windows are enough");
+    /// assert!((test.mean - 0.02).abs() < 1e-15);
+    /// assert!((test.interval.lower, test.interval.upper) < (0.02, 0.05));
+    /// ```
+    #[must_use]
+    pub fn of_shares(dates: impl IntoIterator<Item = Share>, expected: f64, horizon: NonZeroUsize) -> Option<Self> {
+        let dates: Vec<Share> = dates.into_iter().collect();
+        let mut all = Share::default();
+        dates.iter().for_each(|date| all += *date);
+        let (rate, cases) = (all.rate()?, all.of as f64 / dates.len() as f64);
+        let influence = |date: &Share| (date.hits as f64 - rate * date.of as f64) / cases;
+        let values = dates.iter().map(|date| rate - expected + influence(date)).collect();
+        Some(Self { values, missing: 0, horizon })
     }
 
     /// The values, without the dates that have none.
