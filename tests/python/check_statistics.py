@@ -25,9 +25,12 @@ def mean_test(values, error, freedom):
     return [mean, error, t, 2 * scipy.stats.t.sf(abs(t), freedom), mean - reach, mean + reach]
 
 
-def cosine_test(values, horizon):
-    """The projections are the coefficients of the orthogonal cosine transform but the first."""
-    count, horizon = len(values), int(horizon[0])
+def cosine_variance(values, horizon):
+    """The number of cosines, and the long-run variance that they give.
+
+    The projections are the coefficients of the orthogonal cosine transform but the first.
+    """
+    count = len(values)
     cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
     variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
     if count // horizon < 8:
@@ -36,7 +39,12 @@ def cosine_test(values, horizon):
         transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
         expected = ((transform @ overlap) * transform).sum(axis=1)
         variance /= expected[1:].mean() / expected[0]
-    return [cosines, *mean_test(values, numpy.sqrt(variance / count), cosines)]
+    return cosines, variance
+
+
+def cosine_test(values, horizon):
+    cosines, variance = cosine_variance(values, int(horizon[0]))
+    return [cosines, *mean_test(values, numpy.sqrt(variance / len(values)), cosines)]
 
 
 def independent_test(values):
@@ -120,12 +128,17 @@ ORACLES = {
     "mean_ratio": mean_ratio,
 }
 
-seen = set()
-for line in sys.stdin:
-    name, *columns = line.rstrip("\n").split("\t")
-    *arguments, computed = [numpy.array(column.split(), dtype=float) for column in columns]
-    expected = numpy.asarray(ORACLES[name](*arguments), dtype=float)
-    numpy.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-14, err_msg=line)
-    seen.add(name)
 
-assert seen == set(ORACLES), f"not compared: {set(ORACLES) - seen}"
+def main():
+    seen = set()
+    for line in sys.stdin:
+        name, *columns = line.rstrip("\n").split("\t")
+        *arguments, computed = [numpy.array(column.split(), dtype=float) for column in columns]
+        expected = numpy.asarray(ORACLES[name](*arguments), dtype=float)
+        numpy.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-14, err_msg=line)
+        seen.add(name)
+    assert seen == set(ORACLES), f"not compared: {set(ORACLES) - seen}"
+
+
+if __name__ == "__main__":
+    main()

@@ -145,6 +145,9 @@ fn random_flips_stand_for_all_where_those_are_too_many() {
     near(sampled.p, exact.p, 0.01);
     assert!((0.001..0.5).contains(&exact.p), "{}", exact.p);
     assert_eq!(clustered_sign_test(&gains), Some(sampled));
+    // Two clusters of any size: both flips that are as far from zero, of four.
+    let two = clustered_sign_test(&[1 << 40, 1 << 41]).expect("clusters");
+    near(two.p, 0.5, 0.01);
 }
 
 /// The example of CORP's paper in small: its parts add up, and no forecast that is monotone in the given one is better calibrated.

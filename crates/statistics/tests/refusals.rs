@@ -96,6 +96,7 @@ fn nothing_is_known_of_no_cases() {
     assert_eq!(sign_test(0, 0), None);
     assert_eq!(clustered_sign_test(&[]), None);
     assert_eq!(clustered_sign_test(&[0, 0]), None);
+    assert_eq!(clustered_sign_test(&[i64::MAX, i64::MAX, 2]), None);
     assert_eq!(flips(&[0.0], &[1.0]).rate(), None);
     assert_eq!(newcomers(&[true], &[false]).rate(), None);
     assert_eq!(bucket_means(&[1], &[0.5], horizon(2)), [None, Some(0.5)]);
