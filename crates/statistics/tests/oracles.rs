@@ -165,6 +165,15 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
         let interval = Share { hits, of }.interval().unwrap();
         comparison.add("wilson", &[&[hits as f64, of as f64], &[interval.lower, interval.upper]]);
     }
+    let mut share = |_| {
+        let of = random.bits() % 50 + 1;
+        Share { hits: (0..of).map(|_| u64::from(random.uniform() < 0.55)).sum(), of }
+    };
+    let shares: Vec<Share> = (0..200).map(&mut share).collect();
+    let series = OverlappingSeries::of_shares(shares.iter().copied(), 0.5, NonZeroUsize::new(10).unwrap()).unwrap();
+    let column = |number: fn(&Share) -> u64| shares.iter().map(|share| number(share) as f64).collect::<Vec<_>>();
+    let (hits, cases) = (column(|share| share.hits), column(|share| share.of));
+    comparison.add("share_test", &[&hits, &cases, &[0.5], &[9.0], &outcome(series.newey_west_test())]);
     for (gained, lost) in [(0, 1), (5, 5), (1, 5), (60, 40), (1_200, 1_000), (20, 300)] {
         let columns = [gained as f64, lost as f64];
         comparison.add("sign_test", &[&columns, &[sign_test(gained, lost).unwrap()]]);

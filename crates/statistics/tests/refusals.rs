@@ -91,9 +91,12 @@ fn a_refusal_says_what_is_missing() {
 fn nothing_is_known_of_no_cases() {
     let none = Share::default();
     assert_eq!((none.rate(), none.interval()), (None, None));
+    assert_eq!(OverlappingSeries::of_shares([], 0.5, horizon(1)), None);
+    assert_eq!(OverlappingSeries::of_shares([none; 9], 0.5, horizon(1)), None);
     assert_eq!(sign_test(0, 0), None);
     assert_eq!(clustered_sign_test(&[]), None);
     assert_eq!(clustered_sign_test(&[0, 0]), None);
+    assert_eq!(clustered_sign_test(&[i64::MAX, i64::MAX, 2]), None);
     assert_eq!(flips(&[0.0], &[1.0]).rate(), None);
     assert_eq!(newcomers(&[true], &[false]).rate(), None);
     assert_eq!(bucket_means(&[1], &[0.5], horizon(2)), [None, Some(0.5)]);
