@@ -11,7 +11,6 @@ use super::outcome::Result;
 use super::rows::row_format;
 use super::typed::day;
 use super::{interruptible, note, say};
-use crate::error;
 use crate::export::{Destination, RowOutput};
 use crate::file::{FileError, TargetFile, WhenExists};
 use crate::human::counted;
@@ -107,7 +106,7 @@ fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
             Arc::new(Float64Array::from(closes)),
         ];
         let rows = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec());
-        output.write(&rows.map_err(|error| error::Error::from(FileError::encode(&path, error)))?)?;
+        output.write(&rows.map_err(|error| FileError::encode(&path, error))?)?;
     }
     output.finish()?;
     Ok(written)

@@ -8,6 +8,7 @@ import sys
 import numpy
 import pandas
 import scipy.fft
+import scipy.linalg
 import scipy.optimize
 import scipy.stats
 import statsmodels.api
@@ -24,10 +25,26 @@ def mean_test(values, error, freedom):
     return [mean, error, t, 2 * scipy.stats.t.sf(abs(t), freedom), mean - reach, mean + reach]
 
 
-def cosine_test(values, cosines):
-    """The projections are the coefficients of the orthogonal cosine transform but the first."""
-    coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : int(cosines[0]) + 1]
-    return mean_test(values, numpy.sqrt((coefficients**2).mean() / len(values)), cosines[0])
+def cosine_variance(values, horizon):
+    """The number of cosines, and the long-run variance that they give.
+
+    The projections are the coefficients of the orthogonal cosine transform but the first.
+    """
+    count = len(values)
+    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
+    variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
+    if count // horizon < 8:
+        # What overlapping horizons leave of the variance, from the correlations of sums of as many numbers in a row.
+        overlap = scipy.linalg.toeplitz(numpy.maximum(0, 1 - numpy.arange(count) / horizon))
+        transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
+        expected = ((transform @ overlap) * transform).sum(axis=1)
+        variance /= expected[1:].mean() / expected[0]
+    return cosines, variance
+
+
+def cosine_test(values, horizon):
+    cosines, variance = cosine_variance(values, int(horizon[0]))
+    return [cosines, *mean_test(values, numpy.sqrt(variance / len(values)), cosines)]
 
 
 def independent_test(values):
@@ -39,6 +56,13 @@ def independent_test(values):
 
 def newey_west_test(values, lags):
     model = statsmodels.api.OLS(values, numpy.ones(len(values)))
+    fit = model.fit(cov_type="HAC", cov_kwds={"maxlags": int(lags[0]), "use_correction": False})
+    return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
+
+
+def share_test(hits, cases, expected, lags):
+    """The share of all cases is the weighted mean of the shares by date."""
+    model = statsmodels.api.WLS(hits / cases - expected, numpy.ones(len(hits)), weights=cases)
     fit = model.fit(cov_type="HAC", cov_kwds={"maxlags": int(lags[0]), "use_correction": False})
     return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
 
@@ -91,6 +115,7 @@ ORACLES = {
     "independent_test": independent_test,
     "disjoint_test": lambda values, horizon: independent_test(values[:: int(horizon[0])]),
     "newey_west_test": newey_west_test,
+    "share_test": share_test,
     "holm": lambda p: multipletests(p, method="holm")[1],
     "benjamini_hochberg": lambda p: multipletests(p, method="fdr_bh")[1],
     "effective_number": effective_number,
@@ -103,12 +128,17 @@ ORACLES = {
     "mean_ratio": mean_ratio,
 }
 
-seen = set()
-for line in sys.stdin:
-    name, *columns = line.rstrip("\n").split("\t")
-    *arguments, computed = [numpy.array(column.split(), dtype=float) for column in columns]
-    expected = numpy.asarray(ORACLES[name](*arguments), dtype=float)
-    numpy.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-14, err_msg=line)
-    seen.add(name)
 
-assert seen == set(ORACLES), f"not compared: {set(ORACLES) - seen}"
+def main():
+    seen = set()
+    for line in sys.stdin:
+        name, *columns = line.rstrip("\n").split("\t")
+        *arguments, computed = [numpy.array(column.split(), dtype=float) for column in columns]
+        expected = numpy.asarray(ORACLES[name](*arguments), dtype=float)
+        numpy.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-14, err_msg=line)
+        seen.add(name)
+    assert seen == set(ORACLES), f"not compared: {set(ORACLES) - seen}"
+
+
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@
 
 pub mod buckets;
 pub mod calibration;
+mod cosines;
 pub mod counts;
 pub mod distributions;
 mod eigenvalues;

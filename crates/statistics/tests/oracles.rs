@@ -123,12 +123,13 @@ fn compare_distributions(comparison: &mut Comparison) {
 }
 
 fn compare_means(comparison: &mut Comparison, random: &mut Random) {
-    for (count, horizon) in [(20, 1), (100, 5), (750, 21), (751, 126), (2_500, 63)] {
+    for (count, horizon) in [(5, 1), (20, 1), (39, 5), (40, 5), (315, 63), (750, 21), (751, 126), (2_500, 63)] {
         let values = persistent(random, count);
         let series = OverlappingSeries::new(values.clone(), NonZeroUsize::new(horizon).unwrap()).unwrap();
         let test = series.cosine_test().unwrap();
         let Estimator::Cosine { cosines } = test.estimator else { panic!("{test:?}") };
-        comparison.add("cosine_test", &[&values, &[cosines as f64], &outcome(Ok(test))]);
+        let computed = [&[cosines as f64][..], &outcome(Ok(test))].concat();
+        comparison.add("cosine_test", &[&values, &[horizon as f64], &computed]);
         let test = series.newey_west_test().unwrap();
         let Estimator::NeweyWest { lags } = test.estimator else { panic!("{test:?}") };
         comparison.add("newey_west_test", &[&values, &[lags as f64], &outcome(Ok(test))]);
@@ -164,6 +165,15 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
         let interval = Share { hits, of }.interval().unwrap();
         comparison.add("wilson", &[&[hits as f64, of as f64], &[interval.lower, interval.upper]]);
     }
+    let mut share = |_| {
+        let of = random.bits() % 50 + 1;
+        Share { hits: (0..of).map(|_| u64::from(random.uniform() < 0.55)).sum(), of }
+    };
+    let shares: Vec<Share> = (0..200).map(&mut share).collect();
+    let series = OverlappingSeries::of_shares(shares.iter().copied(), 0.5, NonZeroUsize::new(10).unwrap()).unwrap();
+    let column = |number: fn(&Share) -> u64| shares.iter().map(|share| number(share) as f64).collect::<Vec<_>>();
+    let (hits, cases) = (column(|share| share.hits), column(|share| share.of));
+    comparison.add("share_test", &[&hits, &cases, &[0.5], &[9.0], &outcome(series.newey_west_test())]);
     for (gained, lost) in [(0, 1), (5, 5), (1, 5), (60, 40), (1_200, 1_000), (20, 300)] {
         let columns = [gained as f64, lost as f64];
         comparison.add("sign_test", &[&columns, &[sign_test(gained, lost).unwrap()]]);

@@ -1,0 +1,140 @@
+//! What cannot be known is `None` or refused, and never zero.
+
+use std::num::NonZeroUsize;
+
+use bellwether_statistics::buckets::{bucket_means, flips, newcomers, quantile_buckets};
+use bellwether_statistics::calibration::Calibration;
+use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
+use bellwether_statistics::mean::{NotFinite, mean, needed};
+use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
+use bellwether_statistics::ranks::{autocorrelation, average_ranks, correlation, tail_weighted_ranks};
+use bellwether_statistics::track_record::MeanRatio;
+use bellwether_statistics::{OverlappingSeries, Refusal, rank_correlation};
+
+fn horizon(dates: usize) -> NonZeroUsize {
+    NonZeroUsize::new(dates).expect("a horizon")
+}
+
+#[test]
+fn a_correlation_needs_two_different_values_on_either_side() {
+    let cases: [(&[f64], &[f64]); 5] = [
+        (&[], &[]),
+        (&[1.0], &[2.0]),
+        (&[1.0, 1.0], &[1.0, 2.0]),
+        (&[1.0, 2.0], &[0.3, 0.3]),
+        (&[0.0, -0.0], &[1.0, 2.0]),
+    ];
+    for (x, y) in cases {
+        assert_eq!((rank_correlation(x, y), correlation(x, y)), (None, None), "{x:?} {y:?}");
+    }
+    // A constant whose mean rounds to another number is constant all the same.
+    assert_eq!(correlation(&[0.1; 3], &[1.0, 2.0, 3.0]), None);
+}
+
+#[test]
+fn what_is_not_a_number_has_no_rank() {
+    let values = [1.0, f64::NAN, 2.0];
+    assert_eq!(average_ranks(&values), None);
+    assert_eq!(tail_weighted_ranks(&values), None);
+    assert_eq!(rank_correlation(&values, &[1.0, 2.0, 3.0]), None);
+    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &values), None);
+    assert_eq!(correlation(&values, &[1.0, 2.0, 3.0]), None);
+    assert_eq!(quantile_buckets(&values, horizon(2)), None);
+    // Infinity has a rank, but no distance from a mean.
+    assert_eq!(rank_correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), Some(1.0));
+    assert_eq!(correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), None);
+}
+
+#[test]
+fn a_series_holds_finite_values_and_counts_dates_without_one() {
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(OverlappingSeries::new([Some(1.0), None, Some(bad)], horizon(1)), Err(NotFinite { position: 2 }));
+    }
+    let series = OverlappingSeries::new([Some(1.0), None, Some(2.0), None], horizon(1)).expect("finite values");
+    assert_eq!((series.values(), series.missing()), (&[1.0, 2.0][..], 2));
+}
+
+#[test]
+fn every_test_refuses_a_series_that_is_too_short_or_constant() {
+    let tests = [
+        OverlappingSeries::cosine_test,
+        OverlappingSeries::disjoint_test,
+        OverlappingSeries::newey_west_test,
+        OverlappingSeries::independent_test,
+    ];
+    for dates in [1, 5, 21, 63, 126] {
+        let needed = needed(horizon(dates));
+        assert_eq!(needed, 5 * dates);
+        let series = |length: usize, value: &dyn Fn(usize) -> f64| {
+            OverlappingSeries::new((0..length).map(value), horizon(dates)).expect("finite values")
+        };
+        for test in tests {
+            let short = test(&series(needed - 1, &|date| date as f64));
+            assert_eq!(short, Err(Refusal::TooShort { observations: needed - 1, needed }));
+            assert_eq!(test(&series(needed, &|_| 0.1)), Err(Refusal::Constant));
+            assert!(test(&series(needed, &|date| (date as f64).sin())).is_ok(), "{needed} dates are enough");
+        }
+        assert_eq!(tests[0](&series(0, &|_| 0.0)), Err(Refusal::TooShort { observations: 0, needed }));
+    }
+    let longest = OverlappingSeries::new([1.0, 2.0], NonZeroUsize::MAX).expect("finite values");
+    assert!(tests.iter().all(|test| test(&longest).is_err()));
+}
+
+#[test]
+fn a_refusal_says_what_is_missing() {
+    let refusal = Refusal::TooShort { observations: 300, needed: 630 };
+    assert_eq!(refusal.to_string(), "300 dates are too few: a test needs 630 at this horizon");
+    assert_eq!(Refusal::Constant.to_string(), "every date has the same value");
+}
+
+#[test]
+fn nothing_is_known_of_no_cases() {
+    let none = Share::default();
+    assert_eq!((none.rate(), none.interval()), (None, None));
+    assert_eq!(OverlappingSeries::of_shares([], 0.5, horizon(1)), None);
+    assert_eq!(OverlappingSeries::of_shares([none; 9], 0.5, horizon(1)), None);
+    assert_eq!(sign_test(0, 0), None);
+    assert_eq!(clustered_sign_test(&[]), None);
+    assert_eq!(clustered_sign_test(&[0, 0]), None);
+    assert_eq!(clustered_sign_test(&[i64::MAX, i64::MAX, 2]), None);
+    assert_eq!(flips(&[0.0], &[1.0]).rate(), None);
+    assert_eq!(newcomers(&[true], &[false]).rate(), None);
+    assert_eq!(bucket_means(&[1], &[0.5], horizon(2)), [None, Some(0.5)]);
+    assert_eq!(mean(&[]), None);
+    assert_eq!(MeanRatio::of(&[]), None);
+    assert_eq!(MeanRatio::of(&[0.1; 3]), None);
+    assert_eq!(quantile_buckets(&[], horizon(5)), Some(vec![]));
+    assert_eq!(effective_number(&[]), None);
+    assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
+    assert_eq!((expected_best(0.0), expected_best(1.0), expected_best(1.1)), (0.0, 0.0, 0.0));
+}
+
+#[test]
+fn an_autocorrelation_needs_two_pairs() {
+    assert_eq!(autocorrelation(&[1.0, 2.0, 3.0], 2), None);
+    assert_eq!(autocorrelation(&[1.0, 2.0, 3.0], usize::MAX), None);
+    assert_eq!(autocorrelation(&[1.0; 9], 1), None);
+    assert_eq!(autocorrelation(&[1.0, -1.0, 1.0, -1.0], 0), Some(1.0));
+}
+
+#[test]
+fn the_effective_number_needs_dates_in_common() {
+    let (early, late) = ([Some(1.0), Some(2.0), None, None], [None, None, Some(1.0), Some(2.0)]);
+    assert_eq!(effective_number(&[&early, &late]), None);
+    assert_eq!(effective_number(&[&early]), Some(1.0));
+    let both = effective_number(&[&early, &early]).expect("two dates in common");
+    assert!((both - 1.0).abs() < 1e-12, "{both}");
+}
+
+#[test]
+fn a_forecast_is_a_probability() {
+    for bad in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+        assert_eq!(Calibration::of(&[0.5, bad], &[true, false]), None);
+    }
+    assert_eq!(Calibration::of(&[], &[]), None);
+    let certain = Calibration::of(&[0.0, 1.0], &[false, true]).expect("probabilities");
+    assert_eq!((certain.brier, certain.miscalibration, certain.discrimination), (0.0, 0.0, 0.25));
+    let band: Vec<(f64, f64)> =
+        certain.consistency_band().iter().map(|point| (point.interval.lower, point.interval.upper)).collect();
+    assert_eq!(band, [(0.0, 0.0), (1.0, 1.0)]);
+}
