@@ -13,7 +13,6 @@ use super::rows::row_format;
 use super::typed::{day, instant, plan_of};
 use super::{interruptible, note, say};
 use crate::archive;
-use crate::error;
 use crate::export::{Destination, RowOutput};
 use crate::file::{FileError, TargetFile, WhenExists};
 use crate::human::counted;
@@ -151,7 +150,7 @@ fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
             Arc::new(Float64Array::from(closes)),
         ];
         let rows = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec());
-        output.write(&rows.map_err(|error| error::Error::from(FileError::encode(&path, error)))?)?;
+        output.write(&rows.map_err(|error| FileError::encode(&path, error))?)?;
     }
     output.finish()?;
     Ok(written)

@@ -72,5 +72,6 @@ fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
         Err(error) => return Err(failed(url, error.to_string())),
     }
     let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| failed(url, "it is not a folder"))?;
-    Ok(Opened { objects: Arc::new(objects.with_fsync(true)), listed: Listed::Folder(folder), prefix: String::new() })
+    let objects = objects.with_fsync(true).with_automatic_cleanup(true);
+    Ok(Opened { objects: Arc::new(objects), listed: Listed::Folder(folder), prefix: String::new() })
 }

@@ -7,6 +7,7 @@ import sys
 import numpy
 import pandas
 import scipy.fft
+import scipy.optimize
 import scipy.stats
 from statsmodels.stats.multitest import multipletests
 
@@ -173,6 +174,8 @@ def overlap(days, period, sessions):
 
 def check_test(found, values, horizon, where):
     values = numpy.array(values)
+    # With fewer than eight windows the variance is made up for; see tests of the crate.
+    assert not 5 * horizon <= len(values) < 8 * horizon, where
     if len(values) < 5 * horizon or len(set(values)) < 2:
         assert found["test"] is None and found["refusal"], where
         return None
@@ -218,8 +221,49 @@ def check_measure(found, dates, flips, period, sessions, rows, where):
             sides = [figure[name] for figure in figures.values()]
             same(found[name]["signals"], sum(one["signals"] for one in sides), f"{where} {name}")
             same(found[name]["hits"], sum(one["hits"] for one in sides), f"{where} {name}")
+            check_shares(found[name], sides, horizon, f"{where} {name}")
             same(found[name]["excess"], mean([one["excess"] for one in sides]), f"{where} {name}")
     return check_test(found, list(known.values()), horizon, where), known
+
+
+def check_shares(found, sides, horizon, where):
+    """The test of a pooled share, whose influence by date is that of the ratio of two sums."""
+    hits, cases = (numpy.array([side[name] for side in sides], dtype=float) for name in ("hits", "signals"))
+    if not cases.sum():
+        assert found["test"] is None, where
+        return
+    rate = hits.sum() / cases.sum()
+    values = rate - 0.5 + (hits - rate * cases) / cases.mean()
+    if len(values) < 5 * horizon:
+        assert found["test"] is None, where
+        return
+    cosines = max(4, min(int(0.41 * len(values) ** (2 / 3)), len(values) // horizon // 2))
+    coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1]
+    error = numpy.sqrt((coefficients**2).mean() / len(values))
+    same(found["test"]["mean"], rate - 0.5, where)
+    same(found["test"]["standard_error"], error, where)
+    same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(rate - 0.5) / error, cosines), where)
+
+
+def check_confidence(found, frames, where):
+    """Brier's score and its parts, by isotonic regression."""
+    signed = pandas.concat(frames) if frames else pandas.DataFrame(columns=["signed", "sell", "excess"])
+    same(found["signals"] if found else 0, len(signed), where)
+    if not len(signed):
+        return
+    side = numpy.where(signed["sell"], -1, 1)
+    forecast, hit = side * signed["signed"].values, (side * signed["excess"].values > 0).astype(float)
+    levels = pandas.DataFrame(dict(forecast=forecast, hit=hit)).groupby("forecast")["hit"].agg(["mean", "size"])
+    fit = scipy.optimize.isotonic_regression(levels["mean"].values, weights=levels["size"].values).x
+    fitted = dict(zip(levels.index, fit))
+    calibrated = numpy.array([fitted[value] for value in forecast])
+    score = lambda probability: ((probability - hit) ** 2).mean()
+    same(found["brier"], score(forecast), where)
+    same(found["miscalibration"], score(forecast) - score(calibrated), where)
+    same(found["discrimination"], score(hit.mean()) - score(calibrated), where)
+    same(found["uncertainty"], score(hit.mean()), where)
+    assert sum(decile["signals"] for decile in found["deciles"]) == len(signed), where
+    assert sum(decile["hits"] for decile in found["deciles"]) == hit.sum(), where
 
 
 def share_of_flips(frame, column):
@@ -331,12 +375,14 @@ def main():
         measures = {measure["state"]: measure for measure in pair["measures"]}
         by_pair[key] = measures
         of_rows = rows[(rows["period"] == key[0]) & (rows["regime"] == key[1])]
-        dates = {state: {} for state in measures}
+        dates, frames = {state: {} for state in measures}, {state: [] for state in measures}
         for day, frame in of_pair.groupby("date"):
             for state, which in [("published", "first"), ("today", "latest")]:
                 of_state = view(frame, which)
                 if len(of_state):
                     dates[state][day] = measure_date(of_state)
+                    if len(of_state) >= 5:
+                        frames[state].append(of_state)
             both = frame[frame["live"] & ~frame["withdrawn"]]
             if len(both):
                 correlations = [rank_correlation(both[name].astype(float), both["value"]) for name in ("first", "latest")]
@@ -352,6 +398,7 @@ def main():
             p_values[state, key], series[state, key] = check_measure(
                 measure, dates[state], flips[state], key[0], prices.index, of_state, f"{key} {state}"
             )
+            check_confidence(measure["confidence"], frames[state], f"{key} {state} confidence")
         check_kinds(pair["rewritten"], of_pair, f"{key} rewritten")
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count

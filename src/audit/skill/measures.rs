@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 
 use bellwether_statistics::buckets::{bucket_means, quantile_buckets};
+use bellwether_statistics::calibration::Calibration;
+use bellwether_statistics::counts::Share;
 use bellwether_statistics::{MeanTest, OverlappingSeries, Refusal, rank_correlation};
 
 use super::cells::{Cell, Change, Flips, PairCells};
@@ -63,6 +65,16 @@ impl Side {
     }
 }
 
+/// Signals of one side on all dates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SideMeasure {
+    /// Their counts and their returns.
+    pub side: Side,
+    /// The test of the share of hits against a half, whose mean is that share less a half: by date, since the signals of
+    /// a date share its return.
+    pub test: Option<MeanTest>,
+}
+
 /// What was measured on a date.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DateMeasure {
@@ -114,11 +126,13 @@ pub struct Measure {
     /// The p-value after Benjamini and Hochberg, among all pairs of the state.
     pub p_benjamini_hochberg: Option<f64>,
     /// Buys.
-    pub buys: Side,
+    pub buys: SideMeasure,
     /// Sells.
-    pub sells: Side,
+    pub sells: SideMeasure,
     /// The most confident fifth.
-    pub confident: Side,
+    pub confident: SideMeasure,
+    /// Confidences as probabilities of a hit; none without signals, of the difference, or if one is not between 0 and 1.
+    pub calibration: Option<Calibration>,
     /// The mean over dates of the spread between the highest and the lowest fifth.
     pub spread: Option<f64>,
     /// Successive signals.
@@ -177,21 +191,29 @@ impl Columns {
         self.excesses.push(cell.excess);
     }
 
+    /// 1 for a buy, -1 for a sell.
+    fn direction(&self, row: usize) -> f64 {
+        if self.are_sells[row] { -1.0 } else { 1.0 }
+    }
+
+    /// Whether the return went the way of the signal, relative to the mean of the date.
+    fn is_hit(&self, row: usize) -> bool {
+        self.excesses[row] * self.direction(row) > 0.0
+    }
+
     /// What they say of a date.
     fn measure(&self, day: Day, mean_return: f64) -> DateMeasure {
         let rows = |is_taken: &dyn Fn(usize) -> bool| -> Vec<usize> {
             (0..self.returns.len()).filter(|row| is_taken(*row)).collect()
         };
         let side = |rows: &[usize], direction: &dyn Fn(usize) -> f64| {
-            let is_hit = |row: &&usize| self.excesses[**row] * if self.are_sells[**row] { -1.0 } else { 1.0 } > 0.0;
             let excess = rows.iter().map(|row| self.excesses[*row] * direction(*row)).sum::<f64>() / rows.len() as f64;
             Side {
                 signals: rows.len() as u64,
-                hits: rows.iter().filter(is_hit).count() as u64,
+                hits: rows.iter().filter(|row| self.is_hit(**row)).count() as u64,
                 excess: (!rows.is_empty()).then_some(excess),
             }
         };
-        let own = |row: usize| if self.are_sells[row] { -1.0 } else { 1.0 };
         let sizes: Vec<f64> = self.confidences.iter().map(|confidence| confidence.abs()).collect();
         let fifths = quantile_buckets(&sizes, FIFTHS).expect("confidences are finite");
         DateMeasure {
@@ -201,7 +223,7 @@ impl Columns {
             mean_return,
             buys: side(&rows(&|row| !self.are_sells[row]), &|_| 1.0),
             sells: side(&rows(&|row| self.are_sells[row]), &|_| 1.0),
-            confident: side(&rows(&|row| fifths[row] == FIFTHS.get() - 1), &own),
+            confident: side(&rows(&|row| fifths[row] == FIFTHS.get() - 1), &|row| self.direction(row)),
             spread: self.spread(),
         }
     }
@@ -283,11 +305,15 @@ struct Tally {
     state: State,
     dates: Vec<DateMeasure>,
     few: u64,
+    /// Confidences, and whether their signals were hits.
+    confidences: Vec<f64>,
+    hits: Vec<bool>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { state: State::Published, dates: Vec::new(), few: 0 }
+        let (dates, confidences, hits) = Default::default();
+        Self { state: State::Published, dates, few: 0, confidences, hits }
     }
 }
 
@@ -302,6 +328,9 @@ impl Tally {
             }
             _ => {
                 let measure = columns.measure(day, mean);
+                let rows = 0..columns.returns.len();
+                self.confidences.extend(rows.clone().map(|row| columns.direction(row) * columns.confidences[row]));
+                self.hits.extend(rows.map(|row| columns.is_hit(row)));
                 let correlation = measure.correlation;
                 self.dates.push(measure);
                 correlation
@@ -327,13 +356,13 @@ impl Tally {
     }
 
     fn finish(self, measuring: &Measuring<'_>, period: Period, flips: Flips) -> Measure {
-        let Self { state, dates, few } = self;
+        let Self { state, dates, few, confidences, hits } = self;
         let with_value: Vec<&DateMeasure> = dates.iter().filter(|date| date.correlation.is_some()).collect();
         let horizon = measuring.overlap(period, with_value.iter().map(|date| date.day));
         let by_date = with_value.iter().filter_map(|date| date.correlation);
-        let series = OverlappingSeries::new(by_date.clone(), NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN))
-            .expect("correlations are finite");
-        let sides = |side: fn(&DateMeasure) -> Side| sum_of_sides(dates.iter().map(side));
+        let overlap = NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN);
+        let series = OverlappingSeries::new(by_date.clone(), overlap).expect("correlations are finite");
+        let sides = |side: fn(&DateMeasure) -> Side| SideMeasure::of(dates.iter().map(side), overlap);
         let positive = by_date.clone().filter(|correlation| *correlation > 0.0).count();
         let measured = with_value.len();
         let of_all = |sum: f64| (measured > 0).then(|| sum / measured as f64);
@@ -354,6 +383,7 @@ impl Tally {
             buys: sides(|date| date.buys),
             sells: sides(|date| date.sells),
             confident: sides(|date| date.confident),
+            calibration: Calibration::of(&confidences, &hits),
             spread: mean(dates.iter().filter_map(|date| date.spread)),
             flips,
             by_date: dates,
@@ -361,10 +391,18 @@ impl Tally {
     }
 }
 
-fn sum_of_sides(sides: impl Iterator<Item = Side> + Clone) -> Side {
-    let (signals, hits) =
-        sides.clone().fold((0, 0), |(signals, hits), side| (signals + side.signals, hits + side.hits));
-    Side { signals, hits, excess: mean(sides.filter_map(|side| side.excess)) }
+impl SideMeasure {
+    /// The signals of a side on all dates, whose returns overlap with those of so many.
+    fn of(sides: impl Iterator<Item = Side> + Clone, overlap: NonZeroUsize) -> Self {
+        let share = |side: Side| Share { hits: side.hits, of: side.signals };
+        let mut all = Share::default();
+        sides.clone().for_each(|side| all += share(side));
+        let series = OverlappingSeries::of_shares(sides.clone().map(share), 0.5, overlap);
+        Self {
+            side: Side { signals: all.of, hits: all.hits, excess: mean(sides.filter_map(|side| side.excess)) },
+            test: series.and_then(|series| series.cosine_test().ok()),
+        }
+    }
 }
 
 /// The mean of some numbers; none without any.

@@ -38,7 +38,7 @@ use crate::tables::Table;
 
 pub use cells::{CellCounts, Flips};
 pub use hindsight::Hindsight;
-pub use measures::{DateMeasure, Measure, Side, State};
+pub use measures::{DateMeasure, Measure, Side, SideMeasure, State};
 pub use prices::PriceSummary;
 pub(crate) use prices::{PriceSource, Prices, find};
 pub use rewritten::{Kinds, MeanCorrelation};

@@ -69,7 +69,8 @@ fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
     let mut row = Vec::from(series);
     row.push(Cell::Moment(None));
     row.extend([measure.names, measure.correlation, None].map(Cell::Real));
-    [measure.buys, measure.sells, measure.confident].into_iter().for_each(|side| row.extend(of_side(side)));
+    let sides = [measure.buys, measure.sells, measure.confident];
+    sides.into_iter().for_each(|side| row.extend(of_side(side.side)));
     row.push(Cell::Real(measure.spread));
     row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
     let test = |value: fn(&MeanTest) -> f64| measure.test.as_ref().ok().map(value);

@@ -9,7 +9,7 @@ use super::arguments::{AuditArguments, AuditScope};
 use super::documents::skill as documents;
 use super::outcome::Result;
 use super::typed::{instant, plan_of};
-use crate::audit::skill::{self, Best, CellCounts, Measure, PairSkill, Side, State, WhenMissing};
+use crate::audit::skill::{self, Best, CellCounts, Measure, PairSkill, State, WhenMissing};
 use crate::human::{counted, grouped, percent, portion};
 use crate::project::Project;
 use crate::run::{SkillOptions, audit_skill};
@@ -84,7 +84,7 @@ fn describe(name: &str, adjusted: Option<bool>, found: &skill::Skill, limit: Row
     }
     found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
     text.push_str(&format!("\n{}", returns(found, limit)));
-    if let Some(table) = rewritten(found, limit) {
+    for table in [confidences(found, limit), rewritten(found, limit)].into_iter().flatten() {
         text.push_str(&format!("\n{table}"));
     }
     text.push_str(&format!("\n{}", of_hindsight(found)));
@@ -192,9 +192,8 @@ fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        for side in [measure.buys, measure.sells, measure.confident] {
-            let Side { excess, .. } = side;
-            cells.extend([side.hit_rate().map_or_else(none, percent), excess.map_or_else(none, in_percent)]);
+        for side in [measure.buys, measure.sells, measure.confident].map(|measure| measure.side) {
+            cells.extend([side.hit_rate().map_or_else(none, percent), side.excess.map_or_else(none, in_percent)]);
         }
         let flips = measure.flips.share().map_or_else(none, percent);
         cells.extend([measure.spread.map_or_else(none, in_percent), flips]);
@@ -203,6 +202,23 @@ fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let rows = measures(found).filter(|(_, measure)| measure.state != State::Difference).map(row);
     table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
     table
+}
+
+/// Whether confidences are probabilities; none if none could be one.
+fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
+    let heads = ["confidence", "", "Brier score", "miscalibration", "discrimination", "uncertainty"];
+    let mut table = Aligned::new(2, heads);
+    let row = |(pair, measure): (String, &Measure)| {
+        let found = measure.calibration.as_ref()?;
+        let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
+        let mut cells = vec![pair, measure.state.as_str().to_owned()];
+        cells.extend(numbers.map(|number| format!("{number:.4}")));
+        Some(cells)
+    };
+    let rows: Vec<Vec<String>> = measures(found).filter_map(row).collect();
+    let is_any = !rows.is_empty();
+    table.rest(rows.into_iter(), limit);
+    is_any.then_some(table)
 }
 
 fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {

@@ -1,5 +1,6 @@
 //! The answer of `audit skill`.
 
+use bellwether_statistics::calibration::{Bin, Calibration};
 use bellwether_statistics::counts::{self, ClusteredSignTest};
 use bellwether_statistics::{Estimator, MeanTest, Refusal};
 use schemars::JsonSchema;
@@ -137,6 +138,8 @@ struct Measure {
     sells: Side,
     /// The most confident fifth, buys and sells.
     confident: Side,
+    /// Whether confidences are probabilities; none of the difference, or if one is not between 0 and 1.
+    confidence: Option<Confidence>,
     /// The mean return of the highest fifth of signed confidences less that of the lowest.
     spread: Option<f64>,
     /// The share of signals that are the opposite of the one before.
@@ -170,8 +173,36 @@ struct Side {
     hits: u64,
     /// The share of them.
     hit_rate: Option<f64>,
+    /// The test of the share against a half, by date; its mean is the share less a half. None if it is refused.
+    test: Option<Test>,
     /// The mean over dates of the mean return relative to the mean of the date.
     excess: Option<f64>,
+}
+
+/// Confidences as probabilities that the return goes the way of the signal, relative to the mean of its date.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Confidence {
+    signals: u64,
+    /// The mean square of the distance between confidence and outcome: miscalibration less discrimination plus uncertainty.
+    brier: f64,
+    /// What would be gained if each confidence were the share at it, by isotonic regression; 0 is best.
+    miscalibration: f64,
+    /// What the shares gain over the same confidence for all; 0 is worthless.
+    discrimination: f64,
+    /// The score of the same confidence for all.
+    uncertainty: f64,
+    /// About as many signals in each, by confidence.
+    deciles: Vec<Decile>,
+}
+
+/// Signals of about the same confidence.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Decile {
+    lowest: f64,
+    highest: f64,
+    mean_confidence: f64,
+    signals: u64,
+    hits: u64,
 }
 
 /// Rewritten cells, and the mean correlation with each kind of change applied alone.
@@ -328,6 +359,7 @@ impl Measure {
             buys: Side::of(measure.buys),
             sells: Side::of(measure.sells),
             confident: Side::of(measure.confident),
+            confidence: measure.calibration.as_ref().map(Confidence::of),
             spread: measure.spread,
             flips: measure.flips.share(),
         }
@@ -358,8 +390,30 @@ impl Test {
 }
 
 impl Side {
-    fn of(side: skill::Side) -> Self {
-        Self { signals: side.signals, hits: side.hits, hit_rate: side.hit_rate(), excess: side.excess }
+    fn of(measure: skill::SideMeasure) -> Self {
+        let skill::SideMeasure { side, test } = measure;
+        let (hit_rate, test) = (side.hit_rate(), test.as_ref().map(Test::of));
+        Self { signals: side.signals, hits: side.hits, hit_rate, test, excess: side.excess }
+    }
+}
+
+impl Confidence {
+    fn of(found: &Calibration) -> Self {
+        let decile = |bin: Bin| Decile {
+            lowest: bin.lowest,
+            highest: bin.highest,
+            mean_confidence: bin.mean_forecast,
+            signals: bin.cases,
+            hits: bin.hits,
+        };
+        Self {
+            signals: found.observations,
+            brier: found.brier,
+            miscalibration: found.miscalibration,
+            discrimination: found.discrimination,
+            uncertainty: found.uncertainty,
+            deciles: found.deciles().into_iter().map(decile).collect(),
+        }
     }
 }
 

@@ -36,11 +36,10 @@ fn removed(document: &Value, kind: &str) -> BTreeSet<String> {
     places.map(|place| place.rsplit('/').next().expect("a name").to_owned()).collect()
 }
 
-/// The names of the folders in a folder that begin with some letters.
+/// The names of the entries of a folder that begin with some letters.
 fn folders_in(folder: &Path, prefix: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    let folders = entries.filter(|entry| fs::read_dir(entry.path()).is_ok_and(|mut inside| inside.next().is_some()));
-    let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 

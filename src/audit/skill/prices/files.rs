@@ -129,8 +129,8 @@ impl Reading {
         let (Some(first), Some(last)) = (sessions.first(), sessions.last()) else {
             return Err(SkillError::NoPrices { files: self.files.len() as u64 }.into());
         };
-        let counts = [("tickers", self.names.len()), ("days", (last - first) as usize)];
-        for (what, found) in counts.into_iter().filter(|(_, found)| *found >= MOST) {
+        let mut counts = [("tickers", self.names.len()), ("days", (last - first) as usize)].into_iter();
+        if let Some((what, found)) = counts.find(|(_, found)| *found >= MOST) {
             return Err(SkillError::TooMany { what, found: found as u64, most: MOST as u64 - 1 }.into());
         }
         let mut place_of_day = vec![0_u32; (last - first) as usize + 1];
