@@ -170,7 +170,7 @@ fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
 }
 
 fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["rank correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
+    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let test = measure.test.as_ref().ok();
