@@ -1,11 +1,12 @@
 //! How often each test rejects where there is nothing, and how often its interval holds the truth.
 //!
-//! Run with `cargo bench -p bellwether-statistics --bench calibration`; it takes about a minute on one core. Signals persist
-//! (AR(1) .98, or never change) and returns are independent of them, or follow them a little; each of 1,000 seeded runs has 100 names and
-//! 750 dates. `-- --runs` and `-- --dates` choose others. Four times as many runs show what tests do with rewritten directions.
+//! Run with `cargo bench -p bellwether-statistics --bench calibration`; it takes about a minute on one core. Signals
+//! persist (AR(1) .98, or never change) and returns are independent of them, or follow them a little; each of 1,000
+//! seeded runs has 100 names and 750 dates. `-- --runs` and `-- --dates` choose others. Four times as many runs show
+//! what tests do with rewritten directions.
 //!
-//! The exit code is 1 if the cosine test is outside what 1,000 runs can resolve: 3.5 to 6.5 % of the runs rejected where persistent
-//! signals have no skill, and 93 to 97 % of the intervals right where they have some.
+//! The exit code is 1 if the cosine test is outside what 1,000 runs can resolve: 3.5 to 6.5 % of the runs rejected
+//! where persistent signals have no skill, and 93 to 97 % of the intervals right where they have some.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -148,8 +149,8 @@ fn overlapping(values: Vec<f64>, horizon: usize) -> OverlappingSeries {
     OverlappingSeries::new(values, in_dates(horizon)).expect("values are finite")
 }
 
-/// Counts rejections where signals say nothing: of the mean correlation, also of the shortest series that is judged, and of the
-/// share of signals that came true.
+/// Counts rejections where signals say nothing: of the mean correlation, also of the shortest series that is judged,
+/// and of the share of signals that came true.
 fn rejections(title: &'static str, runs: u64, dates: usize, persistence: f64) -> Table {
     let others = ["cosine, fewest dates", "hit rate, cosine", "hit rate, Wilson"];
     let columns = MEAN_TESTS.iter().map(|(name, _)| *name).chain(others).collect();
@@ -193,8 +194,8 @@ fn coverage(title: &'static str, runs: u64, dates: usize) -> Table {
     table
 }
 
-/// By date, how many rewritten directions agree with the return and how many disagree, where rewriting knows nothing: for a while,
-/// the direction of a name is turned, at random.
+/// By date, how many rewritten directions agree with the return and how many disagree, where rewriting knows nothing:
+/// for a while, the direction of a name is turned, at random.
 fn rewrites(random: &mut Random, dates: usize, horizon: usize) -> Vec<[u64; 2]> {
     let mut votes = vec![[0; 2]; dates];
     for _ in 0..NAMES {

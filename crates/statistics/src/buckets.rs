@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use crate::counts::Share;
 use crate::mean::mean;
 
-/// The bucket of each value, from 0, if the values are divided at their quantiles, interpolated linearly; a value at an edge belongs
-/// to the lower bucket, and equal values always share one (as `pandas.qcut` and alphalens do it). With many equal values buckets
-/// differ in size or remain empty. `None` if a value is not a number.
+/// The bucket of each value, from 0, if the values are divided at their quantiles, interpolated linearly; a value at an
+/// edge belongs to the lower bucket, and equal values always share one (as `pandas.qcut` and alphalens do it). With
+/// many equal values buckets differ in size or remain empty. `None` if a value is not a number.
 ///
 /// ```
 /// # use bellwether_statistics::buckets::quantile_buckets;
@@ -58,8 +58,8 @@ pub fn relative_to_mean(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value - center).collect()
 }
 
-/// The share of values whose sign is the opposite of what it was: turnover of signals that buy or sell. A value of zero takes no
-/// side and is not counted.
+/// The share of values whose sign is the opposite of what it was: turnover of signals that buy or sell. A value of zero
+/// takes no side and is not counted.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! Whether a confidence of 70 % comes true in 70 % of the cases.
 //!
-//! The method is CORP of Dimitriadis, Gneiting and Jordan (PNAS 2021): the frequency at each confidence is estimated by isotonic
-//! regression, which needs no choice of bins, and splits Brier's score in three.
+//! The method is CORP of Dimitriadis, Gneiting and Jordan (PNAS 2021): the frequency at each confidence is estimated by
+//! isotonic regression, which needs no choice of bins, and splits Brier's score in three.
 
 use crate::buckets::quantile;
 use crate::distributions::binomial_density;
@@ -24,7 +24,8 @@ const SEED: u64 = 1;
 pub struct Calibration {
     /// Number of forecasts.
     pub observations: u64,
-    /// The mean square of the distance between forecast and outcome (Brier): `miscalibration - discrimination + uncertainty`.
+    /// The mean square of the distance between forecast and outcome (Brier):
+    /// `miscalibration - discrimination + uncertainty`.
     pub brier: f64,
     /// What would be gained if each forecast were the frequency at it; 0 is best.
     pub miscalibration: f64,
@@ -115,9 +116,9 @@ impl Calibration {
         })
     }
 
-    /// The consistency band, at 95 % for each forecast by itself: what isotonic regression would show if every case came true
-    /// with the probability that was forecast, independently of the others. Cases that share a date or whose horizons overlap are
-    /// not independent, and make the band too narrow: give it one date a horizon.
+    /// The consistency band, at 95 % for each forecast by itself: what isotonic regression would show if every case
+    /// came true with the probability that was forecast, independently of the others. Cases that share a date or whose
+    /// horizons overlap are not independent, and make the band too narrow: give it one date a horizon.
     ///
     /// It is drawn at every forecast, or at a hundred of them, from 400 resamples of a fixed seed.
     #[must_use]

@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 /// The fewest cosines: with fewer, an interval is too wide to be of use.
 const MINIMUM: usize = 4;
 
-/// The first type-II cosines over a number of values, √(2/T) cos(πj(t + 1/2)/T): what a series of overlapping horizons is projected on.
+/// The first type-II cosines over a number of values, √(2/T) cos(πj(t + 1/2)/T): what a series of overlapping horizons
+/// is projected on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cosines {
     /// How many there are.
@@ -47,8 +48,9 @@ fn multiples(index: usize, values: usize) -> impl Iterator<Item = f64> {
     std::iter::successors(Some((cosine, sine)), rotate).map(|(cosine, _)| cosine)
 }
 
-/// The expected mean square of the projections, by the variance of the mean, of sums of `horizon` independent numbers in a row: what the
-/// forward returns of a signal that never changes are. A number counts by the sum of the cosines over the horizons that hold it.
+/// The expected mean square of the projections, by the variance of the mean, of sums of `horizon` independent numbers
+/// in a row: what the forward returns of a signal that never changes are. A number counts by the sum of the cosines
+/// over the horizons that hold it.
 fn seen_of_overlap(count: usize, values: usize, horizon: usize) -> f64 {
     let mut sums = vec![0.0; count];
     let mut length = 0.0;

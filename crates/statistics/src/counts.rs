@@ -42,8 +42,9 @@ impl Share {
         (self.of > 0).then(|| self.hits as f64 / self.of as f64)
     }
 
-    /// Wilson's interval (1927) for independent cases; `None` without cases. Signals of a date, and of dates whose horizons overlap, are
-    /// not independent: see [`OverlappingSeries::of_shares`](crate::OverlappingSeries::of_shares).
+    /// Wilson's interval (1927) for independent cases; `None` without cases. Signals of a date, and of dates whose
+    /// horizons overlap, are not independent: see
+    /// [`OverlappingSeries::of_shares`](crate::OverlappingSeries::of_shares).
     ///
     /// ```
     /// # use bellwether_statistics::counts::Share;
@@ -73,8 +74,9 @@ impl AddAssign for Share {
     }
 }
 
-/// The two-sided p-value of the exact sign test, which is McNemar's exact test of paired answers: `gained` of them became right and
-/// `lost` became wrong, each way equally likely and independent of the others. `None` if neither happened.
+/// The two-sided p-value of the exact sign test, which is McNemar's exact test of paired answers: `gained` of them
+/// became right and `lost` became wrong, each way equally likely and independent of the others. `None` if neither
+/// happened.
 ///
 /// ```
 /// # use bellwether_statistics::counts::sign_test;
@@ -111,13 +113,14 @@ pub struct ClusteredSignTest {
     pub flips: Flips,
 }
 
-/// Tests whether more was gained than lost, where the cases of a cluster may depend on each other in any way: under the null
-/// hypothesis the net gain of a cluster is as likely to be lost, independently of other clusters. With one case a cluster it is
-/// the exact [`sign_test`].
+/// Tests whether more was gained than lost, where the cases of a cluster may depend on each other in any way: under the
+/// null hypothesis the net gain of a cluster is as likely to be lost, independently of other clusters. With one case a
+/// cluster it is the exact [`sign_test`].
 ///
-/// Dates are such clusters only if their horizons do not overlap. Otherwise windows of two horizons come near, of which there must be
-/// many (five can never give a p-value of 5 %); the [`cosine_test`](crate::OverlappingSeries::cosine_test) of the net gain by date,
-/// zero where there is none, holds with fewer. `benches/calibration.rs` compares them.
+/// Dates are such clusters only if their horizons do not overlap. Otherwise windows of two horizons come near, of which
+/// there must be many (five can never give a p-value of 5 %); the
+/// [`cosine_test`](crate::OverlappingSeries::cosine_test) of the net gain by date, zero where there is none, holds with
+/// fewer. `benches/calibration.rs` compares them.
 ///
 /// `None` if no cluster has a net gain or loss, or if their sum is beyond 64 bits.
 ///

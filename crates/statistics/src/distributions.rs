@@ -70,8 +70,8 @@ fn normal_density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
 }
 
-/// The probability that the size of a number of Student's distribution exceeds that of `t`: the two-sided p-value. Infinitely
-/// many degrees of freedom make it the normal distribution.
+/// The probability that the size of a number of Student's distribution exceeds that of `t`: the two-sided p-value.
+/// Infinitely many degrees of freedom make it the normal distribution.
 ///
 /// ```
 /// # use bellwether_statistics::distributions::student_tails;

@@ -7,8 +7,8 @@ struct Block {
     length: usize,
 }
 
-/// The non-decreasing sequence that is closest to the values by weighted squares, by pooling adjacent violators. Weights are
-/// positive.
+/// The non-decreasing sequence that is closest to the values by weighted squares, by pooling adjacent violators.
+/// Weights are positive.
 ///
 /// ```
 /// # use bellwether_statistics::isotonic_regression;

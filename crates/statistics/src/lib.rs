@@ -1,8 +1,8 @@
 //! The statistics by which signals are judged.
 //!
-//! Numbers in, plain structs out: nothing here knows what a signal, a price or an archive is. Every result names how it was
-//! computed and what it rests on. What cannot be computed is `None` or a [`Refusal`], never zero. Nothing depends on the
-//! order of a hash or on an unseeded generator: the same input gives the same bytes.
+//! Numbers in, plain structs out: nothing here knows what a signal, a price or an archive is. Every result names how it
+//! was computed and what it rests on. What cannot be computed is `None` or a [`Refusal`], never zero. Nothing depends
+//! on the order of a hash or on an unseeded generator: the same input gives the same bytes.
 //!
 //! | question | module |
 //! |---|---|

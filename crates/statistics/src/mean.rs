@@ -1,9 +1,10 @@
 //! Whether the mean of a series differs from zero, although the horizons of its values overlap.
 //!
-//! The return over the next 126 dates is almost the same today and tomorrow. A test that takes the values for independent finds
-//! skill in noise four times out of five. The test of this module projects the series on its slowest cosines and compares with
-//! Student's distribution of as many degrees of freedom; beside it stands the test of every `horizon`-th value, which needs no
-//! theory and has less power. `benches/calibration.rs` measures how often each rejects where there is nothing.
+//! The return over the next 126 dates is almost the same today and tomorrow. A test that takes the values for
+//! independent finds skill in noise four times out of five. The test of this module projects the series on its slowest
+//! cosines and compares with Student's distribution of as many degrees of freedom; beside it stands the test of every
+//! `horizon`-th value, which needs no theory and has less power. `benches/calibration.rs` measures how often each
+//! rejects where there is nothing.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -16,8 +17,9 @@ use crate::{CONFIDENCE, Interval};
 /// A test is refused with fewer independent windows.
 pub const MINIMUM_WINDOWS: usize = 5;
 
-/// Values in the order of their dates, each of which looks `horizon` dates ahead. All are finite. Dates without a value are left
-/// out and counted: the values on either side of a gap are farther apart than neighbours, so that no more of them overlap.
+/// Values in the order of their dates, each of which looks `horizon` dates ahead. All are finite. Dates without a value
+/// are left out and counted: the values on either side of a gap are farther apart than neighbours, so that no more of
+/// them overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverlappingSeries {
     values: Vec<f64>,
@@ -35,15 +37,16 @@ pub struct NotFinite {
 /// How the standard error of a mean was estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// The mean square of the projections on the slowest cosines (equal-weighted cosine, type II; Lazarus, Lewis, Stock and
-    /// Watson, JBES 2018).
+    /// The mean square of the projections on the slowest cosines (equal-weighted cosine, type II; Lazarus, Lewis, Stock
+    /// and Watson, JBES 2018).
     Cosine {
         /// Number of cosines.
         cosines: usize,
     },
     /// The variance of every `horizon`-th value, whose horizons do not overlap.
     Disjoint,
-    /// Newey and West's (1987): Bartlett's kernel, no prewhitening, no correction for small samples. Too small for long horizons.
+    /// Newey and West's (1987): Bartlett's kernel, no prewhitening, no correction for small samples. Too small for long
+    /// horizons.
     NeweyWest {
         /// Number of lags.
         lags: usize,
@@ -112,12 +115,12 @@ impl OverlappingSeries {
         Ok(series)
     }
 
-    /// The series whose mean is the share of all cases of all dates, less `expected`, and whose test is that of this share: a date
-    /// counts by its cases, and a date without any says nothing. `None` without cases.
+    /// The series whose mean is the share of all cases of all dates, less `expected`, and whose test is that of this
+    /// share: a date counts by its cases, and a date without any says nothing. `None` without cases.
     ///
-    /// The cases of a date share its return, and those of neighbouring dates most of it, so that
-    /// [`Share::interval`] would be far too narrow for them. The value of a date is the influence of its cases on the share (the
-    /// linear part of the ratio of two sums).
+    /// The cases of a date share its return, and those of neighbouring dates most of it, so that [`Share::interval`]
+    /// would be far too narrow for them. The value of a date is the influence of its cases on the share (the linear
+    /// part of the ratio of two sums).
     ///
     /// ```
     /// # use bellwether_statistics::OverlappingSeries;
@@ -160,11 +163,12 @@ impl OverlappingSeries {
 
     /// The test to judge by: equal-weighted cosines.
     ///
-    /// There are ν = min(0.41 T^(2/3), T / 2h) of them for T values of horizon h. The first bound is that of Lazarus and others; the
-    /// second keeps to the cosines that are slower than what overlapping horizons smooth away. There are at least four, though,
-    /// since fewer make an interval too wide to be of use. Where that is more than T / 2h, the variance is divided by what the
-    /// smoothing leaves of it if the signal never changes: without this, the test would reject up to 8 % at the fewest
-    /// dates instead of 5 %. With less persistent signals it then rejects less than 5 %.
+    /// There are ν = min(0.41 T^(2/3), T / 2h) of them for T values of horizon h. The first bound is that of Lazarus
+    /// and others; the second keeps to the cosines that are slower than what overlapping horizons smooth away. There
+    /// are at least four, though, since fewer make an interval too wide to be of use. Where that is more than T / 2h,
+    /// the variance is divided by what the smoothing leaves of it if the signal never changes: without this, the test
+    /// would reject up to 8 % at the fewest dates instead of 5 %. With less persistent signals it then rejects less
+    /// than 5 %.
     ///
     /// # Errors
     ///
@@ -199,8 +203,8 @@ impl OverlappingSeries {
         self.judge(&values, Estimator::Disjoint, sample_variance(&values), values.len() as f64 - 1.0)
     }
 
-    /// The test with Newey and West's standard error and the normal distribution, as other tools report it: to compare with, not to
-    /// judge by. See [`hac_lags`] for the number of lags.
+    /// The test with Newey and West's standard error and the normal distribution, as other tools report it: to compare
+    /// with, not to judge by. See [`hac_lags`] for the number of lags.
     ///
     /// # Errors
     ///
@@ -262,8 +266,8 @@ impl OverlappingSeries {
 }
 
 impl MeanTest {
-    /// The normal number with the same p-value and the sign of the mean: what tests with different degrees of freedom are compared
-    /// by, and with [`expected_best`](crate::multiple::expected_best).
+    /// The normal number with the same p-value and the sign of the mean: what tests with different degrees of freedom
+    /// are compared by, and with [`expected_best`](crate::multiple::expected_best).
     #[must_use]
     pub fn z(&self) -> f64 {
         normal_tail_quantile(self.p / 2.0).copysign(self.t)
@@ -276,7 +280,8 @@ pub fn needed(horizon: NonZeroUsize) -> usize {
     horizon.get().saturating_mul(MINIMUM_WINDOWS)
 }
 
-/// Number of lags of Newey and West's estimator for overlapping horizons: max(⌊4 (T / 100)^(2/9)⌋, h - 1), at most T / 2.
+/// Number of lags of Newey and West's estimator for overlapping horizons: max(⌊4 (T / 100)^(2/9)⌋, h - 1), at most T /
+/// 2.
 #[must_use]
 pub fn hac_lags(observations: usize, horizon: NonZeroUsize) -> usize {
     let automatic = (4.0 * (observations as f64 / 100.0).powf(2.0 / 9.0)).floor() as usize;

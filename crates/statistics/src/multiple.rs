@@ -7,8 +7,8 @@ use crate::ranks::correlation;
 /// Euler's constant.
 const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
 
-/// Holm's p-values (1979), in the order of the given ones: rejecting those up to 5 % makes a single wrong rejection among all of
-/// them at most 5 % likely, whatever their dependence.
+/// Holm's p-values (1979), in the order of the given ones: rejecting those up to 5 % makes a single wrong rejection
+/// among all of them at most 5 % likely, whatever their dependence.
 ///
 /// ```
 /// # use bellwether_statistics::multiple::holm;
@@ -25,8 +25,8 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Benjamini and Hochberg's p-values (1995), in the order of the given ones: of those up to 5 %, at most 5 % are expected to be
-/// wrong, if the tests are independent or positively dependent.
+/// Benjamini and Hochberg's p-values (1995), in the order of the given ones: of those up to 5 %, at most 5 % are
+/// expected to be wrong, if the tests are independent or positively dependent.
 ///
 /// ```
 /// # use bellwether_statistics::multiple::benjamini_hochberg;
@@ -50,8 +50,8 @@ fn ascending(p_values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The largest normal number expected of `tests` independent ones: what the best of as many measures without skill shows. By the
-/// approximation of Bailey and López de Prado (2014); the effective number of tests need not be whole.
+/// The largest normal number expected of `tests` independent ones: what the best of as many measures without skill
+/// shows. By the approximation of Bailey and López de Prado (2014); the effective number of tests need not be whole.
 ///
 /// ```
 /// # use bellwether_statistics::multiple::expected_best;
@@ -67,10 +67,11 @@ pub fn expected_best(tests: f64) -> f64 {
     best.max(0.0)
 }
 
-/// The effective number of series: as many independent ones have correlations with as much entropy (the effective rank of Roy and
-/// Vetterli, 2007, of their correlation matrix). Two series are correlated over the dates that both have.
+/// The effective number of series: as many independent ones have correlations with as much entropy (the effective rank
+/// of Roy and Vetterli, 2007, of their correlation matrix). Two series are correlated over the dates that both have.
 ///
-/// `None` without series, and if two of them have no correlation, for they share fewer than two dates or one is constant there.
+/// `None` without series, and if two of them have no correlation, for they share fewer than two dates or one is
+/// constant there.
 ///
 /// # Panics
 ///
@@ -104,8 +105,8 @@ fn effective_rank(matrix: Vec<f64>, size: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// zoonek/2025-sharpe-ratio, functions.py, `test_effective_rank`. The matrix has a negative eigenvalue, as one of pairwise
-    /// correlations may have.
+    /// zoonek/2025-sharpe-ratio, functions.py, `test_effective_rank`. The matrix has a negative eigenvalue, as one of
+    /// pairwise correlations may have.
     #[test]
     fn the_effective_rank_is_that_of_zoonek() {
         let three = vec![1.0, 0.1, 0.7, 0.1, 1.0, 0.8, 0.7, 0.8, 1.0];

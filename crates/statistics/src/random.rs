@@ -1,7 +1,7 @@
 //! A seeded generator of random numbers.
 
-/// The generator xoshiro256++ of Blackman and Vigna (2018), seeded by SplitMix64. The same seed gives the same numbers on
-/// every machine.
+/// The generator xoshiro256++ of Blackman and Vigna (2018), seeded by SplitMix64. The same seed gives the same numbers
+/// on every machine.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],

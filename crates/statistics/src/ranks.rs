@@ -14,11 +14,11 @@ pub fn average_ranks(values: &[f64]) -> Option<Vec<f64>> {
     Some(centered_ranks(values)?.into_iter().map(|rank| center + rank / 2.0).collect())
 }
 
-/// Spearman's rank correlation: Pearson's correlation of the average ranks. Exactly 1 or -1 where the orders are equal or
-/// opposite.
+/// Spearman's rank correlation: Pearson's correlation of the average ranks. Exactly 1 or -1 where the orders are equal
+/// or opposite.
 ///
-/// `None` for fewer than two pairs, for a side without two different values, which has no order, and for a value that is not
-/// a number.
+/// `None` for fewer than two pairs, for a side without two different values, which has no order, and for a value that
+/// is not a number.
 ///
 /// ```
 /// # use bellwether_statistics::rank_correlation;
@@ -52,8 +52,8 @@ pub fn correlation(x: &[f64], y: &[f64]) -> Option<f64> {
     cosine_similarity(&deviations(x)?, &deviations(y)?)
 }
 
-/// The correlation of a series with itself `lag` values later, with the mean and the variance of the whole series, as usual
-/// for time series. `None` if fewer than two pairs remain or the series is constant.
+/// The correlation of a series with itself `lag` values later, with the mean and the variance of the whole series, as
+/// usual for time series. `None` if fewer than two pairs remain or the series is constant.
 #[must_use]
 pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     if values.len() < lag.checked_add(2)? {
@@ -63,8 +63,8 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     Some(product(&deviations[lag..], &deviations[..values.len() - lag]) / product(&deviations, &deviations))
 }
 
-/// The normal number at the rank of each value, (rank - 1/2) / n, raised to the power 1.5 with its sign: the scale of Numerai's
-/// correlation, on which the ends of an order count more than its middle. `None` if a value is not a number.
+/// The normal number at the rank of each value, (rank - 1/2) / n, raised to the power 1.5 with its sign: the scale of
+/// Numerai's correlation, on which the ends of an order count more than its middle. `None` if a value is not a number.
 ///
 /// Numerai correlates it with the centered target, raised to the same power (`numerai_corr` of numerai-tools).
 #[must_use]

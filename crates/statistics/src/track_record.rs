@@ -3,8 +3,8 @@
 use crate::distributions::{normal_tail, normal_tail_quantile};
 use crate::mean::mean;
 
-/// The mean of independent values in standard deviations, with the shape of their distribution. Of disjoint windows it is the
-/// information ratio of the correlations; of returns, the Sharpe ratio, which is not annualised.
+/// The mean of independent values in standard deviations, with the shape of their distribution. Of disjoint windows it
+/// is the information ratio of the correlations; of returns, the Sharpe ratio, which is not annualised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanRatio {
     /// Mean by standard deviation.
@@ -33,16 +33,17 @@ impl MeanRatio {
         })
     }
 
-    /// The probability that the true ratio is above `threshold`, from as many observations: the probabilistic Sharpe ratio of
-    /// Bailey and López de Prado, with the standard error at the threshold (López de Prado, Lipton and Zoonekynd, 2025).
+    /// The probability that the true ratio is above `threshold`, from as many observations: the probabilistic Sharpe
+    /// ratio of Bailey and López de Prado, with the standard error at the threshold (López de Prado, Lipton and
+    /// Zoonekynd, 2025).
     #[must_use]
     pub fn probability_above(self, threshold: f64, observations: usize) -> f64 {
         let z = (self.ratio - threshold) * (observations as f64 / self.variance_at(threshold)).sqrt();
         normal_tail(-z)
     }
 
-    /// Number of observations from which on the ratio is above `threshold` with a confidence, if it stays as it is: the minimum
-    /// track record length. `None` if it is not above.
+    /// Number of observations from which on the ratio is above `threshold` with a confidence, if it stays as it is: the
+    /// minimum track record length. `None` if it is not above.
     ///
     /// ```
     /// # use bellwether_statistics::track_record::MeanRatio;

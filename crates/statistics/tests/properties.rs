@@ -20,8 +20,8 @@ fn shuffle<T>(random: &mut Random, values: &mut [T]) {
     }
 }
 
-/// A mean of an unsorted series had another t on each run (stefan-jansen/machine-learning-for-trading#385). Where order means nothing,
-/// nothing depends on it.
+/// A mean of an unsorted series had another t on each run (stefan-jansen/machine-learning-for-trading#385). Where order
+/// means nothing, nothing depends on it.
 #[test]
 fn rows_may_be_in_any_order() {
     let mut random = Random::new(3);
@@ -103,7 +103,8 @@ fn adjusted_p_values_keep_their_order_and_are_not_smaller() {
     assert!(holm(&p).iter().zip(benjamini_hochberg(&p)).all(|(holm, bh)| *holm >= bh));
 }
 
-/// The largest of the means to the left, each the smallest of the means to the right: the definition without an algorithm.
+/// The largest of the means to the left, each the smallest of the means to the right: the definition without an
+/// algorithm.
 #[test]
 fn isotonic_regression_is_the_largest_of_the_smallest_means() {
     let mut random = Random::new(7);
@@ -150,7 +151,8 @@ fn random_flips_stand_for_all_where_those_are_too_many() {
     near(two.p, 0.5, 0.01);
 }
 
-/// The example of CORP's paper in small: its parts add up, and no forecast that is monotone in the given one is better calibrated.
+/// The example of CORP's paper in small: its parts add up, and no forecast that is monotone in the given one is better
+/// calibrated.
 #[test]
 fn the_parts_of_briers_score_add_up() {
     let mut random = Random::new(9);
@@ -183,8 +185,8 @@ fn deciles_hold_a_tenth_each_and_never_split_a_forecast() {
     assert_eq!(bins.iter().map(|bin| (bin.lowest, bin.cases)).collect::<Vec<_>>(), [(0.2, 250), (0.9, 750)]);
 }
 
-/// Of calibrated forecasts, 95 % of the frequencies are within the band: counted over forecasts and seeds, in three shapes: few forecasts
-/// with many cases, many with few, and all different.
+/// Of calibrated forecasts, 95 % of the frequencies are within the band: counted over forecasts and seeds, in three
+/// shapes: few forecasts with many cases, many with few, and all different.
 #[test]
 fn the_consistency_band_holds_calibrated_forecasts() {
     for (levels, cases) in [(10.0, 1_000), (50.0, 500), (1e9, 200)] {
