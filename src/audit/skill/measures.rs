@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 use bellwether_statistics::buckets::{bucket_means, quantile_buckets};
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::Share;
-use bellwether_statistics::{MeanTest, OverlappingSeries, Refusal, rank_correlation};
+use bellwether_statistics::{OverlappingSeries, rank_correlation};
 
+use super::answer::{ConfidenceMeasure, DateMeasure, Measure, Side, SideMeasure, State};
 use super::cells::{Cell, Change, Flips, PairCells};
 use super::hindsight::{DayVotes, HindsightCounts};
 use super::horizon::{Exits, dated_entry, overlap};
@@ -19,127 +20,6 @@ pub(super) const LEAST_NAMES: usize = 5;
 
 /// The number of quantiles.
 const FIFTHS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
-
-/// The state of a history that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
-    /// Live cells, as first published.
-    Published,
-    /// All cells that are listed today, as they stand.
-    Today,
-    /// What the second has over the first, on the cells that both have.
-    Difference,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Published, Self::Today, Self::Difference];
-
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Today => "today",
-            Self::Difference => "difference",
-        }
-    }
-}
-
-/// Signals of one side on one or all dates.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Side {
-    /// Signals.
-    pub signals: u64,
-    /// Those after which the return went their way, relative to the mean of the date. A return equal to the mean does
-    /// not.
-    pub hits: u64,
-    /// The mean over dates of the mean return relative to the mean of the date; of sells too, so that it should be
-    /// negative. Of the most confident, it is turned into the direction of each signal.
-    pub excess: Option<f64>,
-}
-
-impl Side {
-    /// The share of hits.
-    pub fn hit_rate(&self) -> Option<f64> {
-        (self.signals > 0).then(|| self.hits as f64 / self.signals as f64)
-    }
-}
-
-/// Signals of one side on all dates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SideMeasure {
-    /// Their counts and their returns.
-    pub side: Side,
-    /// The test of the share of hits against a half, whose mean is that share less a half: by date, since the signals of
-    /// a date share its return.
-    pub test: Option<MeanTest>,
-}
-
-/// What was measured on a date.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DateMeasure {
-    /// The date.
-    pub day: Day,
-    /// Its names.
-    pub names: u64,
-    /// The rank correlation; none if all confidences or all returns are equal.
-    pub correlation: Option<f64>,
-    /// The mean return of all cells of the date.
-    pub mean_return: f64,
-    /// Buys.
-    pub buys: Side,
-    /// Sells.
-    pub sells: Side,
-    /// The most confident fifth, buys and sells.
-    pub confident: Side,
-    /// The mean return of the highest fifth of signed confidences less that of the lowest.
-    pub spread: Option<f64>,
-}
-
-/// The measure of a pair in a state.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
-    /// Which.
-    pub state: State,
-    /// Dates with a correlation.
-    pub dates: u64,
-    /// Dates on which all confidences or all returns are equal.
-    pub constant: u64,
-    /// Dates with too few names.
-    pub few: u64,
-    /// Names per date, on average.
-    pub names: Option<f64>,
-    /// The mean rank correlation.
-    pub correlation: Option<f64>,
-    /// The share of dates with a correlation above zero.
-    pub positive: Option<f64>,
-    /// The number of dates that a return overlaps with, that of its own date included.
-    pub horizon: u64,
-    /// The windows of a whole horizon that do not overlap.
-    pub windows: u64,
-    /// The test of the mean.
-    pub test: Result<MeanTest, Refusal>,
-    /// The same of every date whose window does not overlap with that of the one before.
-    pub disjoint: Result<MeanTest, Refusal>,
-    /// The p-value after Holm, among all pairs of the state.
-    pub p_holm: Option<f64>,
-    /// The p-value after Benjamini and Hochberg, among all pairs of the state.
-    pub p_benjamini_hochberg: Option<f64>,
-    /// Buys.
-    pub buys: SideMeasure,
-    /// Sells.
-    pub sells: SideMeasure,
-    /// The most confident fifth.
-    pub confident: SideMeasure,
-    /// Confidences as probabilities of a hit; none without signals, of the difference, or if one is not between 0 and 1.
-    pub calibration: Option<Calibration>,
-    /// The mean over dates of the spread between the highest and the lowest fifth.
-    pub spread: Option<f64>,
-    /// Successive signals.
-    pub flips: Flips,
-    /// By date; of the difference, the correlations alone.
-    pub by_date: Vec<DateMeasure>,
-}
 
 /// A pair as it was measured.
 #[derive(Clone, Debug)]
@@ -383,7 +263,7 @@ impl Tally {
             buys: sides(|date| date.buys),
             sells: sides(|date| date.sells),
             confident: sides(|date| date.confident),
-            calibration: Calibration::of(&confidences, &hits),
+            confidence: Calibration::of(&confidences, &hits).as_ref().map(ConfidenceMeasure::of),
             spread: mean(dates.iter().filter_map(|date| date.spread)),
             flips,
             by_date: dates,

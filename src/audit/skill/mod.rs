@@ -12,6 +12,7 @@
 //! Statistics come from `bellwether_statistics`, which knows nothing of signals. A test is refused where there are too
 //! few windows that do not overlap. All cells are held in memory, sixteen bytes each; the archive is read once.
 
+mod answer;
 mod cells;
 mod error;
 mod hindsight;
@@ -36,9 +37,9 @@ use crate::interface::{Period, Regime};
 use crate::plan::{MaxAge, NaiveRule};
 use crate::tables::Table;
 
+pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Side, SideMeasure, State};
 pub use cells::{CellCounts, Flips};
 pub use hindsight::Hindsight;
-pub use measures::{DateMeasure, Measure, Side, SideMeasure, State};
 pub use prices::PriceSummary;
 pub(crate) use prices::{PriceSource, Prices, find};
 pub use rewritten::{Kinds, MeanCorrelation};

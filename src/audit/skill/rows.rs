@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bellwether_statistics::MeanTest;
 
 use super::PairSkill;
-use super::measures::{DateMeasure, Measure, Side};
+use super::answer::{DateMeasure, Measure, Side};
 use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::error::Result;
 use crate::tables::date;

@@ -66,13 +66,13 @@ impl Skill {
         let limit = if self.all { RowLimit::All } else { RowLimit::First(SHOWN) };
         self.arguments.print_whole(
             || documents::Skill::of(&plan.name, &plan.prices, &found),
-            || describe(&plan.name, plan.prices.adjusted, &found, limit),
+            || describe(plan.prices.adjusted, &found, limit),
         )
     }
 }
 
-fn describe(name: &str, adjusted: Option<bool>, found: &skill::Skill, limit: RowLimit) -> String {
-    let mut text = of_history(name, found);
+fn describe(adjusted: Option<bool>, found: &skill::Skill, limit: RowLimit) -> String {
+    let mut text = of_history(found);
     text.push_str(&of_prices(adjusted, found));
     if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.dates == 0)) {
         text.push_str("\nNothing to measure: no date has five signals with a complete return.\n");
@@ -92,10 +92,10 @@ fn describe(name: &str, adjusted: Option<bool>, found: &skill::Skill, limit: Row
 }
 
 /// What of the history was witnessed, and what is measured.
-fn of_history(name: &str, found: &skill::Skill) -> String {
+fn of_history(found: &skill::Skill) -> String {
     let CellCounts { cells, live, used, unclear, same_day, before, incomplete, unpriced, .. } = found.cells;
     let mut text = format!(
-        "{} of the history of `{name}` was witnessed: {} of {} were seen within {}\n",
+        "{} of the history was witnessed: {} of {}, seen within {}\n",
         portion(live, cells),
         grouped(live),
         counted(cells, "signal", "signals"),
@@ -170,7 +170,7 @@ fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
 }
 
 fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["rank correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
+    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let test = measure.test.as_ref().ok();
@@ -209,7 +209,7 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
     let heads = ["confidence", "", "Brier score", "miscalibration", "discrimination", "uncertainty"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
-        let found = measure.calibration.as_ref()?;
+        let found = measure.confidence.as_ref()?;
         let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
         cells.extend(numbers.map(|number| format!("{number:.4}")));

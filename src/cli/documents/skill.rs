@@ -1,6 +1,6 @@
 //! The answer of `audit skill`.
 
-use bellwether_statistics::calibration::{Bin, Calibration};
+use bellwether_statistics::calibration::Bin;
 use bellwether_statistics::counts::{self, ClusteredSignTest};
 use bellwether_statistics::{Estimator, MeanTest, Refusal};
 use schemars::JsonSchema;
@@ -359,7 +359,7 @@ impl Measure {
             buys: Side::of(measure.buys),
             sells: Side::of(measure.sells),
             confident: Side::of(measure.confident),
-            confidence: measure.calibration.as_ref().map(Confidence::of),
+            confidence: measure.confidence.as_ref().map(Confidence::of),
             spread: measure.spread,
             flips: measure.flips.share(),
         }
@@ -398,8 +398,8 @@ impl Side {
 }
 
 impl Confidence {
-    fn of(found: &Calibration) -> Self {
-        let decile = |bin: Bin| Decile {
+    fn of(found: &skill::ConfidenceMeasure) -> Self {
+        let decile = |bin: &Bin| Decile {
             lowest: bin.lowest,
             highest: bin.highest,
             mean_confidence: bin.mean_forecast,
@@ -407,12 +407,12 @@ impl Confidence {
             hits: bin.hits,
         };
         Self {
-            signals: found.observations,
+            signals: found.signals,
             brier: found.brier,
             miscalibration: found.miscalibration,
             discrimination: found.discrimination,
             uncertainty: found.uncertainty,
-            deciles: found.deciles().into_iter().map(decile).collect(),
+            deciles: found.deciles.iter().map(decile).collect(),
         }
     }
 }

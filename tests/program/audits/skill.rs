@@ -145,7 +145,7 @@ impl Vendor {
             self.advance(today, random);
             let is_first_month = today < day(2026, 2, 2);
             let is_week_off = (day(2026, 4, 6)..day(2026, 4, 13)).contains(&today);
-            if !is_first_month && !is_week_off && place % 2 == 0 {
+            if !is_first_month && !is_week_off && place % 3 == 0 {
                 self.run(today);
             }
         }
@@ -255,8 +255,8 @@ fn no_close_before_the_signal_counts(vendor: &Vendor, answer: &Value) {
 
 fn text_fits_a_terminal(place: &Place) {
     let text = place.run(["audit", "skill", "it"]).succeeded().stdout;
-    assert!(text.lines().next().is_some_and(|line| line.contains(" of the history of `it` was witnessed: ")), "{text}");
-    for what in ["rank correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
+    assert!(text.lines().next().is_some_and(|line| line.contains(" of the history was witnessed: ")), "{text}");
+    for what in ["correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
         assert!(text.contains(what), "{what}: {text}");
     }
     let longest = text.lines().map(|line| line.chars().count()).max();
