@@ -211,8 +211,7 @@ fn body(state: &State, asked: &Asked, given: &Given, question: Question) -> Resu
     let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
     let of_sector = HistoryForm { key: HistoryKey::Predictions, dates: DateForm::Offset, limit: usize::MAX };
     let listed = || {
-        let words = request.to_string();
-        let listing = state.view.listing(&BTreeSet::from([words.clone()])).map_err(unreadable)?;
+        let listing = state.view.listing(&BTreeSet::from([request.to_string()])).map_err(unreadable)?;
         Ok(listing.into_values().flatten().collect::<Vec<SeriesKey>>())
     };
     match question {
