@@ -58,6 +58,11 @@ impl RowGroups {
         self.checked(group, &mask, &[Range { start: 0, end: self.rows_in(group) }])
     }
 
+    /// All rows of a row group.
+    pub(in crate::archive) fn whole(&self, group: usize) -> Result<RecordBatch> {
+        self.rows(group, &[Range { start: 0, end: self.rows_in(group) }])
+    }
+
     /// Some rows of a row group, as ranges in order.
     pub(in crate::archive) fn rows(&self, group: usize, rows: &[Range<usize>]) -> Result<RecordBatch> {
         Ok(with_unsigned_zeros(self.checked(group, &ProjectionMask::all(), rows)?))
