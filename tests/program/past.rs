@@ -37,7 +37,7 @@ fn vendor(number: usize, request: &ScriptedRequest) -> Vec<Step> {
     let body = if target.starts_with("/a/") {
         let entry = |age: usize, confidence: f64| {
             let date = format!("2026-11-{:02}T00:00:00+00:00", 20 - age);
-            json!({"date": date, "signal": if age % 2 == 0 { "buy" } else { "sell" }, "confidence": confidence, "model": age})
+            json!({"date": date, "signal": if age.is_multiple_of(2) { "buy" } else { "sell" }, "confidence": confidence, "model": age})
         };
         let history = |ticker: &str| {
             let ages = (0..12).filter(|age| !(number == 3 && *age == 4) && *age >= 4_usize.saturating_sub(number));
