@@ -139,7 +139,7 @@ pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
-pub(crate) use tickers::KnownTickers;
+pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{

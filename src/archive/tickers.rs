@@ -1,39 +1,75 @@
-//! What is known of some tickers: of a few at a time, without reading the others.
+//! What is known of some series, without reading the others.
 //!
-//! [`View::cells`] reads a table from start to end. Whoever asks for one ticker, or for the members of a list, reads the
-//! row groups that hold them, and each file at most once.
+//! [`View::cells`] reads a table from start to end. A server is asked for one series after the other, in any order, so
+//! here the files stay open, and where each series is in a row group is remembered once that was read. Clients mostly ask
+//! for neighbours, so a row group that is asked for again is held in memory, of which there are a few.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
 use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
-use super::fold::cells::Revision;
+use super::fold::cells::{Cells, Revision};
 use super::fold::histories::EVER;
-use super::sealed::by_ticker::ByTicker;
+use super::fold::row_ranges::RowRanges;
+use super::sealed::folder::Folder;
+use super::sealed::horizon::Share;
 use super::sealed::keys;
+use super::sealed::row_groups::RowGroups;
+use super::sealed::rows::are_added;
 use super::view::View;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::Vintage;
 use crate::tables::{Change, SeriesKey, Table};
 
-/// A reader of the known cells of tickers, which are asked for in order.
-pub(crate) struct KnownTickers {
-    view: View,
+/// A table of an archive, for reading some series of it at any instant.
+pub(crate) struct SeriesReader {
     table: Table,
-    files: Vec<ByTicker>,
+    files: Vec<SeriesFile>,
+    held: Mutex<Held>,
 }
 
+/// The row groups that are held, and those that were asked for; the latest come first.
+#[derive(Default)]
+struct Held {
+    groups: Vec<(GroupPlace, RecordBatch)>,
+    asked: Vec<GroupPlace>,
+}
+
+/// A file and a row group of it.
+type GroupPlace = (usize, usize);
+
+/// The most row groups to hold. Each has some megabytes.
+const MOST_HELD: usize = 4;
+
+/// The most row groups to remember as asked for.
+const MOST_ASKED: usize = 16;
+
+/// A file of the table.
+struct SeriesFile {
+    folder: Arc<Folder>,
+    rows: RowGroups,
+    /// The series in the row groups that were read.
+    groups: Mutex<HashMap<usize, Arc<Places>>>,
+}
+
+/// The series of a row group in order, each with its rows.
+type Places = Vec<(SeriesKey, Range<usize>)>;
+
 impl View {
-    /// A reader of the known cells of a table, for tickers that are asked for in order.
-    pub(crate) fn known_tickers(&self, table: Table) -> Result<KnownTickers> {
+    /// A reader of a table, for this and other instants of the archive.
+    pub(crate) fn series_reader(&self, table: Table) -> Result<SeriesReader> {
         let (name, schema) = (table.file(), table.file_schema());
-        let mut files = Vec::new();
-        for folder in self.folders().into_iter().filter(|folder| folder.seal().rows(&name) > 0) {
-            files.extend(ByTicker::known(folder, &name, &schema, self.horizon())?);
-        }
-        Ok(KnownTickers { view: self.clone(), table, files })
+        let with_rows = self.archive().read().iter().filter(|folder| folder.seal().rows(&name) > 0);
+        let open = |folder: &Arc<Folder>| {
+            let rows = RowGroups::open(folder, &name, &schema)?;
+            Ok(SeriesFile { folder: Arc::clone(folder), rows, groups: Mutex::default() })
+        };
+        Ok(SeriesReader { table, files: with_rows.map(open).collect::<Result<_>>()?, held: Mutex::default() })
     }
 
     /// The series of a ticker that answers list, with the requests that do.
@@ -64,21 +100,102 @@ pub(crate) struct ListedBy {
     pub(crate) since: DateTime<Utc>,
 }
 
-impl KnownTickers {
-    /// The known cells of some tickers, which come after those asked for before: each series with its rows in the columns
-    /// of [`Table::known_schema`].
-    pub(crate) fn next(&mut self, tickers: &[Ticker]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
-        let mut batches = Vec::new();
-        for file in &mut self.files {
-            batches.extend(file.take_tickers(tickers.iter().map(Ticker::as_str))?);
+impl SeriesReader {
+    /// The known cells of some series, which are in order, in a view of the archive: each series that has any, with its
+    /// rows in the columns of [`Table::known_schema`].
+    pub(crate) fn known(&self, view: &View, series: &[SeriesKey]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
+        let (mut batches, mut of_runs) = (Vec::new(), 0);
+        for (place, file) in self.files.iter().enumerate() {
+            let seal = file.folder.seal();
+            let share = view.horizon().share(seal);
+            let rows = if share == Share::None { Vec::new() } else { self.rows_of(place, series)? };
+            of_runs += usize::from(!seal.is_pack() && !seal.is_merge()) * rows.len();
+            for rows in rows {
+                // The last column says from when on a row counts.
+                let counting = match share {
+                    Share::All => rows.project(&Vec::from_iter(0..rows.num_columns() - 1)),
+                    Share::Some | Share::None => view.horizon().rows(&rows),
+                };
+                batches.push(counting.map_err(ArchiveError::merge)?);
+            }
         }
-        let Some(first) = batches.first() else { return Ok(Vec::new()) };
-        if self.files.len() == 1 && batches.len() > 1 {
-            batches = vec![concat_batches(first.schema_ref(), &batches).map_err(ArchiveError::merge)?];
-        }
-        let cells = self.view.fold(self.table, &batches)?;
-        let known = cells.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
+        let cells = match &batches[..] {
+            [] => return Ok(Vec::new()),
+            // A run observes a cell once.
+            [only] if of_runs == 1 && are_added(only) => {
+                Cells::observed_once(self.table, only.clone()).map_err(ArchiveError::merge)
+            }
+            batches => view.fold(self.table, batches),
+        };
+        let known = cells?.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
         let ranges = keys::ranges(self.table, &known).map_err(ArchiveError::merge)?;
         Ok(ranges.into_iter().map(|(key, range)| (key, known.slice(range.start, range.len()))).collect())
+    }
+
+    /// The rows of some series in a file, a batch per row group that has any.
+    fn rows_of(&self, file: usize, series: &[SeriesKey]) -> Result<Vec<RecordBatch>> {
+        let [Some(first), Some(last)] = [series.first(), series.last()] else { return Ok(Vec::new()) };
+        let SeriesFile { rows, .. } = &self.files[file];
+        let mut batches = Vec::new();
+        for group in (0..rows.count()).filter(|group| rows.may_have(*group, &first.ticker, &last.ticker)) {
+            let places = self.files[file].places(self.table, group)?;
+            let place = |key: &SeriesKey| places.binary_search_by(|(known, _)| known.cmp(key)).ok();
+            let wanted: Vec<Range<usize>> = series.iter().filter_map(place).map(|at| places[at].1.clone()).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            batches.push(match self.held((file, group))? {
+                Some(whole) => slices(&whole, &wanted)?,
+                None => rows.rows(group, &wanted)?,
+            });
+        }
+        Ok(batches)
+    }
+
+    /// A row group that is held, or was asked for before and is held from now on.
+    fn held(&self, place: GroupPlace) -> Result<Option<RecordBatch>> {
+        let lock = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_asked_again = {
+            let mut held = lock();
+            if let Some(at) = held.groups.iter().position(|(known, _)| *known == place) {
+                let group = held.groups.remove(at);
+                held.groups.insert(0, group.clone());
+                return Ok(Some(group.1));
+            }
+            let asked = held.asked.iter().position(|known| *known == place);
+            asked.map(|at| held.asked.remove(at));
+            held.asked.insert(0, place);
+            held.asked.truncate(MOST_ASKED);
+            asked.is_some()
+        };
+        if !is_asked_again {
+            return Ok(None);
+        }
+        let whole = self.files[place.0].rows.whole(place.1)?;
+        let mut held = lock();
+        held.groups.insert(0, (place, whole.clone()));
+        held.groups.truncate(MOST_HELD);
+        Ok(Some(whole))
+    }
+}
+
+/// Some rows of a row group.
+fn slices(whole: &RecordBatch, wanted: &[Range<usize>]) -> Result<RecordBatch> {
+    match wanted {
+        [only] => Ok(whole.slice(only.start, only.len())),
+        wanted => RowRanges::from_iter(wanted.iter().cloned()).of(whole).map_err(ArchiveError::merge),
+    }
+}
+
+impl SeriesFile {
+    /// Where the series of a row group are.
+    fn places(&self, table: Table, group: usize) -> Result<Arc<Places>> {
+        if let Some(known) = self.groups.lock().unwrap_or_else(PoisonError::into_inner).get(&group) {
+            return Ok(Arc::clone(known));
+        }
+        let keys = self.rows.keys(group, table.key_columns())?;
+        let places = Arc::new(keys::ranges(table, &keys).map_err(|reason| self.rows.damaged(reason))?);
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Arc::clone(&places));
+        Ok(places)
     }
 }

@@ -45,11 +45,11 @@ pub(super) struct Serve {
     archive: bool,
 
     /// The services of the archive to serve, or definitions that ask them. Default: all of them.
-    #[arg(value_name = "NAME", requires = "archive")]
+    #[arg(value_name = "NAME", conflicts_with = "demo")]
     names: Vec<String>,
 
     /// Answer as of this instant alone: a day, which means its end in UTC, or an instant with an offset.
-    #[arg(long, value_name = "INSTANT", value_parser = instant, requires = "archive")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, conflicts_with = "demo")]
     as_of: Option<DateTime<Utc>>,
 
     /// The port to listen on; 0 picks a free one.

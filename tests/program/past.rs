@@ -37,7 +37,7 @@ fn vendor(number: usize, request: &ScriptedRequest) -> Vec<Step> {
     let body = if target.starts_with("/a/") {
         let entry = |age: usize, confidence: f64| {
             let date = format!("2026-11-{:02}T00:00:00+00:00", 20 - age);
-            json!({"date": date, "signal": if age % 2 == 0 { "buy" } else { "sell" }, "confidence": confidence, "model": age})
+            json!({"date": date, "signal": if age.is_multiple_of(2) { "buy" } else { "sell" }, "confidence": confidence, "model": age})
         };
         let history = |ticker: &str| {
             let ages = (0..12).filter(|age| !(number == 3 && *age == 4) && *age >= 4_usize.saturating_sub(number));
@@ -292,7 +292,8 @@ fn a_server_with_an_instant_answers_as_of_it_alone() {
         (&["serve", "--archive", "--as-of", "2020-01-01"], "the first run was sealed at"),
         (&["serve", "--archive", "nowhere"], "nowhere"),
         (&["serve", "--archive", "--demo"], "cannot be used with"),
-        (&["serve", "--as-of", "2026-11-20", "--demo"], "--archive"),
+        (&["serve", "--as-of", "2026-11-20", "--demo"], "cannot be used with"),
+        (&["serve", "--demo", "vendor"], "cannot be used with"),
         (&["serve"], "--archive"),
     ] {
         let outcome: Outcome = place.run(arguments);
@@ -323,7 +324,9 @@ fn a_server_with_an_instant_answers_as_of_it_alone() {
         stream.read_to_string(&mut reply).expect("a reply");
         reply
     };
-    assert!(get("", host).contains(&format!("\"{}\"", "2026-11-20T00:00:00+00:00")), "{}", get("", host));
+    // The second run was told of signals up to this date.
+    let pinned = get("", host);
+    assert!(pinned.contains("\"2026-11-18T00:00:00+00:00\"") && !pinned.contains("2026-11-19"), "{pinned}");
     assert!(get(&format!("/at/{as_of}"), host).starts_with("HTTP/1.1 200 "));
     let other = get(&format!("/at/{}", to_record(seals[2])), host);
     assert!(other.starts_with("HTTP/1.1 400 ") && other.contains("this server answers as of"), "{other}");
@@ -394,4 +397,64 @@ fn silent_clients_keep_nobody_from_an_answer() {
         assert!(count < 128, "{count} of 256 descriptors are open");
     }
     drop(clients);
+}
+
+/// A vendor of two tickers with every operation for signals: the batch, the list of tickers, histories and latest signals, one of
+/// which has no date.
+fn vendor_of_signals(number: usize, request: &ScriptedRequest) -> Vec<Step> {
+    let target = request.target.as_str();
+    let entries = |time: &str| -> Vec<Value> {
+        let entry = |age: usize| {
+            let confidence = if age == 3 { 0.5 + 0.01 * number as f64 } else { 0.625 };
+            json!({"date": format!("2026-11-{:02}T00:00:00{time}", 20 - age), "signal": "buy", "confidence": confidence})
+        };
+        (3_usize.saturating_sub(number)..9).map(entry).collect()
+    };
+    let ticker = if target.contains("CVX") { "CVX" } else { "XOM" };
+    let body = if target.contains("tickers/available") {
+        json!(["XOM", "CVX"])
+    } else if target.contains("batched") {
+        let history = |ticker: &str, period: &str| json!({"items": entries(""), "period": period, "regime": "bull", "ticker": ticker});
+        json!({"CVX": history("CVX", "1m"), "XOM": history("XOM", "5d")})
+    } else if target.contains("signals-history/") {
+        json!({"ticker": ticker, "regime": "neutral", "period": "15d", "predictions": entries("-05:00")})
+    } else {
+        let date = if ticker == "CVX" { Value::Null } else { json!("2026-11-20T00:00:00Z") };
+        json!({"ticker": ticker, "date": date, "period": "15d", "regime": "neutral", "signal": "sell", "confidence": 0.01 * number as f64})
+    };
+    reply("200 OK", &body.to_string())
+}
+
+#[test]
+fn every_way_to_ask_for_signals_gives_what_was_known() {
+    let checks =
+        "[checks]\nmissing = \"warn\"\nrewritten = 1.0\nrewritten_series = 1.0\n[sentiment]\narticles = false\n";
+    for signals in [
+        "history = \"batched\"",
+        "history = \"ticker\"\ntickers = \"available\"",
+        "history = \"latest\"\ntickers = \"available\"",
+    ] {
+        let rest = format!("[signals]\n{signals}\n{checks}");
+        let place = Place::new();
+        for number in 1..3 {
+            let service = Scripted::start(move |request| vendor_of_signals(number, request));
+            let address = format!("http://{}", service.address());
+            let clock = Clock::Fixed(evening(day(2026, 11, 19 + number as u32)));
+            pull(&place, [&format!("{address}/a"), &format!("{address}/b")], &rest, clock);
+        }
+        let archive = place.file("output/archive/vendor");
+        let seals: Vec<DateTime<Utc>> =
+            Archive::open(&archive).expect("an archive").runs().iter().map(|run| run.seal().sealed_at).collect();
+        for instant in seals {
+            let before = format!("/at/{}", to_record(instant));
+            let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All).below(&before);
+            let address = format!("http://{}{}", server.address, server.prefix());
+            let fresh = Place::new();
+            pull(&fresh, [&format!("{address}/api"), &format!("{address}/sentiment")], &rest, Clock::System);
+            let expected = cells(&archive, Table::Signals, instant);
+            assert!(!expected.is_empty());
+            let pulled = cells(&fresh.file("output/archive/vendor"), Table::Signals, Utc::now());
+            assert_eq!(pulled, expected, "{signals} as of {instant}");
+        }
+    }
 }

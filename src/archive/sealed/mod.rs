@@ -11,6 +11,7 @@ pub(super) mod horizon;
 pub(super) mod keys;
 pub(super) mod listings;
 pub(super) mod requests;
+pub(super) mod row_groups;
 pub(super) mod rowfile;
 pub(super) mod rows;
 pub(super) mod run_rows;

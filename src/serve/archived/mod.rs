@@ -109,7 +109,7 @@ impl ArchivedServices {
         let is_same = |known: &HeaderValue| etag.as_ref().is_ok_and(|etag| holds(known, etag));
         let mut response = match given.headers.get_all(IF_NONE_MATCH).iter().any(is_same) {
             true => StatusCode::NOT_MODIFIED.into_response(),
-            false => body(&state, &asked, given, read.question)?,
+            false => body(&opened, &state, &asked, given, read.question)?,
         };
         mementos.add_to(response.headers_mut(), &state.etag);
         response.headers_mut().insert(WATCH, watch.header(instant));
@@ -205,51 +205,55 @@ fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, 
 }
 
 /// The body of an answer.
-fn body(state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Response, Refusal> {
+fn body(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Response, Refusal> {
     let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
     let history_key = given.change_set.history_key();
     let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
     let of_sector = HistoryForm { key: HistoryKey::Predictions, dates: DateForm::Offset, limit: usize::MAX };
     let listed = || {
-        let words = request.to_string();
-        let listing = state.view.listing(&BTreeSet::from([words.clone()])).map_err(unreadable)?;
+        let listing = state.view.listing(&BTreeSet::from([request.to_string()])).map_err(unreadable)?;
         Ok(listing.into_values().flatten().collect::<Vec<SeriesKey>>())
     };
+    let histories = |form| {
+        let reader = opened.reader(Table::Signals).map_err(unreadable)?;
+        stream::histories(reader, state.view.clone(), listed()?, form).map_err(unreadable)
+    };
+    let whole = |write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>| whole(opened, state, asked, write);
     match question {
-        Question::Sector { .. } => stream::histories(&state.view, listed()?, of_sector).map_err(unreadable),
-        Question::Batch { limit, .. } => stream::histories(&state.view, listed()?, batched(limit)).map_err(unreadable),
+        Question::Sector { .. } => histories(of_sector),
+        Question::Batch { limit, .. } => histories(batched(limit)),
         Question::Tickers => {
             let tickers: Vec<Ticker> = listed()?.into_iter().map(|key| key.ticker).collect();
             Ok(super::refusal::json(&tickers))
         }
         Question::History { limit, .. } => {
             let form = HistoryForm { key: history_key, dates: DateForm::Offset, limit };
-            whole(state, asked, |key, rows| {
+            whole(&|key, rows| {
                 let mut texts = DateTexts::default();
                 texts.add(rows, form);
                 Some(records::history(key, rows, form, &texts))
             })
         }
-        Question::Latest { .. } => whole(state, asked, |key, rows| records::latest(key, rows, given.change_set)),
-        Question::Summary { .. } => {
-            whole(state, asked, |key, rows| Some(records::summary(key, rows, given.change_set)))
-        }
-        Question::Articles { .. } => whole(state, asked, |_, rows| Some(records::articles(rows))),
-        Question::DailySentiment { .. } => whole(state, asked, |_, rows| Some(records::sentiment_history(rows))),
+        Question::Latest { .. } => whole(&|key, rows| records::latest(key, rows, given.change_set)),
+        Question::Summary { .. } => whole(&|key, rows| Some(records::summary(key, rows, given.change_set))),
+        Question::Articles { .. } => whole(&|_, rows| Some(records::articles(rows))),
+        Question::DailySentiment { .. } => whole(&|_, rows| Some(records::sentiment_history(rows))),
     }
 }
 
 /// The whole body of an answer about one series.
 fn whole(
+    opened: &Opened,
     state: &State,
     asked: &Asked,
-    write: impl FnOnce(&SeriesKey, &RecordBatch) -> Option<String>,
+    write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>,
 ) -> Result<Response, Refusal> {
     let ticker = asked.request.as_ref().and_then(|request| request.ticker.clone()).ok_or(Refusal::NotFound)?;
     let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
     let key = asked.series().unwrap_or_else(|| SeriesKey::of_ticker(asked.endpoint, ticker.clone()));
-    let known = state.known(table, &ticker).map_err(unreadable)?;
-    let rows = known.into_iter().find(|(known, _)| *known == key).map(|(_, rows)| rows);
+    let reader = opened.reader(table).map_err(unreadable)?;
+    let known = reader.known(&state.view, std::slice::from_ref(&key)).map_err(unreadable)?;
+    let rows = known.into_iter().next().map(|(_, rows)| rows);
     let is_list = matches!(table, Table::Articles | Table::SentimentHistory);
     let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));
     let text = rows.and_then(|rows| write(&key, &rows));

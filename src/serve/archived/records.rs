@@ -250,12 +250,10 @@ fn text_of(micros: i64, offset: Option<i16>, form: DateForm) -> String {
     let shift = TimeDelta::minutes(offset.unwrap_or_default().into());
     let date = DateTime::from_timestamp_micros(micros).unwrap_or_default().naive_utc();
     let local = date.checked_add_signed(shift).unwrap_or(date);
-    let is_day = form == DateForm::Day && offset.is_none() && micros.rem_euclid(MICROS_PER_DAY) == 0;
-    if is_day {
-        return local.format("%Y-%m-%d").to_string();
+    if form == DateForm::Day && offset.is_none() && micros.rem_euclid(MICROS_PER_DAY) == 0 {
+        return local.date().to_string();
     }
-    let fraction = if micros.rem_euclid(1_000_000) == 0 { "" } else { "%.6f" };
-    let mut text = local.format(&format!("%Y-%m-%dT%H:%M:%S{fraction}")).to_string();
+    let mut text = format!("{}T{}", local.date(), local.time());
     if let Some(minutes) = offset {
         let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
         text += &format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60);

@@ -4,29 +4,21 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::memento::Watch;
-use crate::archive::{KnownTickers, SealedRun, View, wait_for_seal};
+use crate::archive::{SealedRun, SeriesReader, View, wait_for_seal};
 use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::Result;
 use crate::file;
-use crate::interface::{Endpoint, Ticker};
-use crate::tables::{SeriesKey, Table};
+use crate::interface::Endpoint;
+use crate::tables::Table;
 
 /// The most states that are kept open. Each holds the listings of the archive.
 const MOST_STATES: usize = 4;
-
-/// The most readers that are kept open for a state.
-const MOST_READERS: usize = 8;
-
-/// The most rows of a ticker that are kept for the next request.
-const MOST_ROWS: usize = 1 << 15;
 
 /// Opens the latest state of an archive.
 pub(super) type Open = fn(&Path, &CancellationToken) -> Result<View>;
@@ -46,6 +38,8 @@ pub(super) struct Opened {
     /// Each request that was answered, and when.
     pub(super) answered: HashMap<String, (Endpoint, Watch)>,
     states: Mutex<Vec<Arc<State>>>,
+    /// Readers of the tables that were asked for.
+    readers: Mutex<HashMap<Table, Arc<SeriesReader>>>,
 }
 
 /// What was known at the seal of a run.
@@ -55,20 +49,7 @@ pub(super) struct State {
     pub(super) at: DateTime<Utc>,
     /// The run, and a digest of all that count.
     pub(super) etag: String,
-    /// Readers that stand behind a ticker: clients mostly ask for one after the other.
-    readers: Mutex<Vec<Bookmark>>,
 }
-
-/// A reader behind a ticker, and what is known of it unless it is much.
-struct Bookmark {
-    table: Table,
-    ticker: Ticker,
-    known: Option<KnownRows>,
-    reader: KnownTickers,
-}
-
-/// Series with their known rows.
-type KnownRows = Vec<(SeriesKey, RecordBatch)>;
 
 impl Shelf {
     pub(super) fn of(folder: PathBuf, open: Open, stop: CancellationToken) -> Self {
@@ -106,12 +87,23 @@ impl Opened {
                 known.1 = known.1.and(answer);
             },
         )?;
-        Ok(Self { names, latest, answered, states: Mutex::default() })
+        Ok(Self { names, latest, answered, states: Mutex::default(), readers: Mutex::default() })
     }
 
     /// When the runs were sealed, in order.
     pub(super) fn instants(&self) -> impl DoubleEndedIterator<Item = DateTime<Utc>> {
         self.latest.runs().map(|run| run.seal().sealed_at)
+    }
+
+    /// A reader of a table.
+    pub(super) fn reader(&self, table: Table) -> Result<Arc<SeriesReader>> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = readers.get(&table) {
+            return Ok(Arc::clone(reader));
+        }
+        let reader = Arc::new(self.latest.series_reader(table)?);
+        readers.insert(table, Arc::clone(&reader));
+        Ok(reader)
     }
 
     /// The state at an instant, or the latest one; none before the first run.
@@ -133,33 +125,7 @@ impl State {
         let names: Vec<&str> = view.runs().map(SealedRun::name).collect();
         let run = names.last().copied().unwrap_or_default();
         let etag = format!("\"{run}-{}\"", &digest::of(names.join("\n").as_bytes())[..8]);
-        Self { view, at, etag, readers: Mutex::default() }
-    }
-
-    /// What is known of a ticker.
-    pub(super) fn known(&self, table: Table, ticker: &Ticker) -> Result<KnownRows> {
-        let bookmark = self.bookmark(table, ticker);
-        let (mut reader, known) = match bookmark {
-            Some(Bookmark { ticker: last, known, reader, .. }) if last == *ticker => (reader, known),
-            Some(Bookmark { reader, .. }) => (reader, None),
-            None => (self.view.known_tickers(table)?, None),
-        };
-        let known = known.map_or_else(|| reader.next(slice::from_ref(ticker)), Ok)?;
-        let rows: usize = known.iter().map(|(_, rows)| rows.num_rows()).sum();
-        let held = (rows <= MOST_ROWS).then(|| known.clone());
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.insert(0, Bookmark { table, ticker: ticker.clone(), known: held, reader });
-        readers.truncate(MOST_READERS);
-        Ok(known)
-    }
-
-    /// Takes the reader that is nearest before a ticker, or at it.
-    fn bookmark(&self, table: Table, ticker: &Ticker) -> Option<Bookmark> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_before = |it: &Bookmark| it.ticker < *ticker || it.ticker == *ticker && it.known.is_some();
-        let before = readers.iter().enumerate().filter(|(_, it)| it.table == table && is_before(it));
-        let place = before.max_by_key(|(_, it)| &it.ticker).map(|(place, _)| place)?;
-        Some(readers.swap_remove(place))
+        Self { view, at, etag }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use axum::body::Body;
@@ -13,13 +14,12 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use super::records::{DateTexts, HistoryForm, history};
-use crate::archive::{KnownTickers, View};
+use crate::archive::{SeriesReader, View};
 use crate::error::Result;
-use crate::interface::Ticker;
-use crate::tables::{SeriesKey, Table};
+use crate::tables::SeriesKey;
 
 /// The tickers that are read at once.
-const TICKERS_AT_ONCE: usize = 8;
+const TICKERS_AT_ONCE: usize = 16;
 
 /// The most parts to write ahead of sending.
 const AHEAD: usize = 2;
@@ -28,9 +28,14 @@ const AHEAD: usize = 2;
 type Known = Result<Vec<(SeriesKey, RecordBatch)>>;
 
 /// An object with the histories of some series, which are in order, by their tickers.
-pub(super) fn histories(view: &View, mut series: Vec<SeriesKey>, form: HistoryForm) -> Result<Response> {
+pub(super) fn histories(
+    reader: Arc<SeriesReader>,
+    view: View,
+    mut series: Vec<SeriesKey>,
+    form: HistoryForm,
+) -> Result<Response> {
     series.dedup_by(|next, one| next.ticker == one.ticker);
-    let mut reader = Reader { known: view.known_tickers(Table::Signals)?, left: series.into() };
+    let mut reader = Reader { reader, view, left: series.into() };
     let first = reader.next().transpose()?;
     let (send, receive) = mpsc::channel::<Result<String, io::Error>>(AHEAD);
     spawn_blocking(move || {
@@ -55,19 +60,15 @@ pub(super) fn histories(view: &View, mut series: Vec<SeriesKey>, form: HistoryFo
 
 /// Reads the series a few tickers at a time.
 struct Reader {
-    known: KnownTickers,
+    reader: Arc<SeriesReader>,
+    view: View,
     left: VecDeque<SeriesKey>,
 }
 
 impl Reader {
     fn next(&mut self) -> Option<Known> {
         let some: Vec<SeriesKey> = self.left.drain(..TICKERS_AT_ONCE.min(self.left.len())).collect();
-        if some.is_empty() {
-            return None;
-        }
-        let tickers: Vec<Ticker> = some.iter().map(|key| key.ticker.clone()).collect();
-        let is_wanted = |(key, _): &(SeriesKey, RecordBatch)| some.binary_search(key).is_ok();
-        Some(self.known.next(&tickers).map(|known| known.into_iter().filter(is_wanted).collect()))
+        (!some.is_empty()).then(|| self.reader.known(&self.view, &some))
     }
 }
 

@@ -59,7 +59,10 @@ pub(super) fn summaries(start: Start<'_>) {
         for role in ["low", "high", "avg"] {
             let reference = &summary[format!("{role}_article")];
             assert_eq!(fields(reference), ["date", "link", "score"]);
-            let article = list(&articles).iter().find(|article| article["link"] == reference["link"]).unwrap();
+            let article = list(&articles)
+                .iter()
+                .find(|article| article["link"] == reference["link"])
+                .expect("as the interface has it");
             assert_eq!((&article["score"], &article["date"]), (&reference["score"], &reference["date"]));
         }
         let of = |role: &str| score(&summary[format!("{role}_article")]["score"]);

@@ -34,7 +34,7 @@ pub(super) const CURRENT: [(&str, &str); 7] = [
 pub(super) fn presence(start: Start<'_>, operations: &[(&str, &str)]) {
     let sets = ["origin", "G", "F", "E", "D", "C", "B", "A", "all"];
     for (column, set) in sets.into_iter().enumerate() {
-        let server = start(set.parse().unwrap());
+        let server = start(set.parse().expect("as the interface has it"));
         for (target, presence) in operations {
             let is_there = presence.split(' ').nth(column) == Some("x");
             let (reply, _) = server.head("GET", &with_key(target));

@@ -39,7 +39,7 @@ pub(super) fn sector(start: Start<'_>) {
     let expected: Vec<String> = universe().tickers_of("energy").map(ToString::to_string).collect();
     assert_eq!(fields(&sector), expected);
     assert!(expected.len() > 20 && expected.contains(&"XOM".to_owned()));
-    for (ticker, history) in sector.as_object().unwrap() {
+    for (ticker, history) in sector.as_object().expect("as the interface has it") {
         assert_eq!(fields(history), ["period", "predictions", "regime", "ticker"]);
         assert_eq!(
             (text(&history["ticker"]), text(&history["period"]), text(&history["regime"])),
@@ -81,7 +81,7 @@ pub(super) fn batch(start: Start<'_>) {
     for (place, (ticker, history)) in members.iter().enumerate() {
         // The other histories of these 42 MB are alike.
         if place < 10 || ticker == "BRK.B" {
-            let history: Value = serde_json::from_str(history.get()).unwrap();
+            let history: Value = serde_json::from_str(history.get()).expect("as the interface has it");
             assert_eq!(fields(&history), ["items", "period", "regime", "ticker"]);
             assert_eq!(text(&history["ticker"]), ticker);
             check_entries(&history["items"], WITHOUT_OFFSET);
@@ -122,7 +122,7 @@ pub(super) fn histories(start: Start<'_>) {
     for (set, key) in
         [("E", "items"), ("D", "predictions"), ("C", "predictions"), ("B", "predictions"), ("all", "predictions")]
     {
-        let server = start(set.parse().unwrap());
+        let server = start(set.parse().expect("as the interface has it"));
         let history = server.json("/api/signals-history/BRK.B?period=30d&regime=bear");
         assert_eq!(
             fields(&history),
@@ -143,7 +143,7 @@ fn a_limit_gives_the_newest_entries_until_set_b_and_nothing_after() {
 
 pub(super) fn limits(start: Start<'_>) {
     for (set, key, entries) in [("E", "items", 2), ("D", "predictions", 2), ("C", "predictions", 2)] {
-        let server = start(set.parse().unwrap());
+        let server = start(set.parse().expect("as the interface has it"));
         let all = server.json("/api/signals-history/AAPL");
         let some = server.json("/api/signals-history/AAPL?limit=2");
         assert_eq!(list(&some[key]), &list(&all[key])[..entries], "at {set}");
@@ -167,7 +167,7 @@ pub(super) fn latest(start: Start<'_>) {
         ("A", "predictions", "confidence signal", "signal", "confidence"),
     ];
     for (set, entries, own, signal, confidence) in shapes {
-        let server = start(set.parse().unwrap());
+        let server = start(set.parse().expect("as the interface has it"));
         let latest = server.json("/api/signals/AAPL?period=5d&regime=bull");
         let expected: BTreeSet<&str> = own.split(' ').chain(["date", "period", "regime", "ticker"]).collect();
         assert_eq!(fields(&latest), expected.into_iter().collect::<Vec<_>>(), "at {set}");
