@@ -51,6 +51,8 @@ mod profile;
 #[cfg(feature = "cloud")]
 mod settings;
 mod staged;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "cloud")]
 mod traffic;
 
