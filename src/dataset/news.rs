@@ -118,16 +118,6 @@ impl NewsItem {
     }
 }
 
-#[cfg(test)]
-impl NewsItem {
-    /// An article that was always known.
-    pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
-        let written = Date { micros: date, offset_minutes: None };
-        let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
-        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen }
-    }
-}
-
 /// A summary or a record of historical sentiment: numbers that hold until later ones are known.
 #[derive(Clone, Debug)]
 pub(super) struct SentimentRecord {
@@ -392,5 +382,15 @@ fn number(value: &Value) -> Option<f64> {
         Value::Number(number) => number.as_f64().map(unsigned_zero),
         Value::String(text) => Score::Text(text.into()).value(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+impl NewsItem {
+    /// An article that was always known.
+    pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
+        let written = Date { micros: date, offset_minutes: None };
+        let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
+        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen }
     }
 }
