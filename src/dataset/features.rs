@@ -337,8 +337,8 @@ mod tests {
                     let expected = (scores.len() as i32, least, most);
                     assert_eq!((window.articles, window.min(), window.max()), expected, "round {round}: {key:?}");
                 }
-                let known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
-                let newest = known.last().map(|article| (article.date, article.score));
+                let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
+                let newest = known.next_back().map(|article| (article.date, article.score));
                 assert_eq!(table.last[place].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
                 // A list that may be cut off tells of what is after its oldest article.
                 let oldest = articles.iter().find(|article| article.ticker == key.ticker);
