@@ -175,7 +175,8 @@ fn network(_: &Fault) -> &'static str {
     "the request failed"
 }
 
-#[cfg(all(test, feature = "cloud"))]
+#[cfg(test)]
+#[cfg(feature = "cloud")]
 mod tests {
     use std::error::Error;
     use std::io::{self, ErrorKind};
