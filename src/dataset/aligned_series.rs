@@ -132,6 +132,7 @@ pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, u
 #[cfg(test)]
 mod tests {
     use super::{AlignedSeries, ORDER, aligned, dates, ordered};
+    use crate::dataset::keys::Limit;
     use crate::dataset::slab_columns::Signals;
     use crate::plan::Column;
 
@@ -190,6 +191,20 @@ mod tests {
             &[(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1)],
         ] {
             assert_eq!(aligned(&signals(rows), &ORDER), None, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn series_whose_signals_of_one_date_know_different_news_are_not_aligned() {
+        let mut signals =
+            signals(&[(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 0, 1), (0, 2, 0, 2)]);
+        let limit = |seen_by: i64| Limit { seen_by, ..Limit::NONE };
+        signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
+        assert!(aligned(&signals, &ORDER).is_some(), "each date has one limit");
+        for other in 2..6 {
+            signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
+            signals.limits[other] = limit(9);
+            assert!(aligned(&signals, &ORDER).is_none(), "{other}");
         }
     }
 }

@@ -78,3 +78,68 @@ impl Copies {
         number
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+
+    use super::Copies;
+    use crate::tables::symbol_runs;
+
+    const TWO_DAYS: i64 = 172_800_000_000;
+
+    #[test]
+    fn copies_at_a_later_recorded_date_continue_those_of_the_earlier_one() {
+        // Recorded dates with the archive's copies, and the numbers of articles that have one date on a clock.
+        for (seen, expected) in [
+            (&[(0, 0), (0, 1), (0, 2)][..], &[0, 1, 2][..]),
+            (&[(0, 0), (0, 1), (5, 0), (5, 1)], &[0, 1, 2, 3]),
+            (&[(0, 0), (5, 0), (9, 0), (9, 1)], &[0, 1, 2, 3]),
+            // The filter left some out.
+            (&[(0, 1), (0, 3), (5, 0), (5, 2)], &[1, 3, 4, 6]),
+            // No offset makes one date of two that are further apart.
+            (&[(0, 0), (TWO_DAYS, 0), (TWO_DAYS + 1, 0)], &[0, 1, 2]),
+            (&[(0, 0), (TWO_DAYS + 1, 0)], &[0, 0]),
+        ] {
+            let mut copies = Copies::default();
+            let numbers: Vec<i32> =
+                seen.iter().map(|&(kept, copy)| copies.number((7, b"title".as_slice().into()), kept, copy)).collect();
+            assert_eq!(numbers, expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn only_articles_of_one_ticker_date_title_and_link_share_numbers() {
+        let rows = [
+            ("A", 0, "x", "l"),
+            ("A", 1, "x", "l"),
+            ("A", 1, "y", "l"),
+            ("A", 1, "x", "m"),
+            ("A", 2, "x", "l"),
+            ("B", 0, "x", "l"),
+            ("B", 1, "x", "l"),
+        ];
+        let columns: [(&str, ArrayRef); 5] = [
+            ("ticker", symbol_runs(rows.iter().map(|row| (row.0, 1)))),
+            ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(rows.map(|row| row.1)))),
+            ("title", Arc::new(StringArray::from_iter_values(rows.map(|row| row.2)))),
+            ("link", Arc::new(StringArray::from_iter_values(rows.map(|row| row.3)))),
+            ("copy", Arc::new(Int32Array::from(vec![0; rows.len()]))),
+        ];
+        let cells = RecordBatch::try_from_iter(columns).unwrap();
+        let numbers = |dates: &[i64]| Copies::default().of(&cells, dates).unwrap().values().to_vec();
+        assert_eq!(numbers(&[0; 7]), [0, 1, 0, 0, 2, 0, 1], "all have one date on the clock");
+        assert_eq!(numbers(&[0, 0, 0, 0, 1, 0, 1]), [0, 1, 0, 0, 0, 0, 0], "the last of each has another");
+    }
+
+    #[test]
+    fn articles_of_long_ago_take_no_memory() {
+        let mut copies = Copies::default();
+        for day in 0..1_000 {
+            copies.number((day, b"title".as_slice().into()), day * TWO_DAYS / 2, 0);
+        }
+        assert!(copies.numbers.len() <= 3 && copies.recent.len() <= 3, "{}", copies.numbers.len());
+    }
+}

@@ -269,3 +269,91 @@ fn reals(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
 fn whole(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
     Arc::new(values.collect::<Int32Array>())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{FeatureTable, KeyCutoffs};
+    use crate::dataset::keys::{Limit, NewsKey};
+    use crate::dataset::naive::{Day, day};
+    use crate::dataset::news::{News, NewsItem};
+    use crate::dataset::window::Window;
+    use crate::definition::DefinitionFile;
+    use crate::plan::{Days, Plan};
+    use crate::time::MICROS_PER_DAY;
+
+    /// Whether an article is among those of some days up to a cutoff.
+    fn is_within(article: &NewsItem, key: &NewsKey, cutoff: Day, days: i32) -> bool {
+        let date = day(article.date);
+        article.ticker == key.ticker && date <= cutoff && date > cutoff - days
+    }
+
+    #[test]
+    fn each_window_has_the_articles_of_its_days_wherever_cutoffs_go_back_and_pieces_end() {
+        let text = "source.service = \"demo\"\nsignals.sectors = \"energy\"\n".to_owned();
+        let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap().dataset;
+        let mut state = 13_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for round in 0..400 {
+            let mut articles: Vec<NewsItem> = (0..random(40))
+                .map(|place| {
+                    let date = (random(20) as i64 - 5) * MICROS_PER_DAY + random(3) as i64;
+                    // Each score tells its article.
+                    NewsItem::of_test(random(4) as i32, date, place as i32, Some(place as f64))
+                })
+                .collect();
+            articles.sort_by_key(|article| (article.ticker, article.order()));
+            let mut keys: Vec<NewsKey> = (0..random(12))
+                .map(|_| NewsKey { ticker: random(4) as i32, day: random(20) as Day, limit: Limit::NONE })
+                .collect();
+            keys.sort();
+            // A cutoff in trading days that were seen may be earlier than that of the day before.
+            let cutoffs: Vec<Day> = keys.iter().map(|key| key.day - random(9) as Day).collect();
+            let lengths = [1, 3, 7].map(Days::new);
+            let news = News::default();
+            let mut table = FeatureTable {
+                keys: KeyCutoffs { list: &keys, cutoffs: cutoffs.clone(), plan: &plan },
+                news: &news,
+                windows: lengths.map(|days| (days, vec![Window::default(); keys.len()])).into(),
+                known_after: vec![Some(Day::MIN); keys.len()],
+                are_cut_off: true,
+                cut_off: HashSet::new(),
+                last: vec![None; keys.len()],
+            };
+            let cut = random(articles.len() as u64 + 1) as usize;
+            table.add(&articles[..cut]);
+            table.add(&articles[cut..]);
+            for (place, (key, &cutoff)) in keys.iter().zip(&cutoffs).enumerate() {
+                for (days, windows) in &table.windows {
+                    let within = articles.iter().filter(|article| is_within(article, key, cutoff, days.count()));
+                    let scores: Vec<f64> = within.filter_map(|article| article.score).collect();
+                    let window = &windows[place];
+                    let least = scores.iter().copied().reduce(f64::min);
+                    let most = scores.iter().copied().reduce(f64::max);
+                    let expected = (scores.len() as i32, least, most);
+                    assert_eq!((window.articles, window.min(), window.max()), expected, "round {round}: {key:?}");
+                }
+                let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
+                let newest = known.next_back().map(|article| (article.date, article.score));
+                assert_eq!(table.last[place].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
+                // A list that may be cut off tells of what is after its oldest article.
+                let oldest = articles.iter().find(|article| article.ticker == key.ticker);
+                let after = oldest.map_or(Day::MIN, |oldest| day(oldest.date));
+                assert_eq!(table.known_after[place], Some(after), "round {round}: {key:?}");
+            }
+            table.trust_lists_that_began_empty();
+            for (place, key) in keys.iter().enumerate() {
+                let oldest = articles.iter().find(|article| article.ticker == key.ticker);
+                let after = oldest.map_or(Day::MIN, |oldest| day(oldest.date));
+                assert_eq!(table.known_after[place], Some(after), "none of them began empty");
+            }
+            table.cut_off.clear();
+            table.trust_lists_that_began_empty();
+            assert!(table.known_after.iter().all(|after| *after == Some(Day::MIN)), "all of them began empty");
+        }
+    }
+}

@@ -110,3 +110,73 @@ fn places(cells: &[i64], distinct: &[i64]) -> Vec<u32> {
     };
     cells.iter().map(of_cell).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{CellKeys, Limit};
+    use crate::dataset::naive::{Day, Moment};
+    use crate::dataset::slab_columns::cell;
+
+    /// The cells of some series, each in date order: a day may come twice, be left out, or lie before 1970.
+    fn cells(random: &mut impl FnMut(u64) -> u64) -> Vec<(i32, Day)> {
+        let mut cells = Vec::new();
+        for _ in 0..random(6) {
+            let (ticker, mut day) = (random(4) as i32, random(40) as Day - 20);
+            for _ in 0..random(30) {
+                cells.push((ticker, day));
+                day += random(4) as Day;
+            }
+        }
+        cells
+    }
+
+    fn random() -> impl FnMut(u64) -> u64 {
+        let mut state = 5_u64;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        }
+    }
+
+    #[test]
+    fn each_cell_has_its_ticker_and_day_among_the_sorted_keys() {
+        let mut random = random();
+        for round in 0..2_000 {
+            let mut cells = cells(&mut random);
+            if random(3) == 0 {
+                cells.sort();
+            }
+            let packed: Vec<i64> = cells.iter().copied().map(cell).collect();
+            let CellKeys { keys, of_cells, are_of_days } = CellKeys::of_days(&packed);
+            let found: Vec<_> = keys.iter().map(|key| (key.ticker, key.day)).collect();
+            let distinct: BTreeSet<_> = cells.iter().copied().collect();
+            assert_eq!(found, distinct.into_iter().collect::<Vec<_>>(), "round {round}: {cells:?}");
+            assert!(are_of_days && keys.iter().all(|key| key.limit == Limit::NONE));
+            let of_cells: Vec<_> = of_cells.iter().map(|&place| found[place as usize]).collect();
+            assert_eq!(of_cells, cells, "round {round}");
+        }
+    }
+
+    #[test]
+    fn cells_with_other_limits_have_other_keys() {
+        let mut random = random();
+        let early = Limit { seen_by: 7, ..Limit::NONE };
+        let late = Limit { seen_by: 8, ..Limit::NONE };
+        assert!(early < late && late < Limit { made: Moment::END, seen_by: i64::MAX });
+        for round in 0..500 {
+            let cells = cells(&mut random);
+            let limits: Vec<Limit> = cells.iter().map(|_| [early, late, Limit::NONE][random(3) as usize]).collect();
+            let packed: Vec<i64> = cells.iter().copied().map(cell).collect();
+            let CellKeys { keys, of_cells, are_of_days } = CellKeys::limited(&packed, &limits);
+            let found: Vec<_> = keys.iter().map(|key| ((key.ticker, key.day), key.limit)).collect();
+            let expected: Vec<_> = cells.into_iter().zip(limits).collect();
+            let distinct: BTreeSet<_> = expected.iter().copied().collect();
+            assert_eq!(found, distinct.into_iter().collect::<Vec<_>>(), "round {round}");
+            assert!(!are_of_days);
+            let of_cells: Vec<_> = of_cells.iter().map(|&place| found[place as usize]).collect();
+            assert_eq!(of_cells, expected, "round {round}");
+        }
+    }
+}

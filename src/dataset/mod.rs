@@ -191,3 +191,16 @@ fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calenda
         signals.limits.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn the_counts_of_slabs_add_up() {
+        let mut all = Counts { repeated_signals: 1, articles: 2, unscored_articles: 3, repeated_articles: 4 };
+        all += Counts { repeated_signals: 10, articles: 20, unscored_articles: 30, repeated_articles: 40 };
+        let sum = Counts { repeated_signals: 11, articles: 22, unscored_articles: 33, repeated_articles: 44 };
+        assert_eq!(all, sum);
+    }
+}

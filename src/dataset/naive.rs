@@ -186,7 +186,8 @@ mod tests {
     use arrow::array::{Int16Array, TimestampMicrosecondArray};
     use chrono::NaiveDateTime;
 
-    use super::dates;
+    use super::{Day, Ends, Moment, dates, day, end_of, known_from, made_at};
+    use crate::plan::NaiveRule;
 
     fn micros(text: &str) -> i64 {
         NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").unwrap().and_utc().timestamp_micros()
@@ -233,5 +234,69 @@ mod tests {
         ] {
             assert_eq!(by("America/New_York", &[(instant, Some(0))]), [micros(expected)], "{instant}");
         }
+    }
+
+    #[test]
+    fn a_day_ends_when_the_clock_of_the_rule_last_shows_midnight() {
+        for (rule, date, midnight, instant) in [
+            ("utc", "2026-10-31 00:00:00", "2026-11-01 00:00:00", Some("2026-11-01 00:00:00")),
+            ("utc", "1969-12-30 00:00:00", "1969-12-31 00:00:00", Some("1969-12-31 00:00:00")),
+            ("wall", "2026-10-31 00:00:00", "2026-11-01 00:00:00", None),
+            ("America/New_York", "2026-11-20 00:00:00", "2026-11-21 00:00:00", Some("2026-11-21 05:00:00")),
+            // In Havana midnight comes twice on that day, and is skipped on this one.
+            ("America/Havana", "2026-10-31 00:00:00", "2026-11-01 00:00:00", Some("2026-11-01 05:00:00")),
+            ("America/Havana", "2026-03-07 00:00:00", "2026-03-08 00:00:00", Some("2026-03-08 05:00:00")),
+        ] {
+            let (by, date) = (rule.parse::<NaiveRule>().unwrap(), micros(date));
+            let expected = Moment { face: micros(midnight), instant: instant.map(micros) };
+            assert_eq!(end_of(day(date), by), expected, "{rule}");
+            assert_eq!(made_at(date, None, by), expected, "a signal of a whole day, by {rule}");
+            let hour = 3_600_000_000;
+            for time in [0, 1, hour, 24 * hour - 1] {
+                assert_eq!(known_from(date + time, None, by), expected, "news without an offset, by {rule}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_with_a_time_is_made_when_the_clock_first_shows_it_and_one_with_an_offset_at_its_instant() {
+        for (rule, date, offset, face, instant) in [
+            ("utc", "2026-11-01 00:30:00", None, "2026-11-01 00:30:00", Some("2026-11-01 00:30:00")),
+            ("wall", "2026-11-01 00:30:00", None, "2026-11-01 00:30:00", None),
+            ("America/Havana", "2026-11-01 00:30:00", None, "2026-11-01 00:30:00", Some("2026-11-01 04:30:00")),
+            ("America/Havana", "2026-03-08 00:30:00", None, "2026-03-08 00:30:00", Some("2026-03-08 05:00:00")),
+            ("wall", "2026-11-20 05:00:00", Some(-300), "2026-11-20 00:00:00", Some("2026-11-20 05:00:00")),
+            ("utc", "2026-11-20 05:00:00", Some(-300), "2026-11-20 05:00:00", Some("2026-11-20 05:00:00")),
+        ] {
+            let by = rule.parse::<NaiveRule>().unwrap();
+            let expected = Moment { face: micros(face), instant: instant.map(micros) };
+            assert_eq!(made_at(micros(date), offset, by), expected, "{date} by {rule}");
+            if offset.is_some() {
+                assert_eq!(known_from(micros(date), offset, by), expected, "{date} by {rule}");
+            }
+        }
+    }
+
+    #[test]
+    fn instants_decide_what_is_known_if_both_are_known_and_clock_faces_if_not() {
+        let moment = |face: i64, instant: Option<i64>| Moment { face, instant };
+        assert!(moment(9, Some(5)).is_by(moment(1, Some(5))) && !moment(1, Some(6)).is_by(moment(9, Some(5))));
+        assert!(moment(5, Some(9)).is_by(moment(5, None)) && !moment(6, None).is_by(moment(5, Some(9))));
+        assert_eq!((moment(5, Some(9)).order(), moment(5, None).order()), (9, 5));
+        assert!(moment(5, Some(9)).has_seen(9) && !moment(5, Some(9)).has_seen(10));
+        assert!(moment(5, None).has_seen(5) && !moment(5, None).has_seen(6));
+
+        let (date, minute) = (micros("2026-11-20 00:00:00"), 60_000_000);
+        let midnight = date + 24 * 60 * minute;
+        let by = |rule: &str| Ends::of(day(date), 300, rule.parse().unwrap());
+        let late = midnight + 300 * minute;
+        // As written, a date may be that many minutes behind.
+        assert!(by("wall").are_known(moment(midnight, Some(late))) && by("wall").are_known(moment(midnight, None)));
+        assert!(!by("wall").are_known(moment(midnight, Some(late - 1))));
+        assert!(!by("wall").are_known(moment(midnight - 1, Some(late))));
+        assert!(by("utc").are_known(moment(midnight, Some(midnight))));
+        assert!(!by("utc").are_known(moment(midnight, Some(midnight - 1))));
+        assert!(Ends::of(Day::MIN, 300, "wall".parse().unwrap()).are_known(moment(i64::MIN, Some(i64::MIN))));
+        assert_eq!((day(-1), day(0), day(midnight - 1), day(midnight)), (-1, 0, day(date), day(date) + 1));
     }
 }

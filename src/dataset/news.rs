@@ -384,3 +384,13 @@ fn number(value: &Value) -> Option<f64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+impl NewsItem {
+    /// An article that was always known.
+    pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
+        let written = Date { micros: date, offset_minutes: None };
+        let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
+        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen }
+    }
+}

@@ -173,6 +173,9 @@ mod tests {
         }
         assert_eq!(of(&[0.1, 0.2]).mean(), Some(0.15));
         assert_eq!(of(&[0.25, 0.75]).deviation(), Some(0.125_f64.sqrt()));
+        // The textbook's eight numbers, with a sum of squares of 32 around their mean.
+        let textbook = of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).deviation().unwrap();
+        assert!((textbook - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12, "{textbook}");
     }
 
     #[test]
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
         let mut none = Window::default();
         none.add_scores([None, None]);
-        assert_eq!((none.articles, none.mean(), none.deviation(), none.min()), (2, None, None, None));
+        assert_eq!((none.articles, none.mean(), none.deviation()), (2, None, None));
+        assert_eq!((none.min(), none.max()), (None, None));
     }
 }

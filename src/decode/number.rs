@@ -153,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_ends_at_the_first_byte_that_is_no_digit_whatever_it_is() {
+        let others = (0..=u8::MAX).filter(|byte| !matches!(byte, b'0'..=b'9' | b'e' | b'E'));
+        for (byte, decimals) in others.flat_map(|byte| (1..=9).map(move |decimals| (byte, decimals))) {
+            let text = format!("0.{}", &"907351246"[..decimals]);
+            let body = [text.as_bytes(), &[byte, b'7', byte, byte, b'0', b'3', b'1', byte, byte]].concat();
+            assert_eq!(read_first(&body), Some((text.parse().unwrap(), text.len())), "{text} {byte:#x}");
+        }
+    }
+
+    #[test]
     fn every_number_is_the_nearest_double() {
         // Around every limit of the fast path: 2^53, 19 and 20 digits, 22 decimals; and 2^64 + 1, whose digits overflow
         // to 1.

@@ -2,16 +2,18 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::tempdir;
 
-use super::forms::{Contents, FOLDERS, Form};
-use super::{file, folder};
+use super::forms::{Contents, FILES, FOLDERS, FileForm, RETIRED};
+use super::{check, file, folder, is_file_of_ours};
 
 /// A name that matches a pattern.
 fn named(pattern: &str) -> String {
     let one = |token: char| match token {
         '#' | '%' => "7".to_owned(),
         '@' => "a".to_owned(),
+        '~' => "#".to_owned(),
         '*' => "x".to_owned(),
         '$' => "demo".to_owned(),
         literal => literal.to_string(),
@@ -19,8 +21,8 @@ fn named(pattern: &str) -> String {
     pattern.chars().map(one).collect()
 }
 
-fn path_of(root: &Path, form: &Form) -> PathBuf {
-    form.path.iter().fold(root.to_owned(), |path, pattern| path.join(named(pattern)))
+fn path_of(root: &Path, form: &[&str]) -> PathBuf {
+    form.iter().fold(root.to_owned(), |path, pattern| path.join(named(pattern)))
 }
 
 /// Creates everything that a folder may contain, some levels deep, and returns its folders.
@@ -45,7 +47,7 @@ impl Decoy {
     fn new() -> Self {
         let decoy = tempdir().unwrap();
         for form in &FOLDERS {
-            fill(&path_of(decoy.path(), form), form.contents, 3);
+            fill(&path_of(decoy.path(), form.path), form.contents, 3);
             fill(decoy.path(), form.contents, 3);
         }
         Self(decoy)
@@ -71,7 +73,7 @@ impl Decoy {
 fn a_folder_of_ours_is_removed_with_its_files() {
     for form in &FOLDERS {
         let root = tempdir().unwrap();
-        let path = path_of(root.path(), form);
+        let path = path_of(root.path(), form.path);
         fill(&path, form.contents, 3);
         folder(&path).unwrap();
         assert!(!path.exists() && root.path().exists(), "{:?}", form.path);
@@ -85,7 +87,7 @@ fn foreign_files_are_never_removed_and_links_never_followed() {
     let before = decoy.files();
     for form in &FOLDERS {
         let root = tempdir().unwrap();
-        let path = path_of(root.path(), form);
+        let path = path_of(root.path(), form.path);
         let mut strangers = Vec::new();
         for (number, inside) in fill(&path, form.contents, 2).into_iter().enumerate() {
             let texts = ["notes.txt", ".hidden", "run.json.bak"].map(|name| inside.join(name));
@@ -117,7 +119,7 @@ fn a_folder_behind_a_link_in_the_data_folder_is_left_alone() {
             fs::create_dir_all(&above).unwrap();
             let target = names[..=depth].iter().fold(decoy.0.path().to_owned(), |path, name| path.join(name));
             symlink(&target, above.join(&names[depth])).unwrap();
-            folder(&path_of(root.path(), form)).unwrap_err();
+            folder(&path_of(root.path(), form.path)).unwrap_err();
         }
     }
     assert_eq!(decoy.files(), before);
@@ -153,4 +155,122 @@ fn unknown_names_are_refused() {
     let link = place.path().join("demo/.latest-20261120T213000Z-7f3a");
     fs::write(&link, "a file, where a link of ours would be").unwrap();
     file(&link).unwrap_err();
+}
+
+/// The beginning of a file that proves that it is ours, of a dataset.
+fn mark_of(form: &FileForm, dataset: &str) -> String {
+    format!("{{\"at\":1,{}}}", form.mark.unwrap_or_default().replace('$', dataset))
+}
+
+/// Creates a file or link of ours, and a file of someone else beside it; returns both.
+fn place(root: &Path, form: &FileForm) -> (PathBuf, PathBuf) {
+    let path = path_of(root, form.path);
+    let beside = path.with_file_name("mine");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&beside, "mine").unwrap();
+    match form.kind {
+        FileType::Symlink => symlink(&beside, &path).unwrap(),
+        _ => {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            fs::write(&path, mark_of(form, name.split('.').next().unwrap())).unwrap();
+        }
+    }
+    (path, beside)
+}
+
+#[test]
+fn each_file_or_link_of_ours_is_removed_and_nothing_beside_it() {
+    for form in &FILES {
+        let root = tempdir().unwrap();
+        let (path, beside) = place(root.path(), form);
+        assert!(is_file_of_ours(&path) && !is_file_of_ours(&beside), "{:?}", form.path);
+        file(&path).unwrap();
+        assert!(path.symlink_metadata().is_err(), "{:?}", form.path);
+        assert_eq!(fs::read(&beside).unwrap(), b"mine", "{:?}", form.path);
+        assert!(!is_file_of_ours(&path), "it is gone");
+        file(&path).unwrap();
+    }
+}
+
+#[test]
+fn what_has_the_name_of_a_file_of_ours_but_is_something_else_stays() {
+    for form in &FILES {
+        let root = tempdir().unwrap();
+        let (path, beside) = place(root.path(), form);
+        let ours = fs::read(&path).unwrap();
+        let stays = |what: &str| {
+            assert!(!is_file_of_ours(&path), "{what} at {:?}", form.path);
+            let refused = file(&path).unwrap_err().to_string();
+            assert!(refused.contains("is not a file or folder of bellwether"), "{refused}");
+            assert!(path.symlink_metadata().is_ok() && beside.exists(), "{what} at {:?}", form.path);
+            if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
+        };
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        stays("a folder");
+        if form.kind == FileType::Symlink {
+            fs::write(&path, "mine").unwrap();
+            stays("a file");
+            continue;
+        }
+        fs::write(&beside, &ours).unwrap();
+        symlink(&beside, &path).unwrap();
+        stays("a link to such a file");
+        if form.mark.is_some() {
+            fs::write(&path, "mine").unwrap();
+            stays("a file without the mark");
+            fs::write(&path, mark_of(form, "another")).unwrap();
+            stays("a file of another dataset");
+            fs::write(&path, [vec![b' '; 4096], ours].concat()).unwrap();
+            stays("a file with the mark far behind its beginning");
+        }
+    }
+}
+
+#[test]
+fn a_run_pack_or_version_is_checked_before_it_is_retired_and_loses_nothing() {
+    for form in &RETIRED {
+        let root = tempdir().unwrap();
+        let path = path_of(root.path(), form.path);
+        check(&path).unwrap();
+        let folders = fill(&path, form.contents, 2);
+        let files = |folder: &PathBuf| fs::read_dir(folder).unwrap().count();
+        let before: Vec<usize> = folders.iter().map(files).collect();
+        check(&path).unwrap();
+        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.path);
+        for inside in &folders {
+            let note = inside.join("notes.txt");
+            fs::write(&note, "mine").unwrap();
+            let refused = check(&path).unwrap_err().to_string();
+            let name = note.strip_prefix(&path).unwrap().display();
+            assert_eq!(refused, format!("`{name}` in it was not made by bellwether"));
+            fs::remove_file(&note).unwrap();
+        }
+        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.path);
+    }
+    let root = tempdir().unwrap();
+    let other = root.path().join("evidence");
+    fs::create_dir(&other).unwrap();
+    check(&other).unwrap_err();
+}
+
+#[test]
+fn a_file_or_pipe_in_place_of_a_folder_of_ours_is_refused() {
+    for form in &FOLDERS {
+        for depth in 1..=form.path.len() {
+            let root = tempdir().unwrap();
+            let at = path_of(root.path(), &form.path[..depth]);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            let stays = || {
+                let refused = folder(&path_of(root.path(), form.path)).unwrap_err().to_string();
+                assert!(refused.contains("is not a file or folder of bellwether"), "{refused}");
+                fs::remove_file(&at).unwrap();
+            };
+            fs::write(&at, "mine").unwrap();
+            stays();
+            // Whoever opened it for reading would wait for a writer.
+            mknodat(CWD, &at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            stays();
+        }
+    }
 }

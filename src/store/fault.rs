@@ -174,3 +174,123 @@ fn network(fault: &Fault) -> &'static str {
 fn network(_: &Fault) -> &'static str {
     "the request failed"
 }
+
+#[cfg(test)]
+#[cfg(feature = "cloud")]
+mod tests {
+    use std::error::Error;
+    use std::io::{self, ErrorKind};
+
+    use object_store::Error as Fault;
+    use object_store::client::{HttpError, HttpErrorKind};
+
+    use super::{Explained, Verdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
+
+    fn fault(source: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
+        Fault::Generic { store: "S3", source: source.into() }
+    }
+
+    /// A failed answer, in the words of the client.
+    fn answered(status: u16, body: &str) -> Fault {
+        fault(format!("Server returned non-2xx status code: {status} Some Reason: {body}"))
+    }
+
+    /// Whether a failure is refused for good, temporary, and a broken answer.
+    fn verdict(fault: &Fault) -> (bool, bool, bool) {
+        (is_refusal(fault), is_temporary(fault), is_broken(fault))
+    }
+
+    #[test]
+    fn a_status_is_a_refusal_or_temporary_as_http_says() {
+        // By RFC 9110 and 6585, another attempt may help after a timeout, a conflict, a failed condition, too many requests
+        // and any error of the server. That there is no such object is neither, nor are statuses that nobody defined.
+        for status in 400..600 {
+            let is_temporary = matches!(status, 408 | 409 | 412 | 429) || status >= 500;
+            let is_refusal = status < 429 && !is_temporary;
+            assert_eq!(verdict(&answered(status, "")).1, is_temporary, "{status}");
+            if status != 404 {
+                assert_eq!(verdict(&answered(status, "")).0, is_refusal, "{status}");
+            }
+            assert!(!is_broken(&answered(status, "")), "{status}: it arrived");
+        }
+        let slow = answered(400, "<Error><Code>RequestTimeout</Code></Error>");
+        assert!(!is_refusal(&slow), "the body arrived too slowly");
+        assert!(is_refusal(&answered(400, "<Error><Code>RequestTimeTooSkewed</Code></Error>")));
+    }
+
+    #[test]
+    fn an_answer_is_told_by_its_status_and_a_plain_error_code_alone() {
+        let code = |length: usize| "A1".repeat(33)[..length].to_owned();
+        for (body, expected) in [
+            ("<Code>AccessDenied</Code><Message>key</Message>".to_owned(), "status 403: AccessDenied".to_owned()),
+            (format!("<Code>{}</Code>", code(64)), format!("status 403: {}", code(64))),
+            (format!("<Code>{}</Code>", code(65)), "status 403".to_owned()),
+            ("<Code>Signature=abc</Code>".to_owned(), "status 403".to_owned()),
+            ("<Code>Unfinished".to_owned(), "status 403".to_owned()),
+            (String::new(), "status 403".to_owned()),
+        ] {
+            assert_eq!(reason(&answered(403, &body)), expected, "{body}");
+        }
+        let missing = Fault::NotFound { path: "a".to_owned(), source: "secret".into() };
+        assert_eq!((reason(&missing), is_refusal(&missing)), ("it does not exist".to_owned(), true));
+        let taken = Fault::AlreadyExists { path: "a".to_owned(), source: "secret".into() };
+        assert_eq!((reason(&taken), is_refusal(&taken)), ("it exists".to_owned(), false));
+        let replaced = Fault::Precondition { path: "a".to_owned(), source: "secret".into() };
+        assert_eq!((reason(&replaced), is_refusal(&replaced)), ("it was replaced".to_owned(), false));
+    }
+
+    #[test]
+    fn a_disk_may_get_better_unless_it_is_full_or_forbids_it() {
+        for (kind, words) in [
+            (ErrorKind::PermissionDenied, "permission denied"),
+            (ErrorKind::StorageFull, "no storage space"),
+            (ErrorKind::ReadOnlyFilesystem, "read-only filesystem or storage medium"),
+            (ErrorKind::Unsupported, "unsupported"),
+        ] {
+            let fault = fault(io::Error::new(kind, "with a path"));
+            assert_eq!(verdict(&fault), (true, false, false), "{kind}");
+            assert_eq!(reason(&fault), words);
+        }
+        for kind in [ErrorKind::ConnectionReset, ErrorKind::TimedOut, ErrorKind::UnexpectedEof, ErrorKind::Other] {
+            assert_eq!(verdict(&fault(io::Error::from(kind))), (false, true, true), "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_broke_off_is_read_again_and_one_that_is_nonsense_is_not() {
+        for (kind, words) in [
+            (HttpErrorKind::Timeout, "its answer did not arrive in time"),
+            (HttpErrorKind::Interrupted, "its answer broke off"),
+        ] {
+            let broken = fault(HttpError::new(kind, std::fmt::Error));
+            assert_eq!(verdict(&broken), (false, true, true), "{kind:?}");
+            assert_eq!(reason(&broken), words);
+        }
+        let no_json = serde_json::from_str::<u8>("{").unwrap_err();
+        let no_text = String::from_utf8(vec![0xff]).unwrap_err();
+        for nonsense in [HttpError::new(HttpErrorKind::Decode, no_json), HttpError::new(HttpErrorKind::Decode, no_text)]
+        {
+            assert_eq!(verdict(&fault(nonsense)), (true, false, false));
+        }
+        let other = fault("a listing of another kind");
+        assert_eq!(verdict(&other), (true, false, false));
+        assert_eq!(reason(&other), "its answer is not one of a store");
+        let untagged = fault("ETag Header missing from response");
+        assert!(is_untagged(&untagged) && !is_untagged(&other));
+        assert_eq!(reason(&untagged), "it sends no ETag");
+    }
+
+    #[test]
+    fn what_we_explain_ourselves_keeps_its_verdict_and_words_through_the_client() {
+        let certificate = Verdict::Certificate { host: "h".to_owned() };
+        for given in [Verdict::Refusal, Verdict::Credentials, Verdict::Temporary, certificate] {
+            let explained = || Explained::new(given.clone(), "in our words".to_owned());
+            let is_temporary = given == Verdict::Temporary;
+            for fault in [explained().into_store_error(), fault(HttpError::from(explained()))] {
+                assert_eq!(verdict(&fault), (!is_temporary, is_temporary, false), "{given:?}");
+                assert_eq!(reason(&fault), "in our words");
+                assert_eq!(Explained::of(&fault).map(|explained| explained.verdict.clone()), Some(given.clone()));
+            }
+        }
+    }
+}

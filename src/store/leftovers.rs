@@ -190,3 +190,70 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::{Clearing, folder_of, is_clearing, is_key};
+    use crate::store::Object;
+
+    const RUN: &str = "archive/vendor.example/run=20261120T213000Z-7f3a";
+    const VERSION: &str = "datasets/energy/20261120T213000Z-7f3a";
+
+    #[test]
+    fn objects_of_ours_are_those_of_a_run_or_a_version_and_nothing_beside_them() {
+        for (folder, name) in [
+            (RUN.to_owned(), "run.json"),
+            (RUN.to_owned(), "signals.parquet"),
+            (RUN.replace("run=", "pack="), "answers.parquet"),
+            (RUN.replace("run=", "merge="), "rejects.parquet"),
+            (VERSION.to_owned(), "dataset.json"),
+            (VERSION.to_owned(), "facts.json"),
+            (VERSION.to_owned(), "report.html"),
+            (VERSION.to_owned(), "_SUCCESS"),
+            (VERSION.to_owned(), "energy.csv"),
+            (VERSION.to_owned(), "date=2026-11-20/ticker=XOM/energy.parquet"),
+        ] {
+            let key = format!("{folder}/{name}");
+            assert_eq!(folder_of(&key), Some((folder.as_str(), name)));
+            assert!(is_key(&key), "{key}");
+        }
+        for key in [
+            format!("{RUN}/notes.txt"),
+            format!("{RUN}/run.json/x"),
+            format!("{RUN}/x/run.json"),
+            format!("{RUN}run.json"),
+            RUN.to_owned(),
+            "archive/vendor.example/run=old/run.json".to_owned(),
+            "archive/.hidden/run=20261120T213000Z-7f3a/run.json".to_owned(),
+            "archive/run=20261120T213000Z-7f3a/run.json".to_owned(),
+            format!("x/{RUN}/run.json"),
+            format!("{VERSION}/other.csv"),
+            format!("{VERSION}/x/energy.csv"),
+            VERSION.to_owned(),
+            "datasets/energy/old/dataset.json".to_owned(),
+            "datasets/a.b/20261120T213000Z-7f3a/dataset.json".to_owned(),
+            "datasets/a.b/latest.json".to_owned(),
+            "datasets/latest.json".to_owned(),
+            "datasets/energy/x/latest.json".to_owned(),
+            "latest.json".to_owned(),
+        ] {
+            assert_eq!(folder_of(&key), None, "{key}");
+            assert!(!is_key(&key), "{key}");
+        }
+        assert!(is_key("datasets/energy/latest.json") && folder_of("datasets/energy/latest.json").is_none());
+    }
+
+    #[test]
+    fn a_note_that_a_folder_is_cleared_is_short_and_says_nothing_else() {
+        let note = serde_json::to_string(&Clearing { cleared_at: DateTime::UNIX_EPOCH }).unwrap();
+        let padded = |length: usize| format!("{note}{}", " ".repeat(length - note.len()));
+        assert!(is_clearing(note.as_bytes()) && is_clearing(padded(255).as_bytes()));
+        assert!(!is_clearing(padded(256).as_bytes()), "it may be a record");
+        assert!(!is_clearing(note.replace('}', ",\"files\":[]}").as_bytes()));
+        assert!(!is_clearing(b"{}") && !is_clearing(b""));
+        let object = |bytes| Object { key: format!("{RUN}/run.json"), bytes, changed: DateTime::UNIX_EPOCH };
+        assert!(object(256).may_be_record() && !object(255).may_be_record());
+    }
+}

@@ -278,3 +278,60 @@ fn named(folder: &str, entry: &fs::DirEntry) -> Option<(String, Key)> {
 fn is_staged(name: &str) -> bool {
     name.rsplit_once('#').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use super::{Scope, SkippedKeys, walk};
+
+    /// The objects and the folders of a walk, in order.
+    fn walked(root: &Path, at: &str, scope: Scope) -> (Vec<String>, Vec<String>) {
+        let contents = walk(root, at, scope, &SkippedKeys::new(|_| {})).unwrap();
+        let mut objects: Vec<String> = contents.objects.iter().map(|object| object.location.to_string()).collect();
+        objects.sort();
+        (objects, contents.folders.iter().map(ToString::to_string).collect())
+    }
+
+    fn write(root: &Path, key: &str) {
+        let path = root.join(key);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "ours").unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_not_in_circles() {
+        let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = place.path();
+        let listed = ["a/1", "a/b/2#x", "a/b/c/d/e/f/g/8", "a/linked/3"];
+        for key in [listed[0], listed[1], listed[2], "a/b/c/d/e/f/g/h/9", "a/b/2#1", "z/1", "3"] {
+            write(root, key);
+        }
+        write(other.path(), "3");
+        symlink(other.path(), root.join("a/linked")).unwrap();
+        symlink(root.join("a"), root.join("a/b/around")).unwrap();
+        symlink(root, root.join("a/up")).unwrap();
+        assert_eq!(walked(root, "a", Scope::Objects), (listed.map(str::to_owned).into(), Vec::new()));
+        assert_eq!(walked(root, "a", Scope::Folders), (Vec::new(), vec!["a/b".to_owned(), "a/linked".to_owned()]));
+        assert_eq!(walked(root, "none", Scope::Objects), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn odd_keys_are_told_once_and_remembered_up_to_a_limit() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&told);
+        let skipped = SkippedKeys::new(move |text| hears.lock().unwrap().push(text.to_owned()));
+        skipped.tell(&"file:///s");
+        skipped.add(["a//b".to_owned(), "a/./b".to_owned()]);
+        skipped.tell(&"file:///s");
+        skipped.add(["a//b".to_owned()]);
+        skipped.tell(&"file:///s");
+        let only = "skipped 2 objects and folders of `file:///s` whose names are no paths, such as `a//b`";
+        assert_eq!(*told.lock().unwrap(), [only]);
+        skipped.add((0..2_000).map(|number| format!("a//{number}")));
+        assert_eq!(skipped.keys.lock().unwrap().known.len(), 1_000);
+    }
+}

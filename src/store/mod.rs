@@ -54,6 +54,8 @@ mod pruned;
 #[cfg(feature = "cloud")]
 mod settings;
 mod staged;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "cloud")]
 mod traffic;
 

@@ -174,7 +174,7 @@ fn section_of(text: &str, wanted: &str) -> Option<Settings> {
 
 #[cfg(test)]
 mod tests {
-    use super::section_of;
+    use super::{Settings, section_of, way};
 
     #[test]
     fn a_profile_is_a_section_without_comments_and_nested_settings() {
@@ -186,5 +186,32 @@ mod tests {
         assert_eq!(nightly.len(), 3);
         assert_eq!(section_of(text, "default").unwrap().len(), 1);
         assert!(section_of(text, "nightly").is_none());
+    }
+
+    #[test]
+    fn a_profile_gets_its_keys_in_one_way() {
+        for (settings, taken) in [
+            (&["region"][..], Ok(&[][..])),
+            (&["credential_process"], Ok(&[])),
+            (
+                &["aws_access_key_id", "role_arn", "credential_process"],
+                Ok(&["aws_access_key_id", "aws_secret_access_key", "aws_session_token"]),
+            ),
+            (
+                &["web_identity_token_file", "role_arn"],
+                Ok(&["web_identity_token_file", "role_arn", "role_session_name"]),
+            ),
+            (&["credential_process", "role_arn"], Err("role_arn")),
+            (&["role_arn", "source_profile"], Err("role_arn")),
+            (&["sso_session", "role_arn"], Err("sso_session")),
+            (&["sso_start_url"], Err("sso_start_url")),
+        ] {
+            let given: Settings = settings.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+            let found = way("p", &given).map(|way| way.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+            match taken {
+                Ok(names) => assert_eq!(found.unwrap(), names, "{settings:?}"),
+                Err(way) => assert!(found.unwrap_err().contains(&format!("gets its keys by `{way}`")), "{settings:?}"),
+            }
+        }
     }
 }

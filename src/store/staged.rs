@@ -42,3 +42,35 @@ fn is_staged(root: &Path, path: &Path) -> bool {
     let key = path.strip_prefix(root).ok().and_then(Path::to_str).and_then(|name| name.rsplit_once('#'));
     key.is_some_and(|(key, number)| is_key(key_before(key)) && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::is_staged;
+
+    #[test]
+    fn only_objects_of_ours_that_have_no_name_yet_are_staged() {
+        let is_staged = |path: &str| is_staged(Path::new("/store"), Path::new(path));
+        let run = "archive/vendor/run=20261120T213000Z-7f3a/signals.parquet";
+        for staged in [
+            format!("/store/{run}#1"),
+            format!("/store/{run}#120"),
+            format!("/store/damaged/20261121T213000Z-7f3a/{run}#1"),
+            "/store/datasets/energy/latest.json#7".to_owned(),
+        ] {
+            assert!(is_staged(&staged), "{staged}");
+        }
+        for other in [
+            format!("/store/{run}"),
+            format!("/store/{run}#1a"),
+            format!("/store/{run}.bak#1"),
+            format!("/store/damaged/old/{run}#1"),
+            format!("/other/{run}#1"),
+            "/store/notes.txt#1".to_owned(),
+            "/store/datasets/energy/mine.json#1".to_owned(),
+        ] {
+            assert!(!is_staged(&other), "{other}");
+        }
+    }
+}

@@ -282,3 +282,112 @@ fn wait(response: &HttpResponse) -> Option<Duration> {
     let seconds: u64 = response.headers().get("retry-after").filter(|_| is_busy)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(MAX_WAIT))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::{Method, Uri};
+    use object_store::client::{HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody};
+    use url::Url;
+
+    use super::{MOST_BYTES, MOST_FAULT_BYTES, beginning, is_direct, is_listing, metadata, redirected, wait, whole};
+
+    fn response(status: u16, headers: &[(&str, &str)]) -> HttpResponse {
+        let mut response = http::Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        response.body(HttpResponseBody::from(Bytes::new())).unwrap()
+    }
+
+    #[test]
+    fn a_listing_is_asked_for_by_its_query() {
+        let is_listing = |method: Method, address: &str| {
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            (*request.method_mut(), *request.uri_mut()) = (method, address.parse().unwrap());
+            is_listing(&request)
+        };
+        assert!(is_listing(Method::GET, "https://h/bucket?list-type=2&prefix=archive%2F"));
+        assert!(is_listing(Method::GET, "https://h/bucket?restype=container&comp=list"));
+        assert!(!is_listing(Method::PUT, "https://h/bucket?list-type=2"));
+        assert!(!is_listing(Method::GET, "https://h/bucket/list-type=2"));
+        assert!(!is_listing(Method::GET, "https://h/bucket?comp=lists&a=comp=list&list-type=21"));
+    }
+
+    #[test]
+    fn this_machine_and_metadata_services_are_reached_directly() {
+        let is_direct = |address: &str| is_direct(&Url::parse(address).unwrap());
+        for direct in [
+            "http://127.0.0.1:9000",
+            "http://localhost",
+            "http://[::1]:9000",
+            "http://169.254.169.254/latest",
+            "http://169.254.170.2/v2",
+            "http://metadata.google.internal/x",
+            "http://[fd00:ec2::254]/latest",
+            "http://[fd00:ec2::23]/v1",
+        ] {
+            assert!(is_direct(direct), "{direct}");
+        }
+        for other in [
+            "http://169.253.169.254",
+            "http://10.0.0.1",
+            "https://s3.example.com",
+            "http://metadata.google.internal.example.com",
+            "http://[fd00:ec2::255]",
+        ] {
+            assert!(!is_direct(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_busy_store_is_waited_for_up_to_a_minute() {
+        let wait = |status: u16, seconds: &str| wait(&response(status, &[("retry-after", seconds)]));
+        for status in [429, 503] {
+            assert_eq!(wait(status, " 7 "), Some(Duration::from_secs(7)));
+            assert_eq!(wait(status, "60000"), Some(Duration::from_secs(60)));
+            assert_eq!((wait(status, "soon"), wait(status, "-1")), (None, None));
+            assert_eq!(super::wait(&response(status, &[])), None);
+        }
+        assert_eq!((wait(200, "7"), wait(500, "7")), (None, None));
+    }
+
+    #[test]
+    fn a_redirect_is_told_without_its_path_and_query() {
+        let from = Uri::from_static("https://s3.example.com/bucket?signature=secret");
+        let told = |headers: &[(&str, &str)]| redirected(&response(307, headers), &from);
+        let elsewhere = ("location", "http://other.example.com:81/x?token=secret");
+        assert_eq!(told(&[elsewhere]), "it redirects to `http://other.example.com:81`, and redirects are not followed");
+        let within = told(&[("location", "/elsewhere?signature=secret")]);
+        assert_eq!(within, "it redirects to `https://s3.example.com:443`, and redirects are not followed");
+        let region = "the bucket is in the region `eu-central-1`: set `AWS_REGION`";
+        assert_eq!(told(&[elsewhere, ("x-amz-bucket-region", "eu-central-1")]), region);
+        let long = "x".repeat(33);
+        assert_eq!(told(&[("x-amz-bucket-region", &long)]), "status 307: it redirects, without an address");
+        assert!(told(&[("x-amz-bucket-region", &long[..32])]).contains(&long[..32]));
+    }
+
+    #[test]
+    fn a_metadata_service_gives_json_or_a_word() {
+        for taken in ["{\"a\": \"b c\"}", "AQAEAHVLYrQ_-==", ""] {
+            assert_eq!(metadata(taken.into()).unwrap(), taken);
+        }
+        for refused in ["a b", "a\nb", "<html> </html>", "\u{7f}", " {}"] {
+            metadata(refused.into()).unwrap_err();
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_are_read_up_to_their_limits() {
+        let most = Bytes::from(vec![b'x'; MOST_BYTES]);
+        assert_eq!(whole(most.clone().into()).await.unwrap(), most);
+        let refused = whole(Bytes::from(vec![b'x'; MOST_BYTES + 1]).into()).await.unwrap_err();
+        assert!(format!("{refused:?}").contains("its answer is larger than 16 MiB"), "{refused:?}");
+        for (length, read) in [(0, 0), (100, 100), (65_536, 65_536), (65_537, 65_536), (1 << 20, MOST_FAULT_BYTES)] {
+            assert_eq!(beginning(Bytes::from(vec![b'x'; length]).into()).await, vec![b'x'; read]);
+        }
+        assert_eq!(beginning(Bytes::from_static(b"a\xffb").into()).await, "a\u{fffd}b");
+    }
+}

@@ -7,4 +7,6 @@ pub(super) mod known;
 pub(super) mod merged;
 pub(super) mod order;
 pub(super) mod row_ranges;
+#[cfg(test)]
+mod tests;
 pub(super) mod value_comparator;

@@ -317,3 +317,6 @@ fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
     }
     Ok(order)
 }
+
+#[cfg(test)]
+mod tests;

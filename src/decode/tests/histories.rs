@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::{decoded, delivered, history, of_ticker, rejects, rows, sector};
 use crate::decode::{Answer, Rules};
 use crate::interface::Endpoint;
-use crate::tables::Reject;
+use crate::tables::{Leniencies, Reject};
 
 #[test]
 fn a_history_is_ordered_by_date_and_its_invalid_entries_are_rejected() {
@@ -32,6 +32,20 @@ fn a_history_is_ordered_by_date_and_its_invalid_entries_are_rejected() {
     assert_eq!(first.ticker.as_deref(), Some("A"));
     assert_eq!(first.raw, r#"{"date":"2026-11-19","signal":"hold","confidence":0.5}"#);
     assert_eq!((found.records, found.rejected, found.unusual), (6, 4, 1));
+}
+
+#[test]
+fn only_entries_that_are_kept_count_as_accepted_leniently() {
+    let entries = r#"{"date":"2026-11-20t00:00:00","signal":"BUY","confidence":0.75},
+        {"date":"2026-11-20t00:00:00z","signal":"Sell","confidence":0.5},
+        {"date":"2026-11-19","signal":"SELL","confidence":0.25},
+        {"date":"2026-11-19T00:00:00z","signal":"sell","confidence":2},
+        {"date":"2026-11-19","signal":"SELL","confidence":0.25},
+        {"date":"2026-11-18T00:00:00","signal":"BUY","confidence":"none"}"#;
+    let found = decoded(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
+    assert_eq!(found.rejects.len(), 3, "{:?}", found.rejects);
+    assert_eq!(found.lenient, Leniencies { signals: 2, dates: 1, repeated: 1 });
+    assert_eq!((found.records, found.rejected, found.unusual), (5, 3, 0), "a repetition is no record");
 }
 
 #[test]

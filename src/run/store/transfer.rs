@@ -38,3 +38,16 @@ pub struct StoreUpload {
     /// What was sent.
     pub moved: TransferCounts,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TransferCounts;
+
+    #[test]
+    fn what_was_sent_in_several_steps_adds_up() {
+        let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, mended: 5, notes: 6 };
+        all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, mended: 50, notes: 60 };
+        let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, mended: 55, notes: 66 };
+        assert_eq!(all, sum);
+    }
+}
