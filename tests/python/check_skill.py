@@ -311,7 +311,8 @@ def clustered(gains):
     return sum(ways for total, ways in sums.items() if abs(total) >= net) / 2 ** len(sizes)
 
 
-def check_hindsight(found, cells, cluster_days, where):
+def check_hindsight(found, cells, days, horizon, where):
+    cluster_days = 2 * days
     votes = cells[cells["altered"] & (cells["latest_sell"] != cells["first_sell"]) & (cells["turned"] > cells["end"])]
     goes = numpy.sign(votes["excess"]) * numpy.where(votes["latest_sell"].astype(bool), -1, 1)
     new, old = int((goes > 0).sum()), int((goes < 0).sum())
@@ -322,6 +323,16 @@ def check_hindsight(found, cells, cluster_days, where):
     first = cells["date"].min()
     clusters = ((votes["date"] - first).dt.days // cluster_days) if len(votes) else pandas.Series(dtype=int)
     same(found["p_clustered"], clustered(list(goes.groupby(clusters).sum().astype(int))), where)
+    net = goes.groupby(votes["date"]).sum().reindex(sorted(cells["date"].unique()), fill_value=0).values.astype(float)
+    windows = len(net) // horizon
+    if windows < 5 or len(set(net)) < 2:
+        assert found["test"] is None, where
+    elif windows >= 8:
+        cosines = max(4, min(int(0.41 * len(net) ** (2 / 3)), windows // 2))
+        coefficients = scipy.fft.dct(net, type=2, norm="ortho")[1 : cosines + 1]
+        error = numpy.sqrt((coefficients**2).mean() / len(net))
+        same(found["test"]["mean"], net.mean(), where)
+        same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(net.mean() / error), cosines), where)
     if len(votes):
         assert found["since"] == str(votes["turned"].min().date()), where
         live = cells[cells["live"] & (cells["date"] >= votes["turned"].min())]
@@ -403,8 +414,10 @@ def main():
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
         by_pair[key]["days"] = days
-        turned += check_hindsight(pair["hindsight"], of_pair, days, f"{key} hindsight")
-    check_hindsight(found["hindsight"], cells, max(pair["days"] for pair in by_pair.values()), "hindsight")
+        by_pair[key]["horizon"] = max(measure["horizon"] for measure in measures.values() if isinstance(measure, dict))
+        turned += check_hindsight(pair["hindsight"], of_pair, days, by_pair[key]["horizon"], f"{key} hindsight")
+    longest = [max(pair[name] for pair in by_pair.values()) for name in ("days", "horizon")]
+    check_hindsight(found["hindsight"], cells, *longest, "hindsight")
     for state in ("published", "today", "difference"):
         tested = [key for key in by_pair if p_values[state, key] is not None]
         for name, method in [("p_holm", "holm"), ("p_benjamini_hochberg", "fdr_bh")]:

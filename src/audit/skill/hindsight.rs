@@ -6,8 +6,10 @@
 //! the signals that were published live after the first rewrite are as good.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use bellwether_statistics::counts::{ClusteredSignTest, Share, clustered_sign_test, sign_test};
+use bellwether_statistics::{MeanTest, OverlappingSeries};
 
 use super::measures::DatedCell;
 use super::prices::Day;
@@ -62,7 +64,9 @@ pub struct Hindsight {
     pub even: u64,
     /// The p-value of McNemar's exact test, as if all votes were independent.
     pub p: Option<f64>,
-    /// The number of days in a cluster: the longest horizon.
+    /// The test of the net votes by date, none where there is none, whose horizons overlap; none if it is refused.
+    pub by_date: Option<MeanTest>,
+    /// The number of days in a cluster: two of the longest horizons.
     pub cluster_days: u64,
     /// The test with windows of so many days as clusters.
     pub clustered: Option<ClusteredSignTest>,
@@ -92,8 +96,9 @@ impl HindsightCounts {
     pub(super) fn add_all(&mut self, other: &Self) {
         other.by_day.iter().for_each(|(day, votes)| self.add(*day, *votes));
     }
-    /// The test, with windows of some calendar days as clusters.
-    pub(super) fn test(&self, cluster_days: u64) -> Hindsight {
+    /// The test, for a horizon of some calendar days that overlaps with that of so many dates.
+    pub(super) fn test(&self, days: u64, overlap: u64) -> Hindsight {
+        let cluster_days = 2 * days;
         let (mut agree, mut live_after, mut even) = (Share::default(), Share::default(), 0);
         let since = self.by_day.values().filter_map(|votes| votes.since).min();
         let mut gains: BTreeMap<i64, i64> = BTreeMap::new();
@@ -105,12 +110,15 @@ impl HindsightCounts {
                 live_after += Share { hits: votes.live_hits, of: votes.live };
             }
             if votes.new + votes.old > 0 {
-                let cluster = i64::from(day - first) / cluster_days.max(1) as i64;
+                let cluster = i64::from(day - first) / cluster_days as i64;
                 *gains.entry(cluster).or_default() += votes.new as i64 - votes.old as i64;
             }
         }
         let gains: Vec<i64> = gains.into_values().collect();
         let p = sign_test(agree.hits, agree.of - agree.hits);
-        Hindsight { agree, even, p, cluster_days, clustered: clustered_sign_test(&gains), since, live_after }
+        let net = self.by_day.values().map(|votes| votes.new as f64 - votes.old as f64);
+        let overlap = NonZeroUsize::new(overlap as usize).unwrap_or(NonZeroUsize::MIN);
+        let by_date = OverlappingSeries::new(net, overlap).ok().and_then(|series| series.cosine_test().ok());
+        Hindsight { agree, even, p, by_date, cluster_days, clustered: clustered_sign_test(&gains), since, live_after }
     }
 }

@@ -167,7 +167,7 @@ pub(crate) fn skill(
     let with_cells = pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.cells > 0).map(Ok);
     let measuring = Measuring { prices, exits, lag };
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
-    let mut longest = 1;
+    let mut longest = (1, 1);
     in_order(
         move || Ok(with_cells),
         |(pair, cells)| {
@@ -178,8 +178,9 @@ pub(crate) fn skill(
             let MeasuredPair { measures, kinds, hindsight } = pair;
             pooled.add_all(&hindsight);
             let days = days_of(period);
-            longest = longest.max(days);
-            let hindsight = hindsight.test(days);
+            let overlap = measures.iter().map(|measure| measure.horizon).max().unwrap_or(1);
+            longest = (longest.0.max(days), longest.1.max(overlap));
+            let hindsight = hindsight.test(days, overlap);
             measured.push(PairSkill { period, regime, cells, measures, kinds, hindsight });
             Ok(())
         },
@@ -190,7 +191,7 @@ pub(crate) fn skill(
         queue.add(rows::of_pair(pair)?, &mut deliver)?;
     }
     queue.flush(deliver)?;
-    let hindsight = pooled.test(longest);
+    let hindsight = pooled.test(longest.0, longest.1);
     let (as_of, prices) = (subject.view().as_of(), prices.summary.clone());
     Ok(Skill { as_of, prices, live_within, lag, cells, worst, pairs: measured, best, hindsight })
 }

@@ -266,10 +266,11 @@ fn of_hindsight(found: &skill::Skill) -> String {
     let Some(share) = hindsight.agree.rate() else {
         return "hindsight  no signal turned after its horizon was over\n".to_owned();
     };
+    let by_date = hindsight.by_date.map_or_else(none, |test| p_value(test.p));
     let clustered = hindsight.clustered.map_or_else(none, |test| p_value(test.p));
     let mut text = format!(
         "hindsight  {} after the horizon was over, {} of them to where the price went: {}\n           \
-         p {clustered} with windows of {} as clusters; half is what an honest correction shows\n",
+         p {by_date} by date, {clustered} with windows of {} as clusters; half is an honest correction\n",
         counted(hindsight.agree.of, "signal turned", "signals turned"),
         grouped(hindsight.agree.hits),
         percent(share),

@@ -234,9 +234,11 @@ struct Hindsight {
     share: Option<f64>,
     /// Signals whose return is the mean of its date.
     even: u64,
-    /// The p-value of McNemar's exact test.
+    /// The test of the votes for the new direction less those for the old one, by date; none if it is refused.
+    test: Option<Test>,
+    /// The p-value of McNemar's exact test, which takes votes for independent.
     p: Option<f64>,
-    /// The calendar days of a cluster.
+    /// The calendar days of a cluster: two of the longest horizons.
     cluster_days: u64,
     /// The clusters with more of one than of the other.
     clusters: u64,
@@ -446,6 +448,7 @@ impl Hindsight {
             agree: hits,
             share: found.agree.rate(),
             even: found.even,
+            test: found.by_date.as_ref().map(Test::of),
             p: found.p,
             cluster_days: found.cluster_days,
             clusters: found.clustered.map_or(0, |test: ClusteredSignTest| test.clusters),
