@@ -138,8 +138,10 @@ mod tests {
     fn articles_of_long_ago_take_no_memory() {
         let mut copies = Copies::default();
         for day in 0..1_000 {
-            copies.number((day, b"title".as_slice().into()), day * TWO_DAYS / 2, 0);
+            for kept in [day * TWO_DAYS / 2, day * TWO_DAYS / 2 + 1] {
+                copies.number((day, b"title".as_slice().into()), kept, 0);
+            }
         }
-        assert!(copies.numbers.len() <= 3 && copies.recent.len() <= 3, "{}", copies.numbers.len());
+        assert!(copies.numbers.len() <= 3 && copies.recent.len() <= 6, "{}", copies.numbers.len());
     }
 }
