@@ -66,7 +66,7 @@ impl RemoteStore {
         let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let mut missing: Vec<(&Path, &Seal)> = missing.collect();
         if !missing.is_empty() {
-            let packed = self.packed(archive, &here, listed).await?;
+            let packed = self.packed(archive, here.all_seals(), listed).await?;
             missing.retain(|(_, seal)| !packed.hold(seal));
         }
         let (packs, runs): (Vec<_>, Vec<_>) =
@@ -84,9 +84,14 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    /// What the packs in the store stand for. One that is damaged stands for nothing.
-    pub(super) async fn packed(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<Packed> {
-        let own: HashMap<String, &Seal> = here.all_seals().map(|seal| (seal.folder_name(), seal)).collect();
+    /// What the packs in the store stand for, some of whose seals are here. One that is damaged stands for nothing.
+    pub(super) async fn packed<'s>(
+        &self,
+        archive: &ServiceArchive,
+        own: impl Iterator<Item = &'s Seal>,
+        listed: &[Object],
+    ) -> Result<Packed> {
+        let own: HashMap<String, &Seal> = own.map(|seal| (seal.folder_name(), seal)).collect();
         let mut packed = Packed::default();
         for name in archive.sealed_names(listed).filter(|name| name.starts_with("pack=")) {
             match own.get(name) {

@@ -14,7 +14,7 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
 use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Archive, Forgetting, SEAL, Seal, set_aside};
+use crate::archive::{Forgetting, SEAL, Seal, set_aside};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{self, Linking, RECORD, RecordedVersion, latest_target};
@@ -378,12 +378,12 @@ impl Repairing<'_> {
         let (archive, datasets) = (self.of.store.list(ARCHIVE).await?, self.of.store.list(DATASETS).await?);
         let there: HashSet<&str> = archive.iter().chain(&datasets).map(|object| object.key.as_str()).collect();
         let mut runs: Vec<(String, &str)> = Vec::new();
-        for service in self.of.archives().await?.iter().filter(|service| service.here.exists()) {
-            let packed = self.of.packed(service, &Archive::open(&service.here)?, &archive).await?;
+        for service in self.of.archives().await? {
             let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let intact = self.here.archives.get(name).into_iter().flatten().filter_map(|folder| folder.intact());
-            let runs_here = intact.filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
-            runs.extend(runs_here.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
+            let intact = || self.here.archives.get(name).into_iter().flatten().filter_map(|folder| folder.intact());
+            let packed = self.of.packed(&service, intact(), &archive).await?;
+            let lacking = intact().filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
+            runs.extend(lacking.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
         }
         let versions = self.here.versions.iter().flat_map(|(name, versions)| {
             let intact = versions.iter().filter(|version| version.faults.is_empty());
