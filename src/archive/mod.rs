@@ -143,7 +143,8 @@ pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, compact, copy, fault, inspect, prune, set_aside, verify, wanted,
+    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, prune, set_aside, verify,
+    wanted,
 };
 pub(crate) use view::{ArticleObservations, Giant, View};
 

@@ -5,8 +5,6 @@
 //! every command says. A file that cannot be read for now, for want of a permission, is not damaged: it ends the repair.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -15,7 +13,7 @@ use serde::Serialize;
 use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
-use crate::archive::{Inspected, damaged_notes, fault, inspect, open_merged, services, set_aside};
+use crate::archive::{Inspected, damaged_notes, difference, inspect, open_merged, services, set_aside};
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{ErrorKind, Result};
@@ -233,7 +231,7 @@ impl InspectedFolders {
 /// Inspects a version: its record, and every file that the record names.
 fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedVersion> {
     let record = path.join(RECORD);
-    let whole = match readable(&record).and_then(|()| links::read(&record)) {
+    let whole = match links::read(&record) {
         Ok(text) => RecordedVersion::parsed(&text, &path),
         Err(error) => Err(error),
     };
@@ -251,15 +249,14 @@ fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedV
     let mut faults = Vec::new();
     for file in &whole.files {
         cancel::check(stop)?;
-        readable(&path.join(&file.name))?;
-        faults.extend(fault(&path.join(&file.name), file, stop)?);
+        faults.extend(difference(&path.join(&file.name), file, stop)?);
     }
     for (name, expected) in whole.describing.iter() {
         let file = path.join(name);
-        readable(&file)?;
         match links::read(&file) {
             Ok(bytes) if digest::of(&bytes) == expected => {}
             Ok(_) => faults.push(format!("`{}` does not match its checksum", file.display())),
+            Err(error) if is_unreadable(&error) => return Err(error),
             Err(error) => faults.push(file::fault_of(&file, &error)),
         }
     }
@@ -270,12 +267,9 @@ fn is_damage(error: &crate::error::Error) -> bool {
     matches!(error.downcast_ref(), Some(FileError::Damaged { .. }))
 }
 
-/// Fails if a file cannot be opened although it is there: that is no damage.
-fn readable(path: &Path) -> Result<()> {
-    match File::open(path) {
-        Err(error) if !matches!(error.kind(), Io::NotFound | Io::NotADirectory) => Err(FileError::read(path)(error)),
-        _ => Ok(()),
-    }
+/// Whether a file is there and cannot be read for now, which is no damage.
+fn is_unreadable(error: &crate::error::Error) -> bool {
+    matches!(error.downcast_ref(), Some(FileError::Read { .. })) && !FileError::is_missing(error)
 }
 
 /// The files of a version with their sizes, those that describe its rows last.

@@ -1,13 +1,12 @@
 //! Inspects the folders of an archive one by one, so that one with a damaged seal hides no other, and sets damaged ones
 //! aside.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::verify::fault;
+use super::verify::difference;
 use crate::archive::sealed::seal::{SEAL, Seal};
 use crate::cancel::CancellationToken;
 use crate::error::Result;
@@ -71,13 +70,7 @@ fn inspect_folder(path: PathBuf, stop: &CancellationToken) -> Result<Inspected> 
         }
         Err(error) => return Err(error),
     };
-    let faults = seal.files.iter().map(|file| {
-        let path = path.join(&file.name);
-        match File::open(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::read(&path)(error)),
-            _ => fault(&path, file, stop),
-        }
-    });
+    let faults = seal.files.iter().map(|file| difference(&path.join(&file.name), file, stop));
     let faults: Vec<String> = faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     Ok(Inspected { path, seal: Some(seal), faults })
 }

@@ -21,4 +21,4 @@ pub(super) use pack::{PackFolder, pack_small};
 pub use prune::Removal;
 pub(crate) use prune::{Pruning, check_contained, prune};
 pub use verify::Verified;
-pub(crate) use verify::{fault, verify};
+pub(crate) use verify::{difference, fault, verify};

@@ -1,6 +1,7 @@
 //! Verifies an archive: checksums, rows and counts of every file, and packs against the members that still exist.
 
 use std::fs;
+use std::io::ErrorKind as Io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,22 +142,31 @@ fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
     Ok(counted)
 }
 
-/// How a file differs from its record, if it does.
+/// What is wrong with a file, if anything is, and be it that it cannot be read.
 pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
+    match difference(path, record, stop) {
+        Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+        Err(error) => Ok(Some(file::fault_of(path, &error))),
+        found => found,
+    }
+}
+
+/// How a file differs from its record, if it does. A file that is there and cannot be read for now is an error: that is no
+/// damage.
+pub(crate) fn difference(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
-        Err(error) => return Ok(Some(format!("`{shown}` cannot be read: {error}"))),
+        Err(error) if matches!(error.kind(), Io::NotFound | Io::NotADirectory) => {
+            return Ok(Some(format!("`{shown}` cannot be read: {error}")));
+        }
+        Err(error) => return Err(FileError::read(path)(error)),
         Ok(found) if !found.is_file() => return Ok(Some(format!("`{shown}` is not a regular file"))),
         Ok(found) if found.len() != record.bytes => {
             return Ok(Some(format!("`{shown}` has {} bytes, expected {}", found.len(), record.bytes)));
         }
         Ok(_) => {}
     }
-    let found = match FileRecord::of(path, &record.name, record.rows, stop) {
-        Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
-        Err(error) => return Ok(Some(file::fault_of(path, &error))),
-    };
+    let found = FileRecord::of(path, &record.name, record.rows, stop)?;
     if found.blake3 != record.blake3 {
         return Ok(Some(format!("`{shown}` does not match its checksum: its BLAKE3 is {}", found.blake3)));
     }

@@ -31,10 +31,10 @@ impl RemoteStore {
     pub async fn push(&self) -> Result<TransferCounts> {
         self.store.probe().await?;
         let mut moved = self.push_archive().await?;
+        moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
         for name in export::names(&self.datasets)? {
             moved += self.push_dataset(&name).await?.0;
         }
-        moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
         store::clear_staged(self.store.url())?;
         Ok(moved)
     }
@@ -49,12 +49,13 @@ impl RemoteStore {
         let mut moved = TransferCounts::default();
         for archive in archives {
             let listed = self.store.list(&archive.there).await?;
+            // First, since what was half cleared cannot be sent.
+            moved.cleared += self.store.clear_abandoned(&listed).await?.len();
             if archive.here.exists() {
                 // A version that was built from a forgotten run does not become the latest.
                 self.pull_notes(&archive, &listed).await?;
                 moved += self.push_missing(&archive, &listed).await?;
             }
-            moved.cleared += self.store.clear_abandoned(&listed).await?.len();
         }
         Ok(moved)
     }

@@ -199,11 +199,7 @@ impl Fleet {
             compact(&archive, 0, &Control::default()).expect("it packs");
             self.send(machine);
         }
-        let later = self.services.iter().map(|world| world.now).max().expect("a service") + TimeDelta::days(2);
-        self.services.iter_mut().for_each(|world| world.now = later);
-        if let Some(Simulation { store, .. }) = &self.simulation {
-            store.set_now(later.timestamp_micros());
-        }
+        self.pass_two_days();
         self.tell(machine, "prunes the store");
         let remote = self.remote(machine);
         let keep = self.services.iter().map(|world| (world.name.to_owned(), 1)).collect();
@@ -211,6 +207,15 @@ impl Fleet {
         let count = pruned.as_ref().map_or(0, |pruned| pruned.removed.len());
         self.pruned += count;
         self.check_outcome(machine, pruned.err());
+    }
+
+    /// From then on, what was interrupted counts as killed.
+    pub(super) fn pass_two_days(&mut self) {
+        let later = self.services.iter().map(|world| world.now).max().expect("a service") + TimeDelta::days(2);
+        self.services.iter_mut().for_each(|world| world.now = later);
+        if let Some(Simulation { store, .. }) = &self.simulation {
+            store.set_now(later.timestamp_micros());
+        }
     }
 
     /// Two machines send at the same time.
