@@ -110,7 +110,8 @@ impl Store {
         StoreError::Taken { url: self.url.to_string(), key: at.to_owned() }
     }
 
-    pub(super) fn later(&self, action: &'static str, at: &str, reason: impl Into<Reason>) -> StoreError {
+    /// The error for what may succeed later.
+    pub(crate) fn later(&self, action: &'static str, at: &str, reason: impl Into<Reason>) -> StoreError {
         StoreError::Later { url: self.url.to_string(), action, key: at.to_owned(), source: reason.into() }
     }
 

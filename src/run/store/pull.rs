@@ -102,7 +102,12 @@ impl RemoteStore {
             match self.pull_listed(archive, until, &mut wanted).await {
                 // A folder was pruned meanwhile: a pack stands for it.
                 Err(error) if looks < MOST_LOOKS && is_damage(&error) && self.is_any_gone(archive, &wanted).await? => {}
-                pulled => return pulled,
+                Ok(None) if looks < MOST_LOOKS => {}
+                Ok(None) => {
+                    return Err(self.store.later("list", &archive.there, "other machines keep pruning it").into());
+                }
+                Ok(Some(moved)) => return Ok(moved),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -114,24 +119,25 @@ impl RemoteStore {
         Ok(folders.iter().any(|folder| !there.contains(folder.as_str())))
     }
 
+    /// Fetches the runs of one listing; `None` if one that it has is gone.
     async fn pull_listed(
         &self,
         archive: &ServiceArchive,
         until: Option<DateTime<Utc>>,
         folders: &mut Vec<String>,
-    ) -> Result<TransferCounts> {
+    ) -> Result<Option<TransferCounts>> {
         let ServiceArchive { here: folder, there: at } = archive;
         let listed = self.store.list(at).await?;
         if listed.is_empty() && !folder.exists() {
-            return Ok(TransferCounts::default());
+            return Ok(Some(TransferCounts::default()));
         }
         file::create_folders(folder)?;
         let notes = self.pull_notes(archive, &listed).await?;
         let here = Archive::open(folder)?;
-        let there = self.seals(archive, &here, &listed).await?;
+        let Some(there) = self.seals(archive, &here, &listed).await? else { return Ok(None) };
         let wanted = archive::wanted(&here, &there, until);
         if wanted.is_empty() {
-            return Ok(TransferCounts { notes, ..TransferCounts::default() });
+            return Ok(Some(TransferCounts { notes, ..TransferCounts::default() }));
         }
         folders.extend(wanted.iter().map(|seal| seal.folder_name()));
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
@@ -140,7 +146,7 @@ impl RemoteStore {
         stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
-        Ok(TransferCounts { folders: wanted.len(), bytes, notes, ..TransferCounts::default() })
+        Ok(Some(TransferCounts { folders: wanted.len(), bytes, notes, ..TransferCounts::default() }))
     }
 
     /// Fetches the notes on forgotten runs that only the store has, and returns their number.
@@ -163,30 +169,36 @@ impl RemoteStore {
         incoming.finish(seal)
     }
 
-    /// The seals in the store that may cover runs missing from the archive.
-    pub(super) async fn seals(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
+    /// The seals in the store that may cover runs missing from the archive; `None` if a listed folder is gone.
+    pub(super) async fn seals(
+        &self,
+        archive: &ServiceArchive,
+        here: &Archive,
+        listed: &[Object],
+    ) -> Result<Option<Vec<Seal>>> {
         let names: Vec<&str> = archive.sealed_names(listed).collect();
         let known = here.known_names();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
-        let packs = self.read_seals(archive, packs.copied()).await?;
+        let Some(packs) = self.read_seals(archive, packs.copied()).await? else { return Ok(None) };
         let is_missing = |run: &Seal| !known.contains(run.run.as_str());
         let whole = packs.iter().filter(|pack| pack.runs().all(is_missing));
         let packed: HashSet<&str> = whole.flat_map(Seal::runs).map(|run| run.run.as_str()).collect();
         let is_wanted = |run: &&str| !known.contains(run) && !packed.contains(run);
         let runs = names.iter().filter(|name| name.strip_prefix("run=").is_some_and(|run| is_wanted(&run)));
-        let mut seals = self.read_seals(archive, runs.copied()).await?;
+        let Some(mut seals) = self.read_seals(archive, runs.copied()).await? else { return Ok(None) };
         seals.extend(packs);
-        Ok(seals)
+        Ok(Some(seals))
     }
 
+    /// The seals of some folders; `None` if one is gone.
     async fn read_seals<'a>(
         &self,
         archive: &ServiceArchive,
         names: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<Seal>> {
+    ) -> Result<Option<Vec<Seal>>> {
         let seals = names.map(|name| self.known_seal(archive, name));
         let seals: Vec<Option<Seal>> = stream::iter(seals).buffer_unordered(RECORDS_AT_ONCE).try_collect().await?;
-        Ok(seals.into_iter().flatten().collect())
+        Ok(seals.into_iter().collect())
     }
 
     /// The seal of a folder in the store; `None` if it is gone. The seal of a pack is cached.
