@@ -77,9 +77,11 @@ impl RemoteStore {
         if !(packs.is_empty() && runs.is_empty()) {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
-            for folders in [runs, packs] {
-                moved += self.push_folders(archive, &folders, &stage).await?;
+            // One after the other: whoever reads meanwhile has what a run is based on.
+            for run in in_order_of_bases(runs) {
+                moved += self.push_folders(archive, &[run], &stage).await?;
             }
+            moved += self.push_folders(archive, &packs, &stage).await?;
             stage.finish();
         }
         Ok(moved)
@@ -248,6 +250,22 @@ impl RemoteStore {
         stage.finish();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
+}
+
+/// Runs in an order in which each comes after those that it is based on.
+fn in_order_of_bases<'a>(mut runs: Vec<(&'a Path, &'a Seal)>) -> Vec<(&'a Path, &'a Seal)> {
+    runs.sort_by_key(|(_, seal)| (seal.sealed_at, seal.run.as_str()));
+    let mut waiting: HashSet<&str> = runs.iter().map(|(_, seal)| seal.run.as_str()).collect();
+    let mut ordered = Vec::with_capacity(runs.len());
+    while !runs.is_empty() {
+        // Clocks of machines may differ, so a run may be sealed before its basis.
+        let is_next =
+            |(_, seal): &(&Path, &Seal)| seal.basis.iter().all(|parent| !waiting.contains(parent.run.as_str()));
+        let next = runs.remove(runs.iter().position(is_next).unwrap_or(0));
+        waiting.remove(next.1.run.as_str());
+        ordered.push(next);
+    }
+    ordered
 }
 
 /// What some packs stand for.
