@@ -34,8 +34,7 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn execute(mut self, project: &Project) -> Result<()> {
         if self.definitions.is_empty() {
-            let all = definition::catalog(&project.definitions()).into_iter();
-            self.definitions = all.map(|(name, _)| name).collect();
+            self.definitions = definition::names(&project.definitions())?;
         }
         if self.definitions.is_empty() {
             return plan_of(None, project).map(drop);

@@ -60,7 +60,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
         None => ("no definition given".to_owned(), "give the name of a definition".to_owned()),
     };
     let folder = project.definitions();
-    let catalog = definition::catalog(&folder);
+    let catalog = definition::catalog(&folder)?;
     if catalog.is_empty() {
         let what = if name.is_none() { format!("no definitions in `{}`", folder.display()) } else { what };
         let hint = "write one with `bellwether init`, or name another project with `--directory`".to_owned();

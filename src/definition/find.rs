@@ -1,13 +1,13 @@
 //! Finds a definition by its path, or by its name in the project's folder of definitions.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::ParsedDefinition;
 use super::error::DefinitionError;
-use crate::error::Error;
-use crate::file::FileError;
+use crate::error::{Error, Result};
+use crate::file::{self, FileError};
 use crate::names::is_dataset;
 use crate::problem::nearest;
 use crate::trust::Author;
@@ -38,7 +38,7 @@ impl DefinitionFile {
     /// # Errors
     ///
     /// When the file's name cannot name a dataset.
-    pub fn new(path: PathBuf, text: String) -> Result<Self, Error> {
+    pub fn new(path: PathBuf, text: String) -> Result<Self> {
         match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
             Some(name) => Ok(Self {
                 name: name.to_owned(),
@@ -59,7 +59,7 @@ impl DefinitionFile {
 }
 
 /// Finds and reads a definition, by what [`path_of`] takes.
-pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile, Error> {
+pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {
         Ok(Some(text)) => DefinitionFile::new(path, text).map(DefinitionFile::of_file),
@@ -94,20 +94,19 @@ fn is_safe(name: &str) -> bool {
     is_dataset(name) && !name.starts_with('-')
 }
 
-/// The definitions in a folder, by name.
-fn names(folder: &Path) -> Vec<String> {
-    let definition = |entry: io::Result<fs::DirEntry>| {
-        let file = entry.ok()?.path();
+/// The names of the definitions in a folder.
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
+    let name = |file: PathBuf| {
         let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
         is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
     };
-    let mut names: Vec<String> = fs::read_dir(folder).into_iter().flatten().filter_map(definition).collect();
+    let mut names: Vec<String> = file::entries(folder)?.into_iter().filter_map(name).collect();
     names.sort();
-    names
+    Ok(names)
 }
 
 /// The definitions in a folder, by name, with their descriptions.
-pub(crate) fn catalog(folder: &Path) -> Vec<(String, Option<String>)> {
+pub(crate) fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
     #[derive(serde::Deserialize)]
     struct Described {
         description: Option<String>,
@@ -118,13 +117,13 @@ pub(crate) fn catalog(folder: &Path) -> Vec<(String, Option<String>)> {
         let described = text.and_then(|text| toml::from_str(&text).ok());
         (name, described.and_then(|Described { description }| description))
     };
-    names(folder).into_iter().map(described).collect()
+    Ok(names(folder)?.into_iter().map(described).collect())
 }
 
 fn missing(given: &str, path: PathBuf) -> Error {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let known = names(folder);
+    let known = names(folder).unwrap_or_default();
     let hint = match nearest(name, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => format!("no definitions in `{}`", folder.display()),

@@ -41,7 +41,7 @@ pub use cron::Cron;
 pub(crate) use cron_fields::{CronFields, DayField};
 pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
-pub(crate) use find::{catalog, find};
+pub(crate) use find::{catalog, find, names};
 pub use hook::{Hook, HookUrl};
 pub(crate) use list::List;
 pub(crate) use placed::Placed;

@@ -75,7 +75,8 @@ fn latest(dataset: &Path) -> Option<String> {
 /// The versions beyond the newest `keep` that are older than the published one and not pinned, each with the one after it.
 fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, PathBuf)>> {
     // Versions before links: for any version seen here, its link already existed.
-    let mut versions: Vec<DatedVersion> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
+    let versions: Result<Vec<Option<DatedVersion>>> = file::entries(folder)?.iter().map(|path| version(path)).collect();
+    let mut versions: Vec<DatedVersion> = versions?.into_iter().flatten().collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
@@ -141,16 +142,19 @@ struct BuildTime {
 }
 
 /// A version, if a folder is one.
-fn version(path: &Path) -> Option<DatedVersion> {
-    let name = path.file_name()?.to_str()?;
+fn version(path: &Path) -> Result<Option<DatedVersion>> {
+    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_unique(name));
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    if !is_unique(name) || !is_folder || !path.join(RECORD).exists() {
-        return None;
-    }
-    let built = record::read(path).ok().map(|BuildTime { built_at }| built_at);
+    let Some(name) = name.filter(|_| is_folder) else { return Ok(None) };
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
-    let built_at = built.or_else(|| Some(second()?.and_utc()))?;
-    Some(DatedVersion { built_at, name: name.to_owned() })
+    let built_at = match record::read(path) {
+        Ok(BuildTime { built_at }) => Some(built_at),
+        Err(error) if FileError::is_missing(&error) => None,
+        // Which of two versions of one second is older must not be guessed.
+        Err(error) if FileError::is_unreadable(&error) => return Err(error),
+        Err(_) => second().map(|second| second.and_utc()),
+    };
+    Ok(built_at.map(|built_at| DatedVersion { built_at, name: name.to_owned() }))
 }
 
 /// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that
@@ -164,7 +168,10 @@ pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut pinned = BTreeSet::new();
     for link in file::entries(folder)?.iter().filter(|path| path.is_symlink()) {
-        let Ok(target) = fs::read_link(link) else { continue };
+        let target = match fs::read_link(link) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            target => target.map_err(FileError::read(link))?,
+        };
         let name = link.file_name().unwrap_or_default().to_string_lossy();
         // Both as written, for a version that has not appeared yet, and resolved, for an indirect link.
         let targets = [Some(target.clone()), fs::canonicalize(link).ok()];

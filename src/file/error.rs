@@ -56,6 +56,11 @@ impl FileError {
         matches!(error.downcast_ref(), Some(Self::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether an error is that something which is there cannot be read for now: no damage.
+    pub(crate) fn is_unreadable(error: &Error) -> bool {
+        matches!(error.downcast_ref(), Some(Self::Read { .. })) && !Self::is_missing(error)
+    }
+
     /// A file or folder that cannot be written.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| Self::Write { path: path.to_owned(), source }.into()

@@ -91,9 +91,13 @@ pub(crate) fn file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a path is a single file or link of ours, which [`file`] would remove.
-pub(crate) fn is_file_of_ours(path: &Path) -> bool {
-    find(path).is_ok_and(|place| place.is_some())
+/// Whether a path is a single file or link of ours, which [`file`] would remove; an error if that cannot be seen.
+pub(crate) fn is_file_of_ours(path: &Path) -> io::Result<bool> {
+    match find(path) {
+        // Only what the system refused has a code.
+        Err(error) if error.raw_os_error().is_none() => Ok(false),
+        found => Ok(found?.is_some()),
+    }
 }
 
 /// A single file or link of ours; `None` if it does not exist.

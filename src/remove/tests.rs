@@ -183,11 +183,11 @@ fn each_file_or_link_of_ours_is_removed_and_nothing_beside_it() {
     for form in &FILES {
         let root = tempdir().unwrap();
         let (path, beside) = place(root.path(), form);
-        assert!(is_file_of_ours(&path) && !is_file_of_ours(&beside), "{:?}", form.path);
+        assert!(is_file_of_ours(&path).unwrap() && !is_file_of_ours(&beside).unwrap(), "{:?}", form.path);
         file(&path).unwrap();
         assert!(path.symlink_metadata().is_err(), "{:?}", form.path);
         assert_eq!(fs::read(&beside).unwrap(), b"mine", "{:?}", form.path);
-        assert!(!is_file_of_ours(&path), "it is gone");
+        assert!(!is_file_of_ours(&path).unwrap(), "it is gone");
         file(&path).unwrap();
     }
 }
@@ -199,7 +199,7 @@ fn what_has_the_name_of_a_file_of_ours_but_is_something_else_stays() {
         let (path, beside) = place(root.path(), form);
         let ours = fs::read(&path).unwrap();
         let stays = |what: &str| {
-            assert!(!is_file_of_ours(&path), "{what} at {:?}", form.path);
+            assert!(!is_file_of_ours(&path).unwrap(), "{what} at {:?}", form.path);
             let refused = file(&path).unwrap_err().to_string();
             assert!(refused.contains("is not a file or folder of bellwether"), "{refused}");
             assert!(path.symlink_metadata().is_ok() && beside.exists(), "{what} at {:?}", form.path);

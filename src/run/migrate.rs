@@ -232,7 +232,7 @@ impl KnownDefinitions {
     fn of(options: &MigrateOptions) -> Result<Self> {
         let mut texts = HashMap::new();
         let mut current = BTreeMap::new();
-        for (name, _) in definition::catalog(&options.definitions) {
+        for name in definition::names(&options.definitions)? {
             // A definition that cannot be used tells nothing.
             let Ok(found) = definition::find(&name, &options.definitions) else { continue };
             texts.insert(digest::of(found.text.as_bytes()), (name.clone(), found.text.clone()));

@@ -266,9 +266,12 @@ impl Prunable {
         for (kind, folder) in [(PrunedKind::Evidence, EVIDENCE), (PrunedKind::Report, REPORTS)] {
             let folder = self.options.data.join(folder);
             links::refuse(&folder)?;
-            for path in file::entries(&folder)?.into_iter().filter(|path| remove::is_file_of_ours(path)) {
-                if file::is_older(&path, self.options.older_than) {
-                    self.add(kind, path);
+            let older_than = self.options.older_than;
+            for path in file::entries(&folder)?.into_iter().filter(|path| file::is_older(path, older_than)) {
+                match remove::is_file_of_ours(&path) {
+                    Ok(true) => self.add(kind, path),
+                    Ok(false) => {}
+                    Err(error) => self.kept.push(format!("kept `{}`: {error}", path.display())),
                 }
             }
         }
@@ -323,12 +326,11 @@ pub(super) fn prune_copies(archive: &Archive) {
 ///
 /// If the folder cannot be read.
 pub fn kept_versions(definitions: &Path) -> Result<BTreeMap<String, usize>> {
-    file::entries(definitions)?;
-    let keep = |(name, _): (String, _)| {
+    let keep = |name: String| {
         let plan = definition::find(&name, definitions).and_then(Plan::of).ok()?;
         Some((plan.name, plan.files.keep))
     };
-    Ok(definition::catalog(definitions).into_iter().filter_map(keep).collect())
+    Ok(definition::names(definitions)?.into_iter().filter_map(keep).collect())
 }
 
 /// The datasets in a folder, each with the number of its versions.

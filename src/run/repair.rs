@@ -256,7 +256,7 @@ fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedV
         match links::read(&file) {
             Ok(bytes) if digest::of(&bytes) == expected => {}
             Ok(_) => faults.push(format!("`{}` does not match its checksum", file.display())),
-            Err(error) if is_unreadable(&error) => return Err(error),
+            Err(error) if FileError::is_unreadable(&error) => return Err(error),
             Err(error) => faults.push(file::fault_of(&file, &error)),
         }
     }
@@ -265,11 +265,6 @@ fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedV
 
 fn is_damage(error: &crate::error::Error) -> bool {
     matches!(error.downcast_ref(), Some(FileError::Damaged { .. }))
-}
-
-/// Whether a file is there and cannot be read for now, which is no damage.
-fn is_unreadable(error: &crate::error::Error) -> bool {
-    matches!(error.downcast_ref(), Some(FileError::Read { .. })) && !FileError::is_missing(error)
 }
 
 /// The files of a version with their sizes, those that describe its rows last.

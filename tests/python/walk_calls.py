@@ -44,7 +44,7 @@ def attempt(project: Project, fault, what: str) -> bool:
     project.check_untouched()
     if outcome.code == 0:
         # What `prune` keeps, it says.
-        removes = () if "kept `" in outcome.stdout else command.removes
+        removes = () if "kept " in outcome.stdout else command.removes
         project.check_success(command.promises + removes)
     if project.listed() != project.unchanged:
         project.check_whole()

@@ -192,14 +192,14 @@ impl Fleet {
         self.check_outcome(machine, sent.err());
     }
 
-    /// A machine packs and sends everything, and prunes the store two days later, but for one version of each dataset.
+    /// A machine packs and sends everything, and prunes the store four days later, but for one version of each dataset.
     pub(super) fn prune_store(&mut self, machine: usize) {
         let archive = self.output(machine).join("archive");
         if archive.exists() {
             compact(&archive, 0, &Control::default()).expect("it packs");
             self.send(machine);
         }
-        self.pass_two_days();
+        self.pass_four_days();
         self.tell(machine, "prunes the store");
         let remote = self.remote(machine);
         let keep = self.services.iter().map(|world| (world.name.to_owned(), 1)).collect();
@@ -210,8 +210,9 @@ impl Fleet {
     }
 
     /// From then on, what was interrupted counts as killed.
-    pub(super) fn pass_two_days(&mut self) {
-        let later = self.services.iter().map(|world| world.now).max().expect("a service") + TimeDelta::days(2);
+    pub(super) fn pass_four_days(&mut self) {
+        // A run takes up to 25 hours of the first two.
+        let later = self.services.iter().map(|world| world.now).max().expect("a service") + TimeDelta::days(4);
         self.services.iter_mut().for_each(|world| world.now = later);
         if let Some(Simulation { store, .. }) = &self.simulation {
             store.set_now(later.timestamp_micros());

@@ -81,7 +81,7 @@ fn play(seed: u64) -> (String, [usize; 2]) {
     let simulation = fleet.simulation.as_mut().expect("it is simulated");
     simulation.is_calm = true;
     simulation.store.set_calm(true);
-    fleet.pass_two_days();
+    fleet.pass_four_days();
     if fleet.random.one_in(2) {
         (0..3).for_each(|machine| fleet.send(machine));
         fleet.prune_store(0);
