@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::log::{self, Level, LogForm};
-use super::talk::{is_terminal, note};
+use super::talk::{is_terminal, is_utf8, note};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, lasted, took};
 use crate::run::{Event, Observer, Progress};
@@ -119,7 +119,8 @@ fn started(progress: &Progress<'_>) -> ProgressBar {
         Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:20}] {pos}/{len}  {wide_msg}"),
         None => (ProgressBar::new_spinner(), "{prefix:9} {spinner} {elapsed}  {wide_msg}"),
     };
-    bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
+    let style = ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> ");
+    bar.set_style(if is_utf8() { style } else { style.tick_chars("|/-\\ ") });
     bar.set_prefix(progress.stage);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar

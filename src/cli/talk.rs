@@ -5,6 +5,7 @@
 
 use super::outcome::{Failure, Result};
 use super::wrap::{columns_of_stderr, wrapped};
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal, Write};
 
 use crate::escape::laid_out;
@@ -13,7 +14,33 @@ use crate::secret::without_keys;
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {
     let mut out = data().lock();
-    out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+    out.write_all(spelled(laid_out(text)).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+}
+
+/// Whether the user's locale has other characters than those of ASCII; so it is if none is set.
+pub(super) fn is_utf8() -> bool {
+    let mut locales = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    locales.find(|locale| !locale.is_empty()).is_none_or(|locale| {
+        let locale = locale.to_string_lossy().to_lowercase();
+        locale.ends_with("utf-8") || locale.ends_with("utf8")
+    })
+}
+
+/// A text with our own signs spelled in ASCII, where the locale has no others.
+fn spelled(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_ascii() || is_utf8() {
+        return text;
+    }
+    let sign = |sign: char| match sign {
+        '…' => "...".to_owned(),
+        '▁' | '▂' => "_".to_owned(),
+        '▃' | '▄' => "-".to_owned(),
+        '▅' | '▆' => "=".to_owned(),
+        '▇'..='▋' => "#".to_owned(),
+        '▌'..='▏' => "|".to_owned(),
+        other => other.to_string(),
+    };
+    text.chars().map(sign).collect::<String>().into()
 }
 
 /// Decides about colors as the help does: an empty `NO_COLOR` counts as not set.
@@ -52,7 +79,7 @@ impl Color {
 pub(super) fn say_in_color(pieces: &[(Color, String)]) -> Result<()> {
     let is_colored = console::colors_enabled();
     let piece = |(color, text): &(Color, String)| {
-        let text = laid_out(text);
+        let text = spelled(laid_out(text));
         if is_colored { color.paint(&text) } else { text.into_owned() }
     };
     let text: String = pieces.iter().map(piece).collect();

@@ -105,3 +105,22 @@ fn command_line_arguments_are_shown_escaped() {
         assert!(outcome.stderr.contains("\\u001b[31m"), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_locale_without_other_characters_gets_those_of_ascii() {
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    place.run(["run", "it", "-q"]).succeeded();
+    let with = |locale: &[(&str, &str)]| {
+        Outcome::of(place.command(["summary", "it"]).envs(locale.iter().copied())).succeeded().stdout
+    };
+    let drawn = with(&[]);
+    assert!(!drawn.is_ascii());
+    for locale in [[("LANG", "C.UTF-8"), ("LC_ALL", "")], [("LANG", "C"), ("LC_CTYPE", "de_DE.utf8")]] {
+        assert_eq!(with(&locale), drawn, "{locale:?}");
+    }
+    for locale in [[("LANG", "POSIX"), ("LC_ALL", "")], [("LANG", "C.UTF-8"), ("LC_ALL", "de_DE.ISO-8859-1")]] {
+        let spelled = with(&locale);
+        assert!(spelled.is_ascii() && spelled.lines().count() == drawn.lines().count(), "{locale:?}: {spelled}");
+    }
+}

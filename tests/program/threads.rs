@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -27,12 +27,15 @@ fn limited(place: &Place, threads: u32, arguments: &[&str]) -> Option<Command> {
     let mut command = Command::new("prlimit");
     command.arg(format!("--nproc={threads}:{threads}")).arg(env!("CARGO_BIN_EXE_bellwether")).args(arguments);
     command.current_dir(place.path()).env_clear().env("PATH", std::env::var_os("PATH")?).stdin(Stdio::null());
-    let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    if is_root {
+    if is_root() {
         give(place);
         command.uid(USER).gid(USER);
     }
     Some(command)
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// Whether the program can be started like that here.
@@ -48,6 +51,8 @@ fn too_few_threads_are_an_error_with_a_remedy() {
     let published = Place::new();
     published.define("it", DEFINITION);
     if !can_limit(&published) {
+        // Of any other user, all other processes count.
+        assert!(!is_root(), "`prlimit` cannot limit the threads of a process");
         return;
     }
     published.run(["run", "it", "-q"]).succeeded();

@@ -128,6 +128,8 @@ fn nothing_is_run_or_sent_for_a_definition_that_others_could_have_written() {
             let trust = format!("set `BELLWETHER_TRUST={}`", place.path().canonicalize().unwrap().display());
             assert!(shown.contains(&trust), "{layout}: {shown}");
             assert!(!is_harmed(&place, &service), "{layout}, {what}: {shown}");
+            let found = run(&place, &["doctor", "demo"]).failed_with(1);
+            assert!(found.stdout.contains("is not trusted"), "{layout}, {what}: {found:?}");
             // What only reads the definition works.
             run(&place, &["check", "demo"]).succeeded();
             run(&place, &["plan", "demo"]).succeeded();

@@ -43,9 +43,22 @@ pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&Re
         options.archive.join(lock::FOLDER),
     ];
     let mut found = of_disks(options, &written);
+    found.extend(of_hooks(plan));
     found.extend(of_lock(plan, options));
     found.extend(of_history(plan, options, in_store));
     found
+}
+
+/// Whether the definition may run its hooks.
+fn of_hooks(plan: &Plan) -> Option<Diagnosis> {
+    const CHECK: &str = "hooks";
+    if plan.hooks.is_empty() {
+        return None;
+    }
+    Some(match plan.require_trust() {
+        Ok(()) => Diagnosis::ok(CHECK, "the definition is trusted to run commands"),
+        Err(error) => Diagnosis::of_error(CHECK, &error),
+    })
 }
 
 /// Whether another run of the definition is in progress.
