@@ -151,7 +151,7 @@ impl Column {
     }
 
     /// Whether a row may have none: a ticker that no sector lists, an article without a score.
-    fn is_nullable(self) -> bool {
+    pub(super) fn is_nullable(self) -> bool {
         matches!(self, Self::Sector | Self::SectorLatest | Self::Score)
     }
 
@@ -251,7 +251,7 @@ impl Feature {
         }
     }
 
-    fn field(&self) -> Field {
+    pub(super) fn field(&self) -> Field {
         let (data_type, nullable) = match self {
             // Without articles in a window the count is zero and the mean is null; both are if it is unknown.
             Self::Count(_) | Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),

@@ -6,6 +6,7 @@
 
 mod ad_hoc;
 mod columns;
+mod dictionary;
 mod meaning;
 mod request;
 mod service;
@@ -25,6 +26,7 @@ pub use crate::definition::{
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Feature, Reference, RowKind, describe};
+pub use dictionary::Meaning;
 pub use request::Request;
 pub use service::ServiceIdentity;
 pub use written::{ColumnNames, WrittenColumns};

@@ -183,6 +183,44 @@ fn the_docs_list_every_key_as_the_schema_describes_it() {
     is_current(name, &made, str::to_owned);
 }
 
+#[test]
+fn the_docs_list_every_column_as_a_plan_describes_it() {
+    let name = "docs/columns.md";
+    let shown = fs::read_to_string(page(name)).expect("a page");
+    let (before, rest) = shown.split_once("<!-- columns -->\n").expect("the beginning of the columns");
+    let (_, after) = rest.split_once("<!-- end of columns -->\n").expect("the end of the columns");
+    let made = format!("{before}<!-- columns -->\n{}<!-- end of columns -->\n{after}", columns());
+    is_current(name, &made, str::to_owned);
+}
+
+/// A table of the columns of each kind of dataset.
+fn columns() -> String {
+    let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
+        \"source\", \"watched_until\"]";
+    let signals = format!(
+        "[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
+        stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]\n\
+        sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
+    );
+    let kinds =
+        [("A row for each signal", signals), ("A row for each article", "dataset.kind = \"news\"\n".to_owned())];
+    let place = Place::new();
+    let mut tables = String::new();
+    for (heading, rest) in kinds {
+        place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));
+        let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).expect("JSON");
+        let _ =
+            write!(tables, "\n## {heading}\n\n| column | type | holds | null | for example |\n|---|---|---|---|---|\n");
+        for column in plan["columns"].as_array().expect("columns") {
+            let text = |key: &str| column[key].as_str().unwrap_or_default().replace('|', "\\|");
+            let kind = text("type").replace(", may be null", "");
+            let (name, holds, null, example) = (text("name"), text("meaning"), text("null"), text("example"));
+            let _ = writeln!(tables, "| `{name}` | {kind} | {holds} | {null} | `{example}` |");
+        }
+    }
+    tables + "\n"
+}
+
 /// A table of the keys of each section.
 fn keys() -> String {
     let schema = fs::read_to_string(page("pipelines/definition.schema.json")).expect("the schema");

@@ -86,6 +86,12 @@ struct Column {
     name: String,
     /// Its type.
     r#type: String,
+    /// What it holds.
+    meaning: String,
+    /// When it is null; none if it never is.
+    null: Option<String>,
+    /// A value, as CSV has it.
+    example: String,
     /// The share of the rows of the latest version for which it is unknown; none without a version, and for columns that
     /// are always known.
     unknown: Option<f64>,
@@ -159,10 +165,16 @@ impl Plan {
             signals: plan.ways.iter().map(WayToGet::of).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
             columns: columns
-                .map(|it| Column {
-                    name: it.name().clone(),
-                    r#type: describe(it),
-                    unknown: unknown.share(&plan.dataset, it.name()),
+                .map(|it| {
+                    let meaning = plan.dataset.meaning(it.name()).expect("each column has one");
+                    Column {
+                        name: it.name().clone(),
+                        r#type: describe(it),
+                        meaning: meaning.what,
+                        null: meaning.null.map(str::to_owned),
+                        example: meaning.example.to_owned(),
+                        unknown: unknown.share(&plan.dataset, it.name()),
+                    }
                 })
                 .collect(),
             sort: plan.dataset.written.sort.clone(),

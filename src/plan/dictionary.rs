@@ -1,0 +1,208 @@
+//! What each column means: the words of `plan --json` and of the page of columns.
+
+use super::{Column, DatasetPlan, Feature, Reference, RowKind};
+use crate::definition::Days;
+
+/// What a column means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// What it holds, with its unit.
+    pub what: String,
+    /// When it is null; none if it never is.
+    pub null: Option<&'static str>,
+    /// A value, as CSV has it.
+    pub example: &'static str,
+}
+
+impl Meaning {
+    fn always(what: &str, example: &'static str) -> Self {
+        Self { what: what.to_owned(), null: None, example }
+    }
+
+    fn unless(null: &'static str, what: impl Into<String>, example: &'static str) -> Self {
+        Self { what: what.into(), null: Some(null), example }
+    }
+}
+
+impl DatasetPlan {
+    /// What a column means, by the name that it is written under.
+    pub fn meaning(&self, name: &str) -> Option<Meaning> {
+        let own = self.written.names().own(name);
+        let column = self.columns.iter().find(|column| column.name() == own);
+        let feature = || self.features.iter().find(|feature| feature.to_string() == own);
+        column.map(|column| column.meaning(self.rows)).or_else(|| feature().map(Feature::meaning))
+    }
+}
+
+impl Column {
+    /// What it means in a row of a kind.
+    pub fn meaning(self, rows: RowKind) -> Meaning {
+        let it = match rows {
+            RowKind::Signal => "the signal",
+            RowKind::Article => "the article",
+        };
+        match (self, rows) {
+            (Self::Ticker, _) => Meaning::always("the symbol, as the vendor spells it", "XOM"),
+            (Self::Date, RowKind::Signal) => Meaning::always(
+                "the date that the vendor gives the signal, on the clock of `[dates]`",
+                "2026-11-24T00:00:00",
+            ),
+            (Self::Date, RowKind::Article) => {
+                Meaning::always("the date of the article, on the clock of `[dates]`", "2026-11-24T00:00:00")
+            }
+            (Self::Period, _) => Meaning::always("the horizon: days (`5d`) or calendar months (`1m`)", "5d"),
+            (Self::Regime, _) => Meaning::always("the market regime that the signal is for", "neutral"),
+            (Self::Signal, _) => Meaning::always("`buy` or `sell`; in matrices 1 and -1", "buy"),
+            (Self::Confidence, _) => Meaning::always(
+                "how sure the vendor is, on the vendor's scale; not a probability unless it says so",
+                "0.6664",
+            ),
+            (Self::FirstObservedAt, _) => Meaning::always(
+                &format!("when an answer had {it} for the first time, in UTC"),
+                "2026-11-24T21:30:04.118203Z",
+            ),
+            (Self::ObservedAt, _) => Meaning::always(
+                "when an answer had the row's values for the first time, in UTC",
+                "2026-11-24T21:30:04.118203Z",
+            ),
+            (Self::Revisions, _) => Meaning::always(
+                &format!("how often {it} was changed, withdrawn or listed again since it was first observed"),
+                "0",
+            ),
+            (Self::Backfilled, _) => {
+                Meaning::always("whether the row was complete only later than `live_within` after its date", "false")
+            }
+            (Self::Source, _) => Meaning::always("the operation that returned the row's values", "signals-history-all"),
+            (Self::WatchedUntil, _) => Meaning::always(
+                "when the last answer listed the series, or no longer did, in UTC; nothing is known of it after that",
+                "2026-11-24T21:30:04.118203Z",
+            ),
+            (Self::Sector, _) => Meaning::unless(
+                "no sector had listed the ticker by then",
+                "the sector of the ticker when the row was first observed",
+                "energy",
+            ),
+            (Self::SectorLatest, _) => Meaning::unless(
+                "no sector has listed the ticker",
+                "the sector of the ticker as of the build's instant",
+                "energy",
+            ),
+            (Self::Title, _) => Meaning::always("the headline", "Exxon raises its dividend"),
+            (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),
+            (Self::Copy, _) => Meaning::always("0, 1, … for articles with the same date, title and address", "0"),
+            (Self::Score, _) => {
+                Meaning::unless("the vendor gave none", "the score of the article, on the vendor's scale", "0.41")
+            }
+        }
+    }
+}
+
+/// When nothing can be said of a window.
+const UNKNOWN: &str = "the answers do not tell of the whole window";
+
+/// When a statistic of a window has no value.
+const NO_SCORE: &str = "as `news_count`, or no article in the window has a score";
+
+impl Feature {
+    /// What it means.
+    pub fn meaning(&self) -> Meaning {
+        let of_scores = |what: &str, days: &Days, example| {
+            let days = days.count();
+            Meaning::unless(
+                NO_SCORE,
+                format!("the {what} of the articles in the {days} days that end `lag` before the date"),
+                example,
+            )
+        };
+        match self {
+            Self::Count(days) => Meaning::unless(
+                UNKNOWN,
+                format!(
+                    "how many articles are dated in the {days} days that end `lag` before the date, with or without a score"
+                ),
+                "3",
+            ),
+            Self::Mean(days) => of_scores("mean score", days, "-0.039"),
+            Self::Min(days) => of_scores("lowest score", days, "-0.62"),
+            Self::Max(days) => of_scores("highest score", days, "0.41"),
+            Self::Std(days) => Meaning::unless(
+                "as `news_count`, or fewer than two articles in the window have a score",
+                format!(
+                    "the sample standard deviation of the scores in the {} days that end `lag` before the date",
+                    days.count()
+                ),
+                "0.27",
+            ),
+            Self::LastScore => Meaning::unless(
+                "no article is known by then, or the last one has no score",
+                "the score of the last article `lag` before the date or earlier",
+                "0.41",
+            ),
+            Self::LastDate => Meaning::unless(
+                "no article is known by then",
+                "the date of the last article `lag` before the date or earlier",
+                "2026-11-23T00:00:00",
+            ),
+            Self::DaysSince => Meaning::unless(
+                "no article is known by then",
+                "how many days the last article is older than the signal",
+                "1",
+            ),
+            Self::Summary(reference) => {
+                let which = match reference {
+                    Reference::Low => "lowest-scoring article",
+                    Reference::High => "highest-scoring article",
+                    Reference::Avg => "article that represents the average",
+                };
+                Meaning::unless(
+                    "no summary had been observed by then, or it has no such number",
+                    format!("the score of the {which} in the last summary observed `lag` before the date or earlier"),
+                    "0.12",
+                )
+            }
+            Self::SummaryDaysSince => Meaning::unless(
+                "no summary had been observed by then",
+                "how many days before the signal the last summary was observed",
+                "1",
+            ),
+            Self::Historical(field) => Meaning::unless(
+                "no record is known by then, or it has no such number",
+                format!("`{field}` of the last record of historical sentiment `lag` before the date or earlier"),
+                "0.12",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_column_says_when_it_is_null_if_it_can_be() {
+        let days = || Days::new(7);
+        let features = [
+            Feature::Count(days()),
+            Feature::Mean(days()),
+            Feature::Min(days()),
+            Feature::Max(days()),
+            Feature::Std(days()),
+            Feature::LastScore,
+            Feature::LastDate,
+            Feature::DaysSince,
+            Feature::Summary(Reference::Avg),
+            Feature::SummaryDaysSince,
+            Feature::Historical(Arc::from("score")),
+        ];
+        for feature in features {
+            assert_eq!(feature.meaning().null.is_some(), feature.field().is_nullable(), "{feature}");
+        }
+        for rows in [RowKind::Signal, RowKind::Article] {
+            for column in rows.base() {
+                assert_eq!(column.meaning(rows).null.is_some(), column.is_nullable(), "{}", column.name());
+            }
+        }
+    }
+}
