@@ -532,7 +532,7 @@ pub(super) fn counted(kinds: &[Change]) -> Counts {
 /// Writes the rejected records of some answers, and the series that they repeat.
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
-    for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
+    for answer in answers {
         let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
