@@ -11,6 +11,8 @@ mod giant;
 mod known;
 pub(super) mod restate;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
