@@ -394,3 +394,6 @@ impl NewsItem {
         Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen }
     }
 }
+
+#[cfg(test)]
+mod tests;

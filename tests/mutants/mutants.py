@@ -2,6 +2,7 @@
 
 All mutants are compiled into one copy of the sources, and a file says which is active. Each test first runs with none,
 and records the mutants that it reaches; each mutant is then tried by the tests that reach it, the quickest first.
+Mutants that no test can notice stand in `equivalent.toml`, each with the reason, and are not tried.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -88,6 +90,20 @@ def list_mutants(place: Place) -> list[dict]:
     return mutants
 
 
+def name_equivalent(mutants: list[dict]) -> None:
+    """Says of each mutant why no test can notice it, if that is so. What is said of no mutant is out of date."""
+    listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())["mutant"]
+    reasons = {(it["file"], it["line"], change): it["reason"] for it in listed for change in it["changes"]}
+    found = set()
+    for mutant in mutants:
+        line = next(line for line in mutant["diff"].splitlines()[2:] if line.startswith("-"))
+        key = (mutant["file"], line[1:].strip(), mutant["replacement"])
+        mutant["equivalent"] = reasons.get(key)
+        found.add(key)
+    if outdated := reasons.keys() - found:
+        sys.exit(f"equivalent.toml names mutants that there are not: {sorted(outdated)}")
+
+
 def copy_sources(place: Place, written: set[str]) -> None:
     """Copies what git knows, but for what is written otherwise."""
     command = ["git", "-C", str(ROOT), "ls-files", "-z"]
@@ -107,6 +123,7 @@ def copy_sources(place: Place, written: set[str]) -> None:
 
 def write(path: Path, text: str) -> None:
     if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
@@ -308,6 +325,8 @@ def print_map(place: Place, mutants: list[dict]) -> None:
         of = outcomes.get(str(mutant["number"]), {})
         if mutant["refused"]:
             what = "does not compile"
+        elif mutant["equivalent"]:
+            what = "equivalent"
         elif any(result.get("timeout") for result in of.values()):
             what = "timeout"
         elif of.get("unit", {}).get("by"):
@@ -327,7 +346,7 @@ def print_map(place: Place, mutants: list[dict]) -> None:
             rows[key][what] += 1
             rows[key]["mutants"] += what != "does not compile"
     columns = ["mutants", "unit tests", "program tests", "timeout", "survived"]
-    columns += ["not reached", "not tried", "does not compile"]
+    columns += ["not reached", "not tried", "equivalent", "does not compile"]
     print("| room | file | " + " | ".join(columns) + " |")
     print("|---|---|" + "---|" * len(columns))
     for (room, file), counts in sorted(rows.items()):
@@ -343,6 +362,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=ROOT / "target/mutants", help="where to work, and to go on")
     parser.add_argument("--room", action="append", choices=ROOMS, help="a room, instead of all")
+    parser.add_argument("--file", default=".", help="a pattern of the files whose mutants to try")
+    parser.add_argument("--unit", default=".", help="a pattern of the unit tests to use")
     parser.add_argument("--program", default=".", help="a pattern of the program tests to use")
     parser.add_argument("--sample", type=int, help="how many mutants of each room to try")
     parser.add_argument("--seed", type=int, default=1)
@@ -354,6 +375,7 @@ def main() -> None:
     options = parser.parse_args()
     place = Place(options.folder.resolve())
     mutants = list_mutants(place)
+    name_equivalent(mutants)
     kinds = ["unit"] if options.until == "unit" else ["unit", "program"]
     if options.no_build:
         refused = place.load("refused.json", {})
@@ -363,7 +385,8 @@ def main() -> None:
         compile_all(place, mutants, kinds)
     if options.until == "build":
         return
-    chosen = [m for m in mutants if not m["refused"] and room_of(m["file"]) in (options.room or ROOMS)]
+    mutants = [m for m in mutants if room_of(m["file"]) in (options.room or ROOMS) and re.search(options.file, m["file"])]
+    chosen = [m for m in mutants if not m["refused"] and not m["equivalent"]]
     if options.sample:
         # Those that were tried before stay, so that a sample can grow.
         tried = place.load("outcomes.json", {})
@@ -374,7 +397,8 @@ def main() -> None:
             of_room[room_of(mutant["file"])].append(mutant)
         chosen = [mutant for its in of_room.values() for mutant in its[: options.sample]]
     workers = Workers(place, options.workers)
-    tests = record(place, workers, "unit", lambda name: True, 3 * options.budget)
+    fit = lambda name: re.search(options.unit, name)
+    tests = record(place, workers, "unit", fit, 3 * options.budget)
     attempt_all(place, workers, "unit", tests, chosen, options)
     if options.until == "program":
         outcomes = place.load("outcomes.json", {})

@@ -139,7 +139,7 @@ impl<'a> Giant<'a> {
         Group::of(vec![ComparedSeries { answers: vec![answer], ..ComparedSeries::default() }], Vec::new())
     }
 
-    /// The dates at which ranges end.
+    /// The dates at which ranges end; no article has the last one.
     fn cuts(&self) -> Vec<i64> {
         let ranges = self.by_series.bytes(self.series).div_ceil(BYTES_AT_ONCE).max(1) as usize;
         let each = self.samples.len().div_ceil(ranges).max(1);
@@ -165,11 +165,10 @@ impl<'a> Giant<'a> {
         }
         self.settled = cut;
         let ticker = self.series.key.ticker.as_str();
-        let limit = if cut == i64::MAX { Bound::after(ticker) } else { Bound::at_date(ticker, cut) };
+        let limit = Bound::at_date(ticker, cut);
         loop {
             let (observations, end) = match known.next_articles(ticker, &limit)? {
-                Some((observations, end)) if end < limit => (observations, end.date_of(ticker)),
-                Some((observations, _)) => (observations, None),
+                Some((observations, end)) => (observations, end.date_of(ticker)),
                 None => (Observations::default(), None),
             };
             let dates = rows_dates(&answered);
@@ -199,9 +198,7 @@ impl<'a> Giant<'a> {
         let known = observations.values(Table::Articles, key, observed_at)?;
         let history = observations.rows(Table::Articles, key);
         let as_of = observed_at.timestamp_micros();
-        let is_of_oldest = self.extent == Extent::FromOldest
-            && self.oldest.is_some()
-            && rows_dates(answered).first().copied() == self.oldest;
+        let is_of_oldest = self.extent == Extent::FromOldest && rows_dates(answered).first().copied() == self.oldest;
         let answered = if is_of_oldest { continue_copies(answered.clone(), &known)? } else { answered.clone() };
         let edge = if is_of_oldest { Edge::of(&answered) } else { Edge::default() };
         let answered = continue_places(answered, self.covers(), (&history, as_of))?;
@@ -219,7 +216,7 @@ impl<'a> Giant<'a> {
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.
     fn answered(&self, copy: &[DatedPiece], until: i64) -> Result<RecordBatch> {
-        let is_wanted = |date: i64| self.settled <= date && (date < until || until == i64::MAX);
+        let is_wanted = |date: i64| self.settled <= date && date < until;
         let mut read = Vec::new();
         for &(place, first, last) in copy.iter().filter(|(_, first, last)| *last >= self.settled && *first < until) {
             let piece = self.by_series.piece(place)?;

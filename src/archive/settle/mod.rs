@@ -11,6 +11,8 @@ mod giant;
 mod known;
 pub(super) mod restate;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -532,7 +534,7 @@ pub(super) fn counted(kinds: &[Change]) -> Counts {
 /// Writes the rejected records of some answers, and the series that they repeat.
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
-    for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
+    for answer in answers {
         let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;

@@ -12,6 +12,7 @@ mod refusals;
 mod repairs;
 mod requests;
 mod scopes;
+mod verifies;
 mod writers;
 
 use std::fs;
