@@ -184,7 +184,7 @@ pub fn audit_skill(
             let what = format!("no prices to measure `{}` against", plan.name);
             return Err(Error::usage(what, "name them with `--prices FILE`, or with `file` in `[prices]`"));
         }
-        _ => PriceSource::Files(find(named)?, plan.prices.columns.clone()),
+        _ => PriceSource::Files(find(named)?, plan.prices.clone()),
     };
     let rules = SkillRules {
         dates: plan.dataset.dates,
@@ -195,6 +195,6 @@ pub fn audit_skill(
     observed(options.control, "skill", || {
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?;
-        skill(&subject, &prices, rules, deliver)
+        skill(&plan.name, &subject, &prices, rules, deliver)
     })
 }

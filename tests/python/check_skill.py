@@ -262,7 +262,7 @@ def check_confidence(found, frames, where):
     same(found["miscalibration"], score(forecast) - score(calibrated), where)
     same(found["discrimination"], score(hit.mean()) - score(calibrated), where)
     same(found["uncertainty"], score(hit.mean()), where)
-    assert sum(decile["signals"] for decile in found["deciles"]) == len(signed), where
+    assert sum(decile["cases"] for decile in found["deciles"]) == len(signed), where
     assert sum(decile["hits"] for decile in found["deciles"]) == hit.sum(), where
 
 
@@ -284,7 +284,7 @@ def check_kinds(found, pair, where):
     latest = pair["latest"].where(~pair["withdrawn"], pair["first"]).astype(float)
     pair = pair.assign(now=latest)
     variants = {
-        "correlation": (pair[~pair["late"]], "first"),
+        "base": (pair[~pair["late"]], "first"),
         "with_altered": (pair[~pair["late"]], "now"),
         "without_removed": (pair[~pair["late"] & ~pair["withdrawn"]], "first"),
         "with_added": (pair, "first"),

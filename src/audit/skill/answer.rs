@@ -2,12 +2,14 @@
 
 use bellwether_statistics::calibration::{Bin, Calibration};
 use bellwether_statistics::{MeanTest, Refusal};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::cells::Flips;
 use super::prices::Day;
 
 /// The state of a history that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Live cells, as first published.
     Published,
@@ -32,7 +34,7 @@ impl State {
 }
 
 /// Signals of one side on one or all dates.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
     /// Signals.
     pub signals: u64,
@@ -44,26 +46,22 @@ pub struct Side {
     pub excess: Option<f64>,
 }
 
-impl Side {
-    /// The share of hits.
-    pub fn hit_rate(&self) -> Option<f64> {
-        (self.signals > 0).then(|| self.hits as f64 / self.signals as f64)
-    }
-}
-
 /// Signals of one side on all dates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SideMeasure {
     /// Their counts and their returns.
+    #[serde(flatten)]
     pub side: Side,
+    /// The share of hits.
+    pub hit_rate: Option<f64>,
     /// The test of the share of hits against a half, whose mean is that share less a half: by date, since the signals of
-    /// a date share its return.
+    /// a date share its return; none if it is refused.
     pub test: Option<MeanTest>,
 }
 
 /// Confidences as probabilities of a hit. What belongs to each single confidence is not kept: there may be as many as
 /// signals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConfidenceMeasure {
     /// Signals.
     pub signals: u64,
@@ -114,19 +112,19 @@ pub struct DateMeasure {
 }
 
 /// The measure of a pair in a state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Measure {
     /// Which.
     pub state: State,
-    /// Dates with a correlation.
+    /// Dates with a rank correlation.
     pub dates: u64,
     /// Dates on which all confidences or all returns are equal.
-    pub constant: u64,
+    pub constant_dates: u64,
     /// Dates with too few names.
-    pub few: u64,
+    pub thin_dates: u64,
     /// Names per date, on average.
     pub names: Option<f64>,
-    /// The mean rank correlation.
+    /// The mean rank correlation of the signed confidence with the return.
     pub correlation: Option<f64>,
     /// The share of dates with a correlation above zero.
     pub positive: Option<f64>,
@@ -134,10 +132,12 @@ pub struct Measure {
     pub horizon: u64,
     /// The windows of a whole horizon that do not overlap.
     pub windows: u64,
-    /// The test of the mean.
-    pub test: Result<MeanTest, Refusal>,
-    /// The same of every date whose window does not overlap with that of the one before.
-    pub disjoint: Result<MeanTest, Refusal>,
+    /// The test of the mean; none if it is refused.
+    pub test: Option<MeanTest>,
+    /// The same of every date whose window does not overlap with that of the one before; none if it is refused.
+    pub disjoint: Option<MeanTest>,
+    /// Why the test is refused.
+    pub refusal: Option<Refusal>,
     /// The p-value after Holm, among all pairs of the state.
     pub p_holm: Option<f64>,
     /// The p-value after Benjamini and Hochberg, among all pairs of the state.
@@ -152,8 +152,9 @@ pub struct Measure {
     pub confidence: Option<ConfidenceMeasure>,
     /// The mean over dates of the spread between the highest and the lowest fifth.
     pub spread: Option<f64>,
-    /// Successive signals.
-    pub flips: Flips,
+    /// The share of signals that are the opposite of the one before.
+    pub flips: Option<f64>,
     /// By date; of the difference, the correlations alone.
+    #[serde(skip)]
     pub by_date: Vec<DateMeasure>,
 }

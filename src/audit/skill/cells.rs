@@ -6,6 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::horizon::{Exits, dated_entry, first_after};
 use super::prices::{Day, Prices};
 use crate::archive::{Histories, History};
@@ -80,62 +83,62 @@ pub(super) struct Change {
     pub(super) latest: f64,
 }
 
-/// What became of the cells of a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CellCounts {
-    /// Cells with a date.
-    pub cells: u64,
-    /// Cells that were first seen while their date was fresh.
+/// What became of signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SignalCounts {
+    /// Signals with a date.
+    pub all: u64,
+    /// Those that were first seen while their date was fresh.
     pub live: u64,
-    /// Cells without a direction or confidence.
-    pub unclear: u64,
-    /// Further cells of a ticker on the same day.
-    pub same_day: u64,
-    /// Cells dated before the first session.
-    pub before: u64,
-    /// Cells whose return is not complete: their horizon ends after the last session.
-    pub incomplete: u64,
-    /// Cells without a close at their entry or at their exit.
-    pub unpriced: u64,
-    /// Cells that are measured.
-    pub used: u64,
+    /// Those that are measured.
+    pub measured: u64,
     /// Those of them that are live.
-    pub used_live: u64,
+    pub measured_live: u64,
+    /// Left out: without a direction or confidence.
+    pub unclear: u64,
+    /// Left out: a further one of a ticker on the same day.
+    pub same_day: u64,
+    /// Left out: dated before the first session.
+    pub before_prices: u64,
+    /// Left out: the horizon ends after the last session.
+    pub incomplete: u64,
+    /// Left out: no close at the entry or at the exit.
+    pub without_price: u64,
 }
 
-impl CellCounts {
+impl SignalCounts {
     /// The share of the history that was seen while it was fresh.
-    pub fn witnessed(&self) -> Option<f64> {
-        (self.cells > 0).then(|| self.live as f64 / self.cells as f64)
+    pub(super) fn witnessed(&self) -> Option<f64> {
+        (self.all > 0).then(|| self.live as f64 / self.all as f64)
     }
 }
 
-impl AddAssign for CellCounts {
+impl AddAssign for SignalCounts {
     fn add_assign(&mut self, other: Self) {
-        self.cells += other.cells;
+        self.all += other.all;
         self.live += other.live;
+        self.measured += other.measured;
+        self.measured_live += other.measured_live;
         self.unclear += other.unclear;
         self.same_day += other.same_day;
-        self.before += other.before;
+        self.before_prices += other.before_prices;
         self.incomplete += other.incomplete;
-        self.unpriced += other.unpriced;
-        self.used += other.used;
-        self.used_live += other.used_live;
+        self.without_price += other.without_price;
     }
 }
 
 /// Successive signals of a ticker, and those that are the opposite of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flips {
+pub(super) struct Flips {
     /// Signals with one before.
-    pub signals: u64,
+    signals: u64,
     /// Those that are its opposite.
-    pub flipped: u64,
+    flipped: u64,
 }
 
 impl Flips {
     /// The share that flipped.
-    pub fn share(self) -> Option<f64> {
+    pub(super) fn share(self) -> Option<f64> {
         (self.signals > 0).then(|| self.flipped as f64 / self.signals as f64)
     }
 
@@ -159,7 +162,7 @@ impl AddAssign for Flips {
 pub(super) struct PairCells {
     pub(super) cells: Vec<Cell>,
     pub(super) changes: Vec<Change>,
-    pub(super) counts: CellCounts,
+    pub(super) counts: SignalCounts,
     /// Of live cells, as published.
     pub(super) flips_published: Flips,
     /// Of all cells, as they stand today.
@@ -281,7 +284,7 @@ impl Intake<'_> {
             if !self.subject.has_date(stored) {
                 continue;
             }
-            found.counts.cells += 1;
+            found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
             let Some(cell) = observe(observed, rows) else {
                 found.counts.unclear += 1;
@@ -301,7 +304,7 @@ impl Intake<'_> {
             }
             let after_first = day - i64::from(sessions[0]);
             let Ok(offset) = u16::try_from(after_first) else {
-                *(if after_first < 0 { &mut found.counts.before } else { &mut found.counts.incomplete }) += 1;
+                *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
                 continue;
             };
             let mut entry = dated_entry(sessions, day as Day, self.lag);
@@ -316,7 +319,7 @@ impl Intake<'_> {
             let priced = ticker.filter(|ticker| self.prices.between(*ticker, entry, exit).is_some());
             all.count_day(offset, priced.is_some());
             let Some(number) = priced else {
-                found.counts.unpriced += 1;
+                found.counts.without_price += 1;
                 continue;
             };
             let is_late = coverage.covers(stored, cell.first_seen);
@@ -340,8 +343,8 @@ impl PairCells {
             (is_altered, ALTERED),
         ];
         let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
-        self.counts.used += 1;
-        self.counts.used_live += u64::from(is_live);
+        self.counts.measured += 1;
+        self.counts.measured_live += u64::from(is_live);
         self.cells.push(Cell { first: cell.first.0, ticker, day, entry, marks });
         if let Some((latest, is_sell)) = cell.latest.filter(|_| is_altered) {
             self.changes.push(Change { ticker, day, is_sell, turned: cell.turned, latest });

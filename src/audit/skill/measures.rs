@@ -12,7 +12,7 @@ use super::cells::{Cell, Change, Flips, PairCells};
 use super::hindsight::{DayVotes, HindsightCounts};
 use super::horizon::{Exits, dated_entry, overlap};
 use super::prices::{Day, Prices};
-use super::rewritten::{Kinds, Variants};
+use super::rewritten::{Rewritten, Variants};
 use crate::interface::{Period, Regime};
 
 /// A date with fewer names is not measured.
@@ -25,7 +25,7 @@ const FIFTHS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 #[derive(Clone, Debug)]
 pub(super) struct MeasuredPair {
     pub(super) measures: [Measure; 3],
-    pub(super) kinds: Kinds,
+    pub(super) rewritten: Rewritten,
     pub(super) hindsight: HindsightCounts,
 }
 
@@ -122,7 +122,7 @@ impl Measuring<'_> {
         of_pair.sort();
         let first_session = self.prices.sessions()[0];
         let mut tallies = State::ALL.map(|state| Tally { state, ..Tally::default() });
-        let (mut kinds, mut hindsight) = (Kinds::default(), HindsightCounts::default());
+        let (mut rewritten, mut hindsight) = (Rewritten::default(), HindsightCounts::default());
         let mut changes = of_pair.changes.iter().copied();
         let mut of_date = Vec::new();
         for cells in of_pair.cells.chunk_by(|one, next| one.day == next.day) {
@@ -148,14 +148,14 @@ impl Measuring<'_> {
             tallies[0].add(published, day, mean);
             let correlation = tallies[1].add(today, day, mean);
             tallies[2].add_difference(&before, &after, day, mean);
-            kinds.add(&Variants { cells: &of_date, today: correlation });
+            rewritten.add(&Variants { cells: &of_date, today: correlation });
             let sessions = self.prices.sessions();
             hindsight.add(day, DayVotes::of(&of_date, |session| sessions[session]));
         }
         let flips = [of_pair.flips_published, of_pair.flips_today, Flips::default()];
         let mut flips = flips.into_iter();
         let measures = tallies.map(|tally| tally.finish(self, period, flips.next().unwrap_or_default()));
-        MeasuredPair { measures, kinds, hindsight }
+        MeasuredPair { measures, rewritten, hindsight }
     }
 
     fn dated(&self, period: Period, cell: Cell, changes: &mut impl Iterator<Item = Change>) -> DatedCell {
@@ -246,18 +246,20 @@ impl Tally {
         let positive = by_date.clone().filter(|correlation| *correlation > 0.0).count();
         let measured = with_value.len();
         let of_all = |sum: f64| (measured > 0).then(|| sum / measured as f64);
+        let test = series.cosine_test();
         Measure {
             state,
             dates: measured as u64,
-            constant: (dates.len() - measured) as u64,
-            few,
+            constant_dates: (dates.len() - measured) as u64,
+            thin_dates: few,
             names: of_all(with_value.iter().map(|date| date.names as f64).sum()),
             correlation: of_all(by_date.sum()),
             positive: of_all(positive as f64),
             horizon: horizon as u64,
             windows: series.windows() as u64,
-            test: series.cosine_test(),
-            disjoint: series.disjoint_test(),
+            test: test.ok(),
+            disjoint: series.disjoint_test().ok(),
+            refusal: test.err(),
             p_holm: None,
             p_benjamini_hochberg: None,
             buys: sides(|date| date.buys),
@@ -265,7 +267,7 @@ impl Tally {
             confident: sides(|date| date.confident),
             confidence: Calibration::of(&confidences, &hits).as_ref().map(ConfidenceMeasure::of),
             spread: mean(dates.iter().filter_map(|date| date.spread)),
-            flips,
+            flips: flips.share(),
             by_date: dates,
         }
     }
@@ -280,6 +282,7 @@ impl SideMeasure {
         let series = OverlappingSeries::of_shares(sides.clone().map(share), 0.5, overlap);
         Self {
             side: Side { signals: all.of, hits: all.hits, excess: mean(sides.filter_map(|side| side.excess)) },
+            hit_rate: all.rate(),
             test: series.and_then(|series| series.cosine_test().ok()),
         }
     }

@@ -73,8 +73,8 @@ fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
     sides.into_iter().for_each(|side| row.extend(of_side(side.side)));
     row.push(Cell::Real(measure.spread));
     row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
-    let test = |value: fn(&MeanTest) -> f64| measure.test.as_ref().ok().map(value);
-    let disjoint = |value: fn(&MeanTest) -> f64| measure.disjoint.as_ref().ok().map(value);
+    let test = |value: fn(&MeanTest) -> f64| measure.test.as_ref().map(value);
+    let disjoint = |value: fn(&MeanTest) -> f64| measure.disjoint.as_ref().map(value);
     let numbers = [
         measure.positive,
         test(|test| test.standard_error),
@@ -86,7 +86,7 @@ fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
         measure.p_benjamini_hochberg,
         disjoint(|test| test.mean),
         disjoint(|test| test.p),
-        measure.flips.share(),
+        measure.flips,
     ];
     row.extend(numbers.map(Cell::Real));
     row

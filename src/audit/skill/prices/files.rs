@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::table::{self, PriceRow};
-use super::{Day, MOST, PriceColumns, Prices, Row, date, shown};
+use super::{Day, MOST, PriceColumns, PriceFile, Prices, Row, date, shown};
 use crate::audit::skill::error::SkillError;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
@@ -148,7 +148,8 @@ impl Reading {
             }
             *close = row.close;
         }
-        let files = self.files.iter().map(|file| (shown(&file.path), file.digest.clone())).collect();
+        let file = |file: &ReadFile| PriceFile { path: shown(&file.path), blake3: file.digest.clone() };
+        let files = self.files.iter().map(file).collect();
         let places = place_of_ticker.into_iter().map(|place| place as u16);
         let tickers = self.names.into_iter().zip(places).collect();
         Ok(Prices::of(sessions, tickers, closes, files))

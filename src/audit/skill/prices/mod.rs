@@ -12,12 +12,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use chrono::{Days, NaiveDate};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::PriceColumns;
+use crate::plan::{PriceColumns, PricesPlan};
 use crate::serve::Universe;
 use files::Reading;
 
@@ -32,17 +34,26 @@ const MOST: usize = 1 << 16;
 /// Where prices come from.
 #[derive(Clone, Debug)]
 pub(crate) enum PriceSource {
-    /// Files, and the names of their columns.
-    Files(Vec<PathBuf>, PriceColumns),
+    /// Files, and what a definition says of them.
+    Files(Vec<PathBuf>, PricesPlan),
     /// The demo universe.
     Demo(Box<Universe>),
 }
 
+/// Where prices were read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PriceFile {
+    /// A file, or the name of prices that are in no file.
+    pub path: String,
+    /// The BLAKE3 of its content.
+    pub blake3: String,
+}
+
 /// What is known of the prices as a whole.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PriceSummary {
-    /// The files, or the name of the built-in prices, each with its BLAKE3.
-    pub files: Vec<(String, String)>,
+    /// Where they were read from.
+    pub files: Vec<PriceFile>,
     /// Rows with a close.
     pub closes: u64,
     /// Tickers.
@@ -50,13 +61,17 @@ pub struct PriceSummary {
     /// Sessions.
     pub sessions: u64,
     /// The first session.
+    #[schemars(with = "String")]
     pub first: NaiveDate,
     /// The last session.
+    #[schemars(with = "String")]
     pub last: NaiveDate,
-    /// Sessions without a close between the first and last close of a ticker, of all tickers.
+    /// Missing closes between the first and the last close of each ticker.
     pub holes: u64,
     /// Sessions on which fewer than half of the tickers that trade then have a close.
-    pub thin: u64,
+    pub thin_sessions: u64,
+    /// Whether they are adjusted for splits and dividends; none if the definition does not say.
+    pub adjusted: Option<bool>,
 }
 
 /// Closing prices by ticker and session.
@@ -81,12 +96,14 @@ impl Prices {
     /// Reads prices.
     pub(crate) fn read(source: &PriceSource, stop: &CancellationToken) -> Result<Self> {
         match source {
-            PriceSource::Files(paths, columns) => {
+            PriceSource::Files(paths, plan) => {
                 let mut reading = Reading::default();
                 for path in paths {
-                    reading.add(path, columns, stop)?;
+                    reading.add(path, &plan.columns, stop)?;
                 }
-                reading.finish()
+                let mut prices = reading.finish()?;
+                prices.summary.adjusted = plan.adjusted;
+                Ok(prices)
             }
             PriceSource::Demo(universe) => Ok(Self::of_demo(universe)),
         }
@@ -100,11 +117,11 @@ impl Prices {
             closes.extend(of_ticker);
         }
         let bytes: Vec<u8> = closes.iter().flat_map(|close| close.to_le_bytes()).collect();
-        let files = vec![("the demo service".to_owned(), digest::of(&bytes))];
+        let files = vec![PriceFile { path: "the demo service".to_owned(), blake3: digest::of(&bytes) }];
         Self::of(sessions, tickers, closes, files)
     }
 
-    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<(String, String)>) -> Self {
+    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<PriceFile>) -> Self {
         let mut summary = PriceSummary {
             files,
             closes: closes.iter().filter(|close| close.is_finite()).count() as u64,
@@ -128,7 +145,8 @@ impl Prices {
             }
         }
         summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
-        summary.thin = alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
+        summary.thin_sessions =
+            alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
         Self { sessions, tickers, closes, summary }
     }
 
