@@ -1,11 +1,12 @@
 //! What is measured of a pair, by date and over all dates.
 
-use bellwether_statistics::calibration::{Bin, Calibration};
-use bellwether_statistics::{MeanTest, Refusal};
+use bellwether_statistics::calibration::{BandPoint, Bin, Calibration};
+use bellwether_statistics::{Interval, MeanTest, Refusal};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::prices::Day;
+use super::series::{LagMeasure, SectorMeasure, YearMeasure};
 
 /// The state of a history that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -75,10 +76,48 @@ pub struct ConfidenceMeasure {
     pub uncertainty: f64,
     /// About as many signals in each, by confidence.
     pub deciles: Vec<Bin>,
+    /// The share of hits at each confidence, of dates whose windows do not overlap.
+    pub reliability: Reliability,
+}
+
+/// The share of hits at each confidence, of some dates whose windows do not overlap: signals of other dates share their
+/// returns, and a band that takes them for independent is too narrow.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reliability {
+    /// The dates.
+    pub dates: u64,
+    /// Their signals.
+    pub signals: u64,
+    /// At most a hundred confidences, ascending.
+    pub points: Vec<ReliabilityPoint>,
+}
+
+/// The share of hits at a confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReliabilityPoint {
+    /// The confidence.
+    pub confidence: f64,
+    /// The share of hits at it, by isotonic regression.
+    pub frequency: f64,
+    /// Where that would be in 95 % of the cases if confidences were probabilities: the consistency band.
+    #[serde(flatten)]
+    pub band: Interval,
+}
+
+impl Reliability {
+    pub(super) fn of(found: &Calibration, dates: u64) -> Self {
+        let point = |band: BandPoint| {
+            let level = found.levels.partition_point(|level| level.forecast < band.forecast);
+            let frequency = found.levels[level].calibrated;
+            ReliabilityPoint { confidence: band.forecast, frequency, band: band.interval }
+        };
+        let points = found.consistency_band().into_iter().map(point).collect();
+        Self { dates, signals: found.observations, points }
+    }
 }
 
 impl ConfidenceMeasure {
-    pub(super) fn of(found: &Calibration) -> Self {
+    pub(super) fn of(found: &Calibration, reliability: Reliability) -> Self {
         Self {
             signals: found.observations,
             brier: found.brier,
@@ -86,6 +125,7 @@ impl ConfidenceMeasure {
             discrimination: found.discrimination,
             uncertainty: found.uncertainty,
             deciles: found.deciles(),
+            reliability,
         }
     }
 }
@@ -99,7 +139,7 @@ pub struct DateMeasure {
     pub names: u64,
     /// The rank correlation; none if all confidences or all returns are equal.
     pub correlation: Option<f64>,
-    /// The mean return of all cells of the date.
+    /// Their mean return.
     pub mean_return: f64,
     /// Buys.
     pub buys: Side,
@@ -154,6 +194,12 @@ pub struct Measure {
     pub spread: Option<f64>,
     /// The share of signals that are the opposite of the one before.
     pub flips: Option<f64>,
+    /// One horizon after the other, from the entry on; not of the difference.
+    pub by_lag: Vec<LagMeasure>,
+    /// By year of the date.
+    pub by_year: Vec<YearMeasure>,
+    /// By sector, if there are several.
+    pub by_sector: Vec<SectorMeasure>,
     /// By date; of the difference, the correlations alone.
     #[serde(skip)]
     pub by_date: Vec<DateMeasure>,

@@ -4,20 +4,21 @@
 //! held at once. Nearly all of them have never changed; the latest value of those that have stands apart.
 
 use std::collections::BTreeSet;
-use std::ops::{AddAssign, Range};
+use std::ops::AddAssign;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::SkillRules;
 use super::horizon::{Exits, dated_entry, first_after};
+use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices};
-use crate::archive::{Histories, History};
-use crate::audit::observed::{ObservedColumns, Value};
+use crate::archive::{Histories, History, Suspects};
+use crate::audit::observed::ObservedColumns;
 use crate::audit::revisions::{Coverage, Spans};
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
-use crate::interface::{Period, Regime, Signal, Ticker};
-use crate::plan::{MaxAge, NaiveRule};
+use crate::interface::{Period, Regime, Ticker};
 use crate::time::MICROS_PER_DAY;
 
 /// First seen while its date was fresh.
@@ -94,6 +95,8 @@ pub struct SignalCounts {
     pub measured: u64,
     /// Those of them that are live.
     pub measured_live: u64,
+    /// Of suspect dates, which the definition leaves out of today's history.
+    pub suspect: u64,
     /// Left out: without a direction or confidence.
     pub unclear: u64,
     /// Left out: a further one of a ticker on the same day.
@@ -119,6 +122,7 @@ impl AddAssign for SignalCounts {
         self.live += other.live;
         self.measured += other.measured;
         self.measured_live += other.measured_live;
+        self.suspect += other.suspect;
         self.unclear += other.unclear;
         self.same_day += other.same_day;
         self.before_prices += other.before_prices;
@@ -242,19 +246,13 @@ fn pair(period: Period, regime: Regime) -> usize {
 #[derive(Clone, Copy)]
 pub(super) struct Intake<'a> {
     pub(super) subject: &'a Subject,
+    /// Dates whose signals do not count today.
+    pub(super) suspects: &'a Suspects,
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
-    pub(super) rule: NaiveRule,
-    pub(super) live_within: MaxAge,
-    pub(super) lag: u32,
-}
-
-/// What is known of a cell over time.
-struct Observed {
-    first: (f64, bool),
-    first_seen: i64,
-    latest: Option<(f64, bool)>,
-    turned: Day,
+    pub(super) rules: SkillRules,
+    /// What the latest values are compared with.
+    pub(super) earlier: Earlier,
 }
 
 impl Intake<'_> {
@@ -279,22 +277,26 @@ impl Intake<'_> {
         let mut found = PairCells::default();
         let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
         for rows in history.groups.cells() {
-            let Some(date) = observed.naive_date(rows.start, self.rule) else { continue };
+            let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
             let stored = observed.dates.value(rows.start);
             if !self.subject.has_date(stored) {
                 continue;
             }
             found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
-            let Some(cell) = observe(observed, rows) else {
+            let Some(mut cell) = self.earlier.observe(observed, rows) else {
                 found.counts.unclear += 1;
                 continue;
             };
+            if self.suspects.since(&history.key, stored).is_some() {
+                found.counts.suspect += 1;
+                cell.latest = None;
+            }
             if last_day.replace(day) == Some(day) {
                 found.counts.same_day += 1;
                 continue;
             }
-            let is_live = cell.first_seen <= fresh_until(date, self.live_within);
+            let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within);
             found.counts.live += u64::from(is_live);
             if is_live {
                 found.flips_published.add(&mut last_first, cell.first.1);
@@ -307,7 +309,7 @@ impl Intake<'_> {
                 *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
                 continue;
             };
-            let mut entry = dated_entry(sessions, day as Day, self.lag);
+            let mut entry = dated_entry(sessions, day as Day, self.rules.lag);
             if is_live {
                 let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
                 entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
@@ -322,7 +324,11 @@ impl Intake<'_> {
                 found.counts.without_price += 1;
                 continue;
             };
-            let is_late = coverage.covers(stored, cell.first_seen);
+            let is_late = match self.earlier {
+                Earlier::FirstPublished => coverage.covers(stored, cell.first_seen),
+                Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => continue,
+                Earlier::KnownAt(_) => cell.is_new,
+            };
             found.push(number, offset, entry as u16, [is_live, is_late], &cell);
         }
         if ticker.is_none() {
@@ -350,29 +356,4 @@ impl PairCells {
             self.changes.push(Change { ticker, day, is_sell, turned: cell.turned, latest });
         }
     }
-}
-
-/// What is known of a cell over time; none if one of its values has no direction or confidence.
-fn observe(observed: &ObservedColumns<'_>, rows: Range<usize>) -> Option<Observed> {
-    let is_withdrawn = observed.is_withdrawn(rows.end - 1);
-    let mut listed = rows.filter(|row| !observed.is_withdrawn(*row));
-    let first_row = listed.next()?;
-    let (first, first_seen) = (signed(observed.value(first_row))?, observed.seen.value(first_row));
-    let (mut latest, mut turned) = (first, first_seen);
-    for row in listed {
-        let value = signed(observed.value(row))?;
-        if value.1 != latest.1 {
-            turned = observed.seen.value(row);
-        }
-        latest = value;
-    }
-    let turned = turned.div_euclid(MICROS_PER_DAY) as Day;
-    Some(Observed { first, first_seen, latest: (!is_withdrawn).then_some(latest), turned })
-}
-
-/// The confidence of a signal, negative for a sell, and whether it is one.
-fn signed(value: Value) -> Option<(f64, bool)> {
-    let is_sell = value.signal? == Signal::Sell;
-    let confidence = value.number.filter(|number| number.is_finite())?;
-    Some((if is_sell { -confidence } else { confidence }, is_sell))
 }

@@ -6,7 +6,7 @@
 //! sessions after its date. Cells that cannot be measured are left out and counted, each for one reason.
 //!
 //! - [`State::Published`]: live cells, as first published.
-//! - [`State::Today`]: every cell that is listed today, as it stands.
+//! - [`State::Today`]: every cell that is listed today, as it stands; none of suspect dates if the definition drops them.
 //! - [`State::Difference`]: both on the cells that both have, with the same returns.
 //!
 //! Statistics come from `bellwether_statistics`, which knows nothing of signals. A test is refused where there are too
@@ -14,13 +14,18 @@
 
 mod answer;
 mod cells;
+mod decay;
 mod error;
 mod hindsight;
 mod horizon;
 mod measures;
+mod observe;
 mod prices;
 mod rewritten;
 mod rows;
+mod sectors;
+mod series;
+mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,31 +33,35 @@ use arrow::array::RecordBatch;
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::row_builder::RowQueue;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::in_order::in_order;
 use crate::interface::{Period, Regime};
 use crate::plan::{MaxAge, NaiveRule};
 use crate::tables::Table;
-use crate::time::as_record;
+use crate::time::{as_record, to_record};
 
-pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Side, SideMeasure, State};
+pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Reliability, ReliabilityPoint, Side, SideMeasure, State};
 pub use cells::SignalCounts;
 pub use hindsight::Hindsight;
-pub use prices::{PriceFile, PriceSummary};
+pub(super) use prices::{Day, date};
+pub use prices::{PriceFile, PriceRows, PriceSummary};
 pub(crate) use prices::{PriceSource, Prices, find};
 pub use rewritten::{MeanCorrelation, Rewritten};
 pub use rows::schema;
+pub use series::{LagMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
 
-use cells::{AllCells, Intake};
+use cells::{AllCells, Intake, PairCells};
 use error::SkillError;
 use hindsight::HindsightCounts;
 use horizon::Exits;
 use measures::{MeasuredPair, Measuring};
+use observe::Earlier;
+use sectors::Sectors;
 
 /// The share of signals without a price above which nothing is measured unless it is asked for.
 const MOST_UNPRICED: f64 = 0.2;
@@ -68,6 +77,8 @@ pub(crate) struct SkillRules {
     pub(crate) lag: u32,
     /// What to do if many signals have no price.
     pub(crate) when_missing: WhenMissing,
+    /// The instant whose history the latest one is compared with; none for what was first published.
+    pub(crate) from: Option<DateTime<Utc>>,
 }
 
 /// What to do if more than a fifth of the signals have no price.
@@ -88,6 +99,10 @@ pub struct Skill {
     #[serde(with = "as_record")]
     #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
+    /// The instant that `rewritten` compares with; none if it compares with what was first published.
+    #[serde(serialize_with = "optional_record")]
+    #[schemars(with = "Option<String>")]
+    pub from: Option<DateTime<Utc>>,
     /// The prices.
     pub prices: PriceSummary,
     /// How long after its date a live cell was first seen at the latest.
@@ -106,6 +121,13 @@ pub struct Skill {
     pub best: Vec<Best>,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
+}
+
+fn optional_record<S: Serializer>(
+    instant: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    instant.map(to_record).serialize(serializer)
 }
 
 /// A day on which signals have no price.
@@ -158,7 +180,8 @@ pub struct Best {
     pub expected_of_effective: Option<f64>,
 }
 
-/// Measures the signals of a subject, the dataset of that name, and delivers a row for each date, pair and state in the columns of [`schema`].
+/// Measures the signals of a subject, the dataset of that name, and delivers a row for each date, pair and state, and for
+/// each group of them, in the columns of [`schema`].
 pub(crate) fn skill(
     dataset: &str,
     subject: &Subject,
@@ -166,32 +189,66 @@ pub(crate) fn skill(
     rules: SkillRules,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Skill> {
-    let SkillRules { dates: rule, live_within, lag, when_missing } = rules;
-    let exits = &Exits::of(prices);
-    let intake = Intake { subject, prices, exits, rule, live_within, lag };
-    let mut all = AllCells::new();
-    let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
-    in_order(
-        || subject.view().observations(Table::Signals),
-        cells_of,
-        |cells| {
+    let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
+    let suspects = &subject.suspects_left_out()?;
+    let measuring = Measuring { prices, exits, lag: rules.lag, sectors };
+    let cells_since = |earlier: Earlier| {
+        let intake = Intake { subject, suspects, prices, exits, rules, earlier };
+        let mut all = AllCells::new();
+        let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
+        let add = |cells| {
             all.add(cells);
             Ok(())
-        },
-    )?;
+        };
+        in_order(|| subject.view().observations(Table::Signals), cells_of, add)?;
+        Ok::<_, Error>(all)
+    };
+    let all = cells_since(Earlier::FirstPublished)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
     let worst_day = worst_day(&all, prices);
-    if when_missing == WhenMissing::Refuse {
+    if rules.when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day)?;
     }
+    let (mut pairs, hindsight) = measure_pairs(measuring, all)?;
+    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, state)).collect();
+    if let Some(from) = rules.from {
+        let all = cells_since(Earlier::KnownAt(from.timestamp_micros()))?;
+        compare_vintages(measuring, all, &mut pairs)?;
+    }
+    let mut queue = RowQueue::default();
+    for pair in &pairs {
+        queue.add(rows::of_pair(pair)?, &mut deliver)?;
+    }
+    queue.flush(deliver)?;
+    Ok(Skill {
+        dataset: dataset.to_owned(),
+        as_of: subject.view().as_of(),
+        from: rules.from,
+        prices: prices.summary.clone(),
+        live_within: rules.live_within,
+        lag_sessions: rules.lag,
+        witnessed: signals.witnessed(),
+        signals,
+        worst_day,
+        pairs,
+        best,
+        hindsight,
+    })
+}
+
+/// The pairs that have cells, in order.
+fn with_cells(all: AllCells) -> impl Iterator<Item = Result<((Period, Regime), PairCells)>> + Send {
     let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
-    let with_cells = pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok);
-    let measuring = Measuring { prices, exits, lag };
+    pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok)
+}
+
+/// Measures each pair, and tests the hindsight of all of them.
+fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Hindsight)> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
     let mut longest = (1, 1);
     in_order(
-        move || Ok(with_cells),
+        move || Ok(with_cells(all)),
         |(pair, cells)| {
             let counts = cells.counts;
             Ok((pair, counts, measuring.measure(pair, cells)))
@@ -207,26 +264,23 @@ pub(crate) fn skill(
             Ok(())
         },
     )?;
-    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut measured, state)).collect();
-    let mut queue = RowQueue::default();
-    for pair in &measured {
-        queue.add(rows::of_pair(pair)?, &mut deliver)?;
-    }
-    queue.flush(deliver)?;
-    let hindsight = pooled.test(longest.0, longest.1);
-    Ok(Skill {
-        dataset: dataset.to_owned(),
-        as_of: subject.view().as_of(),
-        prices: prices.summary.clone(),
-        live_within,
-        lag_sessions: lag,
-        witnessed: signals.witnessed(),
-        signals,
-        worst_day,
-        pairs: measured,
-        best,
-        hindsight,
-    })
+    Ok((measured, pooled.test(longest.0, longest.1)))
+}
+
+/// Replaces what was rewritten since it was published by what was rewritten since an instant.
+fn compare_vintages(measuring: Measuring<'_>, all: AllCells, pairs: &mut [PairSkill]) -> Result<()> {
+    let mut pairs = pairs.iter_mut();
+    in_order(
+        move || Ok(with_cells(all)),
+        |(pair, cells)| Ok(measuring.measure(pair, cells).rewritten),
+        |rewritten| {
+            // Both have the same cells.
+            if let Some(pair) = pairs.next() {
+                pair.rewritten = rewritten;
+            }
+            Ok(())
+        },
+    )
 }
 
 /// The calendar days of a period, at least.
@@ -241,7 +295,7 @@ fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
     let days = all.by_day.iter().enumerate().filter(|(_, counts)| counts[1] > 0);
     let share = |counts: &[u32; 2]| f64::from(counts[1]) / f64::from(counts[0]);
     let (day, counts) = days.max_by(|(_, one), (_, other)| share(one).total_cmp(&share(other)))?;
-    let day = prices::date(prices.sessions()[0] + day as prices::Day);
+    let day = date(prices.sessions()[0] + day as Day);
     Some(WorstDay { day, signals: counts[0].into(), without_price: counts[1].into() })
 }
 
@@ -287,9 +341,9 @@ fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
 
 fn effective_number_of(pairs: &[PairSkill], tested: &[usize], place: usize) -> Option<f64> {
     let by_date = |pair: &usize| &pairs[*pair].measures[place].by_date;
-    let days: BTreeSet<prices::Day> = tested.iter().flat_map(by_date).map(|date| date.day).collect();
+    let days: BTreeSet<Day> = tested.iter().flat_map(by_date).map(|date| date.day).collect();
     let series = |pair: &usize| -> Vec<Option<f64>> {
-        let known: BTreeMap<prices::Day, f64> =
+        let known: BTreeMap<Day, f64> =
             by_date(pair).iter().filter_map(|date| Some((date.day, date.correlation?))).collect();
         days.iter().map(|day| known.get(day).copied()).collect()
     };

@@ -9,8 +9,11 @@ mod files;
 mod table;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use chrono::{Days, NaiveDate};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +29,7 @@ use files::Reading;
 pub(crate) use files::find;
 
 /// Days since 1970.
-pub(super) type Day = i32;
+pub(in crate::audit) type Day = i32;
 
 /// The most sessions, and the most tickers.
 const MOST: usize = 1 << 16;
@@ -36,6 +39,8 @@ const MOST: usize = 1 << 16;
 pub(crate) enum PriceSource {
     /// Files, and what a definition says of them.
     Files(Vec<PathBuf>, PricesPlan),
+    /// Rows in memory, and what a definition says of them.
+    Rows(PriceRows, PricesPlan),
     /// The demo universe.
     Demo(Box<Universe>),
 }
@@ -47,6 +52,15 @@ pub struct PriceFile {
     pub path: String,
     /// The BLAKE3 of its content.
     pub blake3: String,
+}
+
+/// Prices as rows in memory, such as those of a data frame.
+#[derive(Clone, Debug)]
+pub struct PriceRows {
+    /// Their columns.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: Vec<RecordBatch>,
 }
 
 /// What is known of the prices as a whole.
@@ -95,18 +109,21 @@ struct Row {
 impl Prices {
     /// Reads prices.
     pub(crate) fn read(source: &PriceSource, stop: &CancellationToken) -> Result<Self> {
-        match source {
+        let mut reading = Reading::default();
+        let plan = match source {
             PriceSource::Files(paths, plan) => {
-                let mut reading = Reading::default();
-                for path in paths {
-                    reading.add(path, &plan.columns, stop)?;
-                }
-                let mut prices = reading.finish()?;
-                prices.summary.adjusted = plan.adjusted;
-                Ok(prices)
+                paths.iter().try_for_each(|path| reading.add_file(path, &plan.columns, stop))?;
+                plan
             }
-            PriceSource::Demo(universe) => Ok(Self::of_demo(universe)),
-        }
+            PriceSource::Rows(rows, plan) => {
+                reading.add_rows(rows, &plan.columns, stop)?;
+                plan
+            }
+            PriceSource::Demo(universe) => return Ok(Self::of_demo(universe)),
+        };
+        let mut prices = reading.finish()?;
+        prices.summary.adjusted = plan.adjusted;
+        Ok(prices)
     }
 
     fn of_demo(universe: &Universe) -> Self {
@@ -151,13 +168,32 @@ impl Prices {
     }
 
     /// The dates of the sessions, in order.
-    pub(super) fn sessions(&self) -> &[Day] {
+    pub(in crate::audit) fn sessions(&self) -> &[Day] {
         &self.sessions
+    }
+
+    /// The tickers, in the order of their numbers.
+    pub(super) fn tickers(&self) -> Vec<&Ticker> {
+        let mut numbered: Vec<(&Ticker, u16)> = self.tickers.iter().map(|(ticker, number)| (ticker, *number)).collect();
+        numbered.sort_unstable_by_key(|(_, number)| *number);
+        numbered.into_iter().map(|(ticker, _)| ticker).collect()
     }
 
     /// The number of a ticker.
     pub(super) fn ticker(&self, ticker: &Ticker) -> Option<u16> {
         self.tickers.get(ticker).copied()
+    }
+
+    /// The same prices with other closes on some sessions: of a place among all closes, and the close.
+    pub(in crate::audit) fn with_closes(&self, sessions: Range<usize>, other: impl Fn(usize, f64) -> f64) -> Self {
+        let mut prices = self.clone();
+        let count = self.sessions.len();
+        for (place, close) in
+            prices.closes.iter_mut().enumerate().filter(|(place, _)| sessions.contains(&(place % count)))
+        {
+            *close = other(place, *close);
+        }
+        prices
     }
 
     /// The return of a ticker from the close of one session to that of another; none if it lacks either.
@@ -174,7 +210,7 @@ pub(super) fn number(date: NaiveDate) -> Day {
 }
 
 /// The date of a number of days since 1970.
-pub(super) fn date(day: Day) -> NaiveDate {
+pub(in crate::audit) fn date(day: Day) -> NaiveDate {
     let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
     let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
     date.unwrap_or_default()

@@ -1,5 +1,7 @@
 //! `bellwether audit skill`: whether signals predicted, when they were published and as they stand today.
 
+mod groups;
+
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +13,8 @@ use super::typed::{instant, plan_of};
 use crate::audit::skill::{self, Best, Measure, PairSkill, SignalCounts, State, WhenMissing};
 use crate::human::{counted, grouped, percent, portion};
 use crate::project::Project;
-use crate::run::{SkillOptions, audit_skill};
+use crate::run::{PriceInput, SkillOptions, audit_skill};
+use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
 const SHOWN: usize = 27;
@@ -36,6 +39,15 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
+    /// Compare what was known at this instant with the history, instead of what was first published: which cells were altered,
+    /// removed and added since, and what that does to the correlation.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    from: Option<DateTime<Utc>>,
+
+    /// Show the correlations by lag (one horizon after the other), by year or by sector as well.
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    by: Vec<Grouping>,
+
     /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, which it may not have
     /// been known at.
     #[arg(long, value_name = "SESSIONS", default_value_t = 1)]
@@ -57,16 +69,17 @@ impl Skill {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let scope = AuditScope::of_definition(plan_of(self.definition.as_deref(), project)?, self.as_of);
         let when_missing = if self.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
-        let how = SkillOptions { prices: self.prices, lag: self.lag, when_missing };
+        let prices = if self.prices.is_empty() { PriceInput::OfDefinition } else { PriceInput::Files(self.prices) };
+        let how = SkillOptions { prices, lag: self.lag, when_missing, from: self.from };
         let found = self
             .arguments
             .run(&scope, project, skill::schema(), move |options, deliver| audit_skill(options, &how, deliver))?;
         let limit = if self.all { RowLimit::All } else { RowLimit::First(SHOWN) };
-        self.arguments.print_whole(|| &found, || describe(&found, limit))
+        self.arguments.print_whole(|| &found, || describe(&found, &self.by, limit))
     }
 }
 
-fn describe(found: &skill::Skill, limit: RowLimit) -> String {
+fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> String {
     let mut text = of_history(found);
     text.push_str(&of_prices(found));
     if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.dates == 0)) {
@@ -78,6 +91,7 @@ fn describe(found: &skill::Skill, limit: RowLimit) -> String {
         text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
     }
     found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
+    groupings.iter().for_each(|by| text.push_str(&format!("\n{}", by.table(found, limit))));
     text.push_str(&format!("\n{}", returns(found, limit)));
     for table in [confidences(found, limit), rewritten(found, limit)].into_iter().flatten() {
         text.push_str(&format!("\n{table}"));
@@ -88,8 +102,9 @@ fn describe(found: &skill::Skill, limit: RowLimit) -> String {
 
 /// What of the history was witnessed, and what is measured.
 fn of_history(found: &skill::Skill) -> String {
-    let SignalCounts { all, live, measured, unclear, same_day, before_prices, incomplete, without_price, .. } =
-        found.signals;
+    let SignalCounts {
+        all, live, measured, suspect, unclear, same_day, before_prices, incomplete, without_price, ..
+    } = found.signals;
     let mut text = format!(
         "{} of the history was witnessed: {} of {}, seen within {}\n",
         portion(live, all),
@@ -120,6 +135,12 @@ fn of_history(found: &skill::Skill) -> String {
             worst.day,
             grouped(worst.without_price),
             grouped(worst.signals)
+        ));
+    }
+    if suspect > 0 {
+        text.push_str(&format!(
+            "suspect   {} of dates that a later answer contradicts: as published alone\n",
+            counted(suspect, "signal", "signals")
         ));
     }
     text
@@ -219,7 +240,8 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
 }
 
 fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let heads = ["rewritten", "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
+    let since = if found.from.is_some() { "since then" } else { "rewritten" };
+    let heads = [since, "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
     let mut table = Aligned::new(1, heads);
     let changed =
         found.pairs.iter().filter(|pair| pair.rewritten.altered + pair.rewritten.removed + pair.rewritten.added > 0);
