@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 
 use super::audits::{AuditOptions, observed};
 use super::demo::DEMO_SEED;
-use crate::archive::{Archive, Scope};
+use crate::archive::{Archive, Scope, View};
 use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillRules, WhenMissing, find, skill};
-use crate::audit::{SkillTrials, Trial};
+use crate::audit::{SkillTrials, Subject, Trial};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PricesPlan, RowKind, Source};
@@ -100,6 +100,13 @@ pub(super) fn skill_trials(
 /// Whether a definition has prices to measure its signals against.
 pub(super) fn has_prices(plan: &Plan) -> bool {
     plan.prices != PricesPlan::default() && plan.dataset.rows != RowKind::Article
+}
+
+/// Measures the signals of a dataset against the prices of its definition.
+pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
+    let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
+    let how = SkillOptions::default();
+    skill(&plan.name, &Subject::part(view.clone(), scope.clone())?, &prices, how.rules(plan), |_| Ok(()))
 }
 
 /// Where the prices come from.
