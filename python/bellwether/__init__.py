@@ -8,7 +8,21 @@
 a file. It returns an object with the Arrow C stream interface, which Polars, pandas, pyarrow and DuckDB read directly.
 """
 
-from ._ask import Plan, Report, articles, check, datasets, diff, plan, quality, report, revisions, runs
+from ._ask import (
+    Plan,
+    Report,
+    articles,
+    check,
+    datasets,
+    demo_prices,
+    diff,
+    plan,
+    quality,
+    report,
+    revisions,
+    runs,
+    skill,
+)
 from ._dataset import Dataset, load
 from ._errors import (
     BellwetherError,
@@ -58,6 +72,7 @@ __all__ = [
     "build",
     "check",
     "datasets",
+    "demo_prices",
     "demo_service",
     "diff",
     "load",
@@ -67,4 +82,5 @@ __all__ = [
     "revisions",
     "run",
     "runs",
+    "skill",
 ]

@@ -10,9 +10,23 @@ from typing import Any
 from . import _bellwether, _html, _values
 from ._errors import DefinitionError, Problem
 from ._table import Answer, Table
-from ._values import Day, Definition, Instant, Names, PathLike
+from ._values import Day, Definition, Instant, Names, PathLike, Prices
 
-__all__ = ["Plan", "Report", "articles", "check", "datasets", "diff", "plan", "quality", "report", "revisions", "runs"]
+__all__ = [
+    "Plan",
+    "Report",
+    "articles",
+    "check",
+    "datasets",
+    "demo_prices",
+    "diff",
+    "plan",
+    "quality",
+    "report",
+    "revisions",
+    "runs",
+    "skill",
+]
 
 
 def check(definition: Definition) -> list[Problem]:
@@ -140,6 +154,51 @@ def quality(
         subject, _values.optional_text("service", service), _values.instant("as_of", as_of)
     )
     return Answer(rows, json.loads(totals))
+
+
+def skill(
+    definition: Definition,
+    *,
+    prices: Prices | None = None,
+    after: Instant | None = None,
+    as_of: Instant | None = None,
+    lag: int = 1,
+    allow_missing: bool = False,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Answer:
+    """Whether signals predicted: as they were published, and as they stand today.
+
+    A row for each date, pair of period and regime, and state; one without a date for all of them. `totals` is what
+    `bellwether audit skill --json` prints. `prices` are a frame of Polars, pandas or pyarrow, or files; columns that are
+    not `ticker`, `date` and `close` are named in `[prices]`. Default: the files of the definition; the demo has its own.
+    With `after`, what was rewritten is that since an instant, and not since it was published.
+    A backfilled signal is entered `lag` sessions after its date. `allow_missing` measures the others if more than a fifth
+    of the signals have no price.
+
+    >>> import bellwether as bw
+    >>> bw.skill("demo", prices=bw.demo_prices()).totals["signals"]["without_price"]
+    0
+    """
+    subject = (_values.definition(definition), *_values.folders(data, archive))
+    how: _values.SkillOptions = {
+        "as_of": _values.instant("as_of", as_of),
+        "after": _values.instant("after", after),
+        "lag": _values.sessions("lag", lag),
+        "allow_missing": _values.flag("allow_missing", allow_missing),
+    }
+    rows, totals = _bellwether.skill(subject, _values.prices("prices", prices), how)
+    return Answer(rows, json.loads(totals))
+
+
+def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:
+    """The closing prices of the demo universe, which its signals predict a little: a row per ticker and session.
+
+    >>> import bellwether as bw
+    >>> bw.demo_prices().columns
+    ['ticker', 'date', 'close']
+    """
+    return Table(_bellwether.demo_prices(_values.day("today", today), _values.whole("seed", seed)))
 
 
 def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import LoadOptions, Part, RunOptions
+from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions
 
 __all__ = [
     "Key",
@@ -14,6 +14,7 @@ __all__ = [
     "check",
     "data_folder",
     "datasets",
+    "demo_prices",
     "diff",
     "load",
     "main",
@@ -23,6 +24,7 @@ __all__ = [
     "revisions",
     "run",
     "runs",
+    "skill",
 ]
 
 _Given = str | tuple[str, str]
@@ -78,6 +80,10 @@ def revisions(
 def quality(
     subject: tuple[_Given | None, Path, Path], service: str | None, as_of: str | None
 ) -> tuple[Rows, str]: ...
+def skill(
+    subject: tuple[_Given | None, Path, Path], prices: list[Path] | ArrowStream | None, how: SkillOptions
+) -> tuple[Rows, str]: ...
+def demo_prices(today: str | None, seed: int | None) -> Rows: ...
 def diff(datasets: Path, before: str, after: str) -> tuple[Rows, str]: ...
 def articles(subject: tuple[_Given, Path, Path], as_of: str | None, part: Part) -> Rows: ...
 def runs(archive: Path) -> Rows: ...

@@ -10,12 +10,25 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from . import _bellwether, _definition
 from ._errors import UsageError
 
-__all__ = ["Day", "Definition", "Instant", "LoadOptions", "Names", "Part", "PathLike", "RunOptions", "Vintage"]
+__all__ = [
+    "ArrowStream",
+    "Day",
+    "Definition",
+    "Instant",
+    "LoadOptions",
+    "Names",
+    "Part",
+    "PathLike",
+    "Prices",
+    "RunOptions",
+    "SkillOptions",
+    "Vintage",
+]
 
 PathLike = str | os.PathLike[str]
 #: A name in `pipelines/`, a path, or the definition itself.
@@ -26,6 +39,19 @@ Day = str | datetime.date
 Instant = str | datetime.date | datetime.datetime
 #: One name, or several.
 Names = str | Iterable[str]
+
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Rows with the Arrow C stream interface: a frame of Polars or pandas, a table of pyarrow, or one of this package."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows."""
+
+
+#: Files, which may have a `*` in their names, or rows.
+Prices = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | ArrowStream
 
 #: As revised, or as first published.
 Vintage = Literal["latest", "first"]
@@ -49,6 +75,15 @@ class LoadOptions(TypedDict):
     layout: str | None
     as_of: str | None
     vintage: str | None
+
+
+class SkillOptions(TypedDict):
+    """How skill is measured."""
+
+    as_of: str | None
+    after: str | None
+    lag: int
+    allow_missing: bool
 
 
 class RunOptions(TypedDict):
@@ -155,6 +190,26 @@ def whole(argument: str, value: int | None) -> int | None:
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**64:
         raise invalid(argument, value, "it is not a whole number", "use a number from 0 to 2**64 - 1")
     return int(value)
+
+
+def sessions(argument: str, value: int) -> int:
+    """A number of sessions."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**16:
+        raise invalid(argument, value, "it is not a number of sessions", "use a whole number, such as 1")
+    return int(value)
+
+
+def prices(argument: str, value: Prices | None) -> list[Path] | ArrowStream | None:
+    """Rows, or files."""
+    if value is None or isinstance(value, ArrowStream):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return [path(argument, value)]
+    # A frame without the interface would be taken for the names of its columns.
+    if isinstance(value, (bytes, bytearray, Mapping)) or hasattr(value, "columns") or not isinstance(value, Iterable):
+        hint = "use a frame of Polars, pandas or pyarrow, or the path of a file"
+        raise invalid(argument, value, "it is neither rows nor files", hint)
+    return [path(argument, file) for file in value]
 
 
 def progress(value: bool | Callable[[Any], object]) -> bool | Callable[[Any], object]:

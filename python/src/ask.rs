@@ -6,20 +6,27 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::SchemaRef;
 use bellwether::archive::{SealedRun, open_all};
+use bellwether::audit::skill::{PriceRows, WhenMissing};
 use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, PublishedReader};
 use bellwether::load::Dataset;
 use bellwether::plan::Plan;
-use bellwether::run::{AuditOptions, Control, ReportOptions, audit_quality, audit_revisions};
+use bellwether::project::Project;
+use bellwether::run::{
+    AuditOptions, Control, DEMO_SEED, PriceInput, ReportOptions, SkillOptions, audit_quality, audit_revisions,
+    audit_skill,
+};
+use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
 
-use crate::arguments::{Part, instant};
+use crate::arguments::{Part, day, instant};
 use crate::definition::DefinitionArgument;
+use crate::fault::raised;
 use crate::publish::finished;
-use crate::rows::Rows;
+use crate::rows::{Rows, batches_of};
 use crate::supervise::quietly;
 
 /// The subject of an audit: the definition, if any, the data folder and the archive.
@@ -91,6 +98,71 @@ pub(crate) fn quality(
         };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
         Ok((rows, serde_json::to_string(&documents::Quality::of(&found)).expect("it is text")))
+    })
+}
+
+/// The prices of an audit of skill, as a Python argument: files, or an object with an Arrow C stream.
+#[derive(FromPyObject)]
+pub(crate) enum PriceArgument<'py> {
+    Files(Vec<PathBuf>),
+    Stream(Bound<'py, PyAny>),
+}
+
+/// How skill is measured, as a Python argument.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct HowSkill {
+    as_of: Option<String>,
+    after: Option<String>,
+    lag: u32,
+    allow_missing: bool,
+}
+
+/// Whether signals predicted: a row for each date, pair of period and regime, and state.
+#[pyfunction]
+pub(crate) fn skill(
+    py: Python<'_>,
+    subject: AuditTarget,
+    prices: Option<PriceArgument<'_>>,
+    how: HowSkill,
+) -> PyResult<(Rows, String)> {
+    let prices = match prices {
+        None => PriceInput::OfDefinition,
+        Some(PriceArgument::Files(files)) => PriceInput::Files(files),
+        Some(PriceArgument::Stream(stream)) => {
+            let (schema, batches) = batches_of(&stream)?;
+            PriceInput::Rows(PriceRows { schema, batches })
+        }
+    };
+    let when_missing = if how.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
+    let options = SkillOptions {
+        prices,
+        lag: how.lag,
+        when_missing,
+        from: instant("after", how.after.as_deref()).map_err(|error| raised(py, &error))?,
+    };
+    quietly(py, move |stop| {
+        let plan = plan_of(&subject, None)?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let of = AuditOptions {
+            archive: &subject.2,
+            service: None,
+            plan: plan.as_ref(),
+            as_of: instant("as_of", how.as_of.as_deref())?,
+            control: &control,
+        };
+        let (rows, found) = gathered(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
+        Ok((rows, serde_json::to_string(&found).expect("it is text")))
+    })
+}
+
+/// The closing prices of the demo universe.
+#[pyfunction]
+pub(crate) fn demo_prices(py: Python<'_>, today: Option<String>, seed: Option<u64>) -> PyResult<Rows> {
+    quietly(py, move |_| {
+        let today = today.map_or_else(|| Ok(Clock::System.now().date_naive()), |text| day("today", &text))?;
+        let universe = Universe::new(seed.unwrap_or(DEMO_SEED), today);
+        Ok(Rows::held(price_schema(), universe.price_rows().collect()))
     })
 }
 
@@ -188,7 +260,8 @@ pub(crate) fn report(
     quietly(py, move |stop| {
         let as_of = instant("as_of", as_of.as_deref())?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let options = ReportOptions { name, data, archive, as_of, clock: Clock::System, control };
+        let root = Project::find()?.root().to_owned();
+        let options = ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control };
         let report = finished(bellwether::run::report(options))?;
         Ok((report.identity.name.clone(), report.page(), report.text(WIDTH)))
     })

@@ -20,7 +20,7 @@ mod supervise;
 #[pyo3::pymodule]
 mod _bellwether {
     #[pymodule_export]
-    use super::ask::{articles, datasets, diff, quality, report, revisions, runs};
+    use super::ask::{articles, datasets, demo_prices, diff, quality, report, revisions, runs, skill};
     #[pymodule_export]
     use super::definition::{check, data_folder, plan};
     #[pymodule_export]

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchIterator, RecordBa
 use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
-use arrow::ffi_stream::FFI_ArrowArrayStream;
+use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::load::{Dataset, Selection};
@@ -165,6 +165,20 @@ impl Rows {
         let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
+}
+
+/// All rows of an object with the Arrow C stream interface.
+pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    let capsule = source.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    #[expect(unsafe_code, reason = "the Arrow C stream interface is a pointer")]
+    // SAFETY: by that interface, a capsule of this name holds a valid stream. It is moved out, and what remains counts as
+    // released, so that the capsule, which lives until after this call, does not release it again.
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
+    let failed = |error: ArrowError| PyValueError::new_err(format!("cannot read the rows: {error}"));
+    let reader = reader.map_err(failed)?;
+    let schema = reader.schema();
+    Ok((schema, reader.collect::<Result<_, _>>().map_err(failed)?))
 }
 
 /// A reader that never panics into C, and never waits for threads that a fork left behind.

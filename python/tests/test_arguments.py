@@ -65,6 +65,9 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "seed": [(-1, "it is not a whole number"), (1.5, "it is not a whole number"), (2**64, "it is not a whole number")],
     "change_set": [("Z", "unknown change set `Z`"), (5, "it is not text")],
     "key": [("", "it is empty"), (5, "it is not text")],
+    "prices": [(5, "it is neither rows nor files"), (b"a.csv", "it is neither rows nor files"), ([5], "it is not a path")],
+    "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
+    "allow_missing": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
 }
 #: Arguments of one function that mean something else there.
 TEXTS_OF = {("diff", "dataset"), ("diff", "after"), ("report", "dataset")}
@@ -90,7 +93,7 @@ def _arguments() -> list[tuple[str, str, Any, str]]:
 NEEDED: dict[str, dict[str, Any]] = {
     "diff": {"dataset": "demo", "before": "latest"},
     "factor": {"value": "confidence"},
-    **{name: {"definition": "demo"} for name in ("plan", "check", "articles", "run", "build")},
+    **{name: {"definition": "demo"} for name in ("plan", "check", "articles", "run", "build", "skill")},
     "load": {"dataset": "demo"},
 }
 

@@ -74,6 +74,66 @@ def test_quality_matches_the_program(two_days: Path, program) -> None:
     assert {"version": 1, **found.totals} == json.loads(program("audit", "quality", "demo", "--json").stdout)
 
 
+def test_skill_matches_the_program(two_days: Path, program) -> None:
+    found = bw.skill("demo")
+    printed = _csv(program("audit", "skill", "demo", "--format", "csv", "--output", "-").stdout)
+    assert len(found) == printed.height
+    assert found.columns == printed.columns
+    assert {"version": 1, **found.totals} == json.loads(program("audit", "skill", "demo", "--json").stdout)
+    assert {pair["period"] for pair in found.totals["pairs"]} == {"5d", "1m"}
+    assert found.totals["signals"]["measured"] > 0
+
+
+def test_skill_takes_prices_from_any_frame_and_from_files(two_days: Path) -> None:
+    prices = bw.demo_prices(today=LATER)
+    frame = prices.to_polars()
+    frame.write_parquet("closes.parquet")
+    frame[: frame.height // 2].write_csv("closes-1.csv")
+    frame[frame.height // 2 :].write_csv("closes-2.csv")
+    pandas = prices.to_pandas()
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    given = {
+        "this package": prices,
+        "polars": frame.with_columns(pl.col("date").cast(pl.Date)),
+        "pandas": pandas,
+        "pandas with objects": pandas.assign(ticker=pandas["ticker"].astype(object), date=pandas["date"].dt.date),
+        "pyarrow": prices.to_arrow(),
+        "shuffled, with more columns": shuffled.with_columns(volume=pl.lit(1)),
+        "a file": "closes.parquet",
+        "a path": Path("closes.parquet"),
+        "files": ["closes-1.csv", Path("closes-2.csv")],
+        "a pattern": "closes-*.csv",
+    }
+    answers = {name: bw.skill("demo", prices=one) for name, one in given.items()}
+    files = {name: answer.totals["prices"].pop("files") for name, answer in answers.items()}
+    expected = answers["a file"]
+    for name, answer in answers.items():
+        assert answer.totals == expected.totals, name
+        polars.testing.assert_frame_equal(answer.to_polars(), expected.to_polars())
+    # The digest is that of the rows, whatever library holds them.
+    assert [file["path"] for file in files["polars"]] == ["prices"]
+    assert files["polars"] == files["pandas"] == files["pandas with objects"] == files["pyarrow"] == files["this package"]
+    assert files["shuffled, with more columns"] != files["polars"]
+    assert len(files["files"]) == len(files["a pattern"]) == 2
+
+
+def test_prices_that_cannot_be_meant_are_refused_with_their_row(two_days: Path) -> None:
+    frame = bw.demo_prices(today=LATER).to_polars()
+    zero = frame.with_columns(close=pl.when(pl.int_range(pl.len()) == 7).then(0.0).otherwise("close"))
+    with pytest.raises(bw.DataError, match="row 8 of `prices`: a close of 0"):
+        bw.skill("demo", prices=zero)
+    with pytest.raises(bw.DataError, match="`prices` has no column `close`: it has `ticker`, `date`, `last`"):
+        bw.skill("demo", prices=frame.rename({"close": "last"}))
+    with pytest.raises(bw.DataError, match="instants in the zone `UTC`"):
+        bw.skill("demo", prices=frame.with_columns(pl.col("date").dt.replace_time_zone("UTC")))
+    few = frame.filter(pl.col("ticker") == frame["ticker"][0])
+    with pytest.raises(bw.DataError, match="have no price"):
+        bw.skill("demo", prices=few)
+    assert bw.skill("demo", prices=few, allow_missing=True).totals["signals"]["without_price"] > 0
+    later = bw.skill("demo", prices=frame, lag=3, as_of=EARLIER).totals
+    assert (later["lag_sessions"], later["as_of"][:10]) == (3, EARLIER)
+
+
 def test_a_diff_matches_the_program(two_days: Path, program) -> None:
     before, after = bw.datasets().to_polars()["version"].to_list()
     found = bw.diff("demo", before, after)

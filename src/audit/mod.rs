@@ -3,7 +3,7 @@
 //! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
 //! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. `skill` measures whether
-//! signals predicted, as they were published and as they stand today. Each reads the archive a few whole tickers at a
+//! signals predicted, as they were published and as they stand today, and `skill_trials` whether it uses what was not known. Each reads the archive a few whole tickers at a
 //! time and delivers its findings as rows. `diff` compares two versions of a dataset. `documents` are their answers for
 //! programs.
 
@@ -19,6 +19,7 @@ pub mod quality;
 pub mod revisions;
 mod row_builder;
 pub mod skill;
+mod skill_trials;
 pub mod sources;
 mod subject;
 
@@ -26,4 +27,5 @@ pub(crate) use error::AuditError;
 pub use leak::{Leak, Trial, TrialOutcome};
 
 pub(crate) use leak::leak;
+pub(crate) use skill_trials::SkillTrials;
 pub(crate) use subject::Subject;

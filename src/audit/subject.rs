@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use crate::archive::{Scope, View};
+use crate::archive::{Scope, SuspectRule, Suspects, View};
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::tables::{SeriesKey, Table};
@@ -58,6 +58,14 @@ impl Subject {
             scope.filter.from.is_none_or(|from| micros >= start(from))
                 && scope.filter.to.is_none_or(|to| micros < start(to))
         })
+    }
+
+    /// The suspect dates, if those do not count in the dataset.
+    pub(super) fn suspects_left_out(&self) -> Result<Suspects> {
+        match &self.part {
+            Some(part) if part.scope.suspects != SuspectRule::Keep => self.view.suspects(),
+            _ => Ok(Suspects::default()),
+        }
     }
 
     /// The sector of a ticker; `-` if no sector history lists it.

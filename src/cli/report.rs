@@ -57,6 +57,7 @@ impl ReportSubject {
     pub(super) fn build(&self, project: &Project) -> Result<report::Report> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let root = project.root().to_owned();
         if let Some(name) = &self.name {
             self.store.fetch_version(name, &data, project)?;
             let local = LocalFolders { archive: &archive, data: &data };
@@ -65,7 +66,7 @@ impl ReportSubject {
         }
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
-            run::report(ReportOptions { name, data, archive, as_of, clock: Clock::System, control }).await
+            run::report(ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control }).await
         })?)
     }
 }

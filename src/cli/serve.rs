@@ -1,11 +1,8 @@
 //! `bellwether serve`: the service's interface on this machine, with demo data or from the archive.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, Schema};
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::DataFolder;
 use super::outcome::Result;
@@ -14,7 +11,7 @@ use super::typed::{day, instant, plan_of};
 use super::{interruptible, note, say};
 use crate::archive;
 use crate::export::{Destination, RowOutput};
-use crate::file::{FileError, TargetFile, WhenExists};
+use crate::file::{TargetFile, WhenExists};
 use crate::human::counted;
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
@@ -22,8 +19,7 @@ use crate::plan::FormulaGuard;
 use crate::project::Project;
 use crate::run::{self, DEMO_SEED};
 use crate::secret::ApiKey;
-use crate::serve::{self, Service, Universe};
-use crate::tables::date;
+use crate::serve::{self, Service, Universe, price_schema};
 use crate::time::{Clock, to_record};
 
 /// The variable that names the folder of the archive.
@@ -134,23 +130,11 @@ impl Serve {
 fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
     let path = file.path.clone();
     let format = row_format(&path)?;
-    let text = |name: &str| Field::new(name, DataType::Utf8, false);
-    let fields = vec![text("ticker"), Field::new("date", date(), false), Field::new("close", DataType::Float64, false)];
-    let schema = Arc::new(Schema::new(fields));
-    let mut output = RowOutput::begin(format, Destination::File(file), Arc::clone(&schema), FormulaGuard::None)?;
-    let micros = |day: &NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
-    let days: Vec<i64> = universe.trading_days().iter().map(micros).collect();
+    let mut output = RowOutput::begin(format, Destination::File(file), price_schema(), FormulaGuard::None)?;
     let mut written = 0;
-    for (ticker, closes) in universe.closing_prices() {
-        written += closes.len() as u64;
-        let tickers: StringArray = std::iter::repeat_n(Some(ticker.as_str()), closes.len()).collect();
-        let columns: [ArrayRef; 3] = [
-            Arc::new(tickers),
-            Arc::new(TimestampMicrosecondArray::from(days.clone())),
-            Arc::new(Float64Array::from(closes)),
-        ];
-        let rows = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec());
-        output.write(&rows.map_err(|error| FileError::encode(&path, error))?)?;
+    for rows in universe.price_rows() {
+        written += rows.num_rows() as u64;
+        output.write(&rows)?;
     }
     output.finish()?;
     Ok(written)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::values::{Days, Refusal, parsed_from_text, seconds};
 
@@ -43,6 +43,12 @@ impl FromStr for MaxAge {
             Some(count) => format!("{count}d").parse().map(Self::Trading).map_err(refused),
             None => text.parse().map(Self::Calendar).map_err(refused),
         }
+    }
+}
+
+impl Serialize for MaxAge {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

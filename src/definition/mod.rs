@@ -282,6 +282,13 @@ pub(crate) struct PricesSection {
     pub adjusted: Option<Placed<bool>>,
 }
 
+impl PricesSection {
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.is_none() && self.columns.is_none() && self.adjusted.is_none()
+    }
+}
+
 /// The files to write.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
@@ -299,7 +306,8 @@ pub(crate) struct OutputSection {
     /// known then). Default: `latest`.
     pub vintage: Option<Placed<Vintage>>,
     /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
-    /// days (`1 trading day`) or calendar days (`3d`). Default: `2 trading days`.
+    /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
+    /// Default: `2 trading days`.
     pub live_within: Option<Placed<MaxAge>>,
     /// The columns to partition by, as Hive-style folders. Default: none.
     pub partition_by: Option<Placed<List<String>>>,

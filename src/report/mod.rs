@@ -24,6 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
+use crate::audit::skill::Skill;
 use crate::tables::Watch;
 use facts::{Activity, Facts, SectorFacts};
 pub(crate) use html::Html;
@@ -41,6 +42,8 @@ pub struct Report {
     pub facts: Facts,
     /// Its split by sector; empty if no sector is known.
     pub sectors: Vec<SectorFacts>,
+    /// Whether its signals predicted, or why that was not measured; `None` if its definition has no prices.
+    pub skill: Option<Result<Skill, String>>,
     /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
     /// What its runs did.

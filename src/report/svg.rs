@@ -125,7 +125,7 @@ impl Canvas<'_> {
     }
 
     /// A line through points (x as a share, y in pixels from `top`). `None` breaks the line.
-    pub(super) fn line(&mut self, top: f64, height: f64, points: &[Option<(f64, f64)>]) {
+    pub(super) fn line(&mut self, class: &str, top: f64, height: f64, points: &[Option<(f64, f64)>]) {
         let view = format!("0 0 1000 {}", Pixels(height));
         let attributes: Attributes<'_> = &[
             ("y", &Pixels(top)),
@@ -143,7 +143,7 @@ impl Canvas<'_> {
                 let points = piece.iter().flatten().copied().chain(last);
                 let points: Vec<String> =
                     points.map(|(x, y)| format!("{},{}", Pixels(x * 1000.0), Pixels(y))).collect();
-                html.shape("polyline", &[("class", &"line"), ("points", &points.join(" "))]);
+                html.shape("polyline", &[("class", &class), ("points", &points.join(" "))]);
             }
         });
     }

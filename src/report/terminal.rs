@@ -37,6 +37,7 @@ impl Report {
             self.coverage_in_lines(&mut lines);
             self.signals_in_lines(&mut lines);
             self.behavior_in_lines(&mut lines);
+            self.skill_in_lines(&mut lines);
         }
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
@@ -135,6 +136,17 @@ impl Report {
                 let shown = portion(sector.totals.buys, sector.totals.rows);
                 lines.bar(sector.named(), share, format_args!("{shown:>6} buy"));
             }
+        }
+    }
+
+    fn skill_in_lines(&self, lines: &mut Lines) {
+        match &self.skill {
+            None => {}
+            Some(Ok(skill)) => {
+                lines.heading(skill.finding());
+                skill.remarks().iter().for_each(|remark| lines.wrapped("", remark));
+            }
+            Some(Err(why)) => lines.heading(format_args!("Signals were not measured against prices: {why}")),
         }
     }
 

@@ -59,6 +59,7 @@ fn report(facts: Facts) -> Report {
         identity,
         facts,
         sectors: Vec::new(),
+        skill: None,
         revisions: None,
         work: Activity::default(),
         stages: Vec::new(),

@@ -6,24 +6,21 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, first, view};
-use super::demo::DEMO_SEED;
 use super::observer::Control;
 use super::scope::{archived, requested};
 use super::stage::Stage;
 use crate::archive::{Archive, ArchiveError, View, of_service, services};
+use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
-use crate::audit::skill::{PriceSource, Prices, Skill, SkillRules, WhenMissing, find, skill};
 use crate::audit::sources::{Sources, sources};
-use crate::audit::{Leak, Subject, leak};
-use crate::error::{Error, Result};
-use crate::plan::{Plan, RowKind, Source};
-use crate::serve::Universe;
+use crate::error::Result;
+use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
-fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let stage = Stage::begin(control, name);
     let done = work()?;
     stage.finish();
@@ -56,6 +53,13 @@ impl AuditOptions<'_> {
         }
     }
 
+    /// Checks that something was known at an instant.
+    pub(super) fn check_known_at(&self, as_of: DateTime<Utc>) -> Result<()> {
+        check_past(as_of)?;
+        let first = first(&Archive::open(&self.of_service()?)?).filter(|first| as_of < *first);
+        first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }.into()))
+    }
+
     /// The archive of the service as of the instant.
     fn view(&self) -> Result<View> {
         view(&self.of_service()?, self.as_of, &self.control.stop)
@@ -81,22 +85,6 @@ fn only_service(archive: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Tests the dataset of a plan for look-ahead.
-///
-/// # Errors
-///
-/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
-pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
-    if plan.dataset.rows == RowKind::Article {
-        let what = format!("`{}` has no join to audit", plan.name);
-        return Err(Error::usage(what, "audit the definition that joins the news"));
-    }
-    let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
-    control.warn(&view.notes_on_forgotten());
-    let scope = archived(plan, &view)?;
-    observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
-}
-
 /// Counts the revisions after an instant, or all of them, and delivers a row for each change.
 ///
 /// # Errors
@@ -108,11 +96,7 @@ pub fn audit_revisions(
     from: Option<DateTime<Utc>>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
-    if let Some(as_of) = from {
-        check_past(as_of)?;
-        let first = first(&Archive::open(&options.of_service()?)?).filter(|first| as_of < *first);
-        first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }))?;
-    }
+    from.map_or(Ok(()), |from| options.check_known_at(from))?;
     observed(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
 }
 
@@ -147,54 +131,4 @@ fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<
         None => (answers(&view, |_| true)?, RowFindings::default()),
     };
     quality(&options.subject()?, answers, rows, deliver)
-}
-
-/// How signals are measured.
-#[derive(Clone, Debug)]
-pub struct SkillOptions {
-    /// The files of prices, which may have a `*` in their names. None means those of the definition.
-    pub prices: Vec<PathBuf>,
-    /// The sessions from the date of a backfilled signal to its entry; 0 is the close of the date itself.
-    pub lag: u32,
-    /// What to do if more than a fifth of the signals have no price.
-    pub when_missing: WhenMissing,
-}
-
-/// Measures the signals of a definition against prices, and delivers a row for each date, pair and state.
-///
-/// # Errors
-///
-/// When the archive or the prices cannot be read or have nothing to measure, and what `deliver` fails with.
-pub fn audit_skill(
-    options: AuditOptions<'_>,
-    how: &SkillOptions,
-    deliver: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<Skill> {
-    let plan = options.plan.ok_or_else(|| Error::usage("no definition given", "give the name of a definition"))?;
-    if plan.dataset.rows == RowKind::Article {
-        let what = format!("`{}` has no signals to measure", plan.name);
-        return Err(Error::usage(what, "audit a definition that has signals"));
-    }
-    let named = if how.prices.is_empty() { &plan.prices.files } else { &how.prices };
-    let source = match &plan.source {
-        Source::Demo if named.is_empty() => {
-            PriceSource::Demo(Box::new(Universe::new(DEMO_SEED, Clock::System.now().date_naive())))
-        }
-        Source::Remote(_) if named.is_empty() => {
-            let what = format!("no prices to measure `{}` against", plan.name);
-            return Err(Error::usage(what, "name them with `--prices FILE`, or with `file` in `[prices]`"));
-        }
-        _ => PriceSource::Files(find(named)?, plan.prices.columns.clone()),
-    };
-    let rules = SkillRules {
-        dates: plan.dataset.dates,
-        live_within: plan.dataset.live_within,
-        lag: how.lag,
-        when_missing: how.when_missing,
-    };
-    observed(options.control, "skill", || {
-        let subject = options.subject()?;
-        let prices = Prices::read(&source, &options.control.stop)?;
-        skill(&subject, &prices, rules, deliver)
-    })
 }

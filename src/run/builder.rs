@@ -9,10 +9,12 @@ use arrow::array::RecordBatch;
 use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requested;
+use super::skill::{has_prices, skill_of};
 use crate::archive::{Scope, SealedRun, SuspectRule, Suspects, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
+use crate::audit::skill::Skill;
 use crate::audit::sources::contradictions;
 use crate::cancel;
 use crate::columns::Rows;
@@ -63,6 +65,7 @@ impl CountedRevisions {
 
 /// The parts of a report that do not come from the rows.
 pub(super) struct ReportContext {
+    skill: Option<Result<Skill, String>>,
     revisions: Option<Revisions>,
     sectors: HashMap<Ticker, Sector>,
     watched: Option<Watch>,
@@ -173,11 +176,26 @@ impl Builder<'_> {
         let requests = requested(self.plan, self.view, self.scope)?;
         let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.view.watch(self.scope)?);
         Ok(ReportContext {
+            skill: self.skill()?,
             revisions,
             sectors,
             watched,
             work: answers(self.view, |request| requests.contains(request))?.into(),
         })
+    }
+
+    /// Whether its signals predicted, or why that cannot be measured; none if the definition has no prices.
+    fn skill(&self) -> Result<Option<Result<Skill, String>>> {
+        if !has_prices(self.plan) {
+            return Ok(None);
+        }
+        let _work = work!("measure skill");
+        let found = skill_of(self.plan, self.view, self.scope, &self.control.stop);
+        // A run is not held up by its report.
+        cancel::check(&self.control.stop)?;
+        Ok(Some(
+            found.map_err(|error| error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"))),
+        ))
     }
 
     /// The revisions of the series of the dataset, and what was rewritten since the version before.
@@ -192,7 +210,7 @@ impl Builder<'_> {
 
     /// The whole report.
     pub(super) fn report(&self, facts: Facts, beside: ReportContext, version: Option<Version>) -> Report {
-        let ReportContext { revisions, sectors, watched, work } = beside;
+        let ReportContext { skill, revisions, sectors, watched, work } = beside;
         let sectors = facts.by_sector(&sectors);
         let identity = Identity {
             name: self.plan.name.clone(),
@@ -203,7 +221,7 @@ impl Builder<'_> {
             definition: self.plan.text.clone(),
         };
         let notes = self.view.notes_on_forgotten();
-        Report { identity, sectors, revisions, work, stages: Vec::new(), notes, facts }
+        Report { identity, sectors, skill, revisions, work, stages: Vec::new(), notes, facts }
     }
 
     /// The series of the dataset, if they may have been revised; none if only one run has observations.

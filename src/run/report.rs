@@ -30,6 +30,8 @@ pub struct ReportOptions {
     pub data: PathBuf,
     /// The archive.
     pub archive: PathBuf,
+    /// The folder that relative paths in the definition are below.
+    pub root: PathBuf,
     /// The instant to report as of; none for that of the version.
     pub as_of: Option<DateTime<Utc>>,
     /// Where the time comes from.
@@ -53,8 +55,8 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
         let datasets = options.data.join("datasets");
         let (folder, recorded) = version_of(&datasets, options.name.as_deref())?;
-        let plan =
-            Plan::of(DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
+        let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
+        let plan = Plan::of(definition)?.below(&options.root);
         let as_of = options.as_of.unwrap_or(recorded.as_of);
         let archive = of_service(&options.archive, &plan.service.name)?;
         let view = view(&archive, Some(as_of), &options.control.stop)?;

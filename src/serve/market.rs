@@ -7,8 +7,11 @@
 //! so returns of the same session are the same in all universes of a seed, apart from rounding.
 
 use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
-use chrono::{Datelike, Days, NaiveDate};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use chrono::{Datelike, Days, NaiveDate, NaiveTime};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::calendar::is_trading_day;
@@ -18,6 +21,7 @@ use super::mood::Mood;
 use super::prediction::{Model, Outlook};
 use super::universe::Universe;
 use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::tables::date;
 
 const MARKET: u64 = purpose("market");
 const PRICE: u64 = purpose("price");
@@ -41,7 +45,29 @@ const SESSIONS_OF_MONTH: usize = 21;
 /// Longer than the longest horizon of signals that can turn after it.
 const BEFORE: Days = Days::new(200);
 
+/// The columns of [`Universe::price_rows`].
+pub fn price_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let ticker = Field::new("ticker", DataType::Utf8, false);
+        let fields = vec![ticker, Field::new("date", date(), false), Field::new("close", DataType::Float64, false)];
+        Arc::new(Schema::new(fields))
+    });
+    Arc::clone(&SCHEMA)
+}
+
 impl Universe {
+    /// The closing prices as rows, ticker by ticker.
+    pub fn price_rows(&self) -> impl Iterator<Item = RecordBatch> {
+        let micros = |day: &NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
+        let days: ArrayRef =
+            Arc::new(TimestampMicrosecondArray::from_iter_values(self.trading_days().iter().map(micros)));
+        self.closing_prices().into_iter().map(move |(ticker, closes)| {
+            let tickers: StringArray = std::iter::repeat_n(Some(ticker.as_str()), closes.len()).collect();
+            let columns: [ArrayRef; 3] = [Arc::new(tickers), Arc::clone(&days), Arc::new(Float64Array::from(closes))];
+            RecordBatch::try_new(price_schema(), columns.to_vec()).expect("a close for each trading day")
+        })
+    }
+
     /// The closing prices of every ticker, in the order of the symbols: one per trading day.
     pub fn closing_prices(&self) -> Vec<(Ticker, Vec<f64>)> {
         self.closing_prices_of(&companies::all().iter().collect::<Vec<_>>())

@@ -50,6 +50,7 @@ mod service;
 mod universe;
 
 pub use archived::ArchivedServices;
+pub use market::price_schema;
 pub use prediction::Prediction;
 pub use rewrites::{ScoreRewrite, SignalRewrite, UniverseRewrites};
 pub use server::{Running, ServedAddresses, start};

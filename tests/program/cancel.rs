@@ -166,8 +166,8 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
             At::Start("report"),
             Box::new(|control| {
                 let (data, archive, control) = (output.clone(), archive.clone(), control.clone());
-                let clock = Clock::System;
-                let options = ReportOptions { name: None, data, archive, as_of: None, clock, control };
+                let (clock, root) = (Clock::System, data.clone());
+                let options = ReportOptions { name: None, data, archive, root, as_of: None, clock, control };
                 demo.runtime.block_on(run::report(options)).map(drop)
             }),
         ),

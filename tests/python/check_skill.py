@@ -11,8 +11,10 @@ import scipy.optimize
 import scipy.stats
 from statsmodels.stats.multitest import multipletests
 
-DOCUMENT, ROWS, ARCHIVE, PRICES, LAG = sys.argv[1:6]
+DOCUMENT, ROWS, ARCHIVE, PRICES, LAG, FROM = sys.argv[1:7]
 LAG = int(LAG)
+FROM = pandas.Timestamp(FROM) if FROM else None
+LAGS = 5
 EULER = 0.5772156649015329
 DAY = pandas.Timedelta(days=1)
 compared = 0
@@ -57,6 +59,10 @@ def read_cells():
                 for row in cell.itertuples() if row.change != "withdrawn"
             ]
             first_sell, first, first_seen = values[0]
+            known = [row for row in cell.itertuples() if FROM is not None and row.seen <= FROM]
+            is_known = bool(known) and known[-1].change != "withdrawn"
+            then_sell = known[-1].signal == "sell" if is_known else None
+            then = (-1 if then_sell else 1) * known[-1].confidence if is_known else None
             is_withdrawn = cell["change"].iloc[-1] == "withdrawn"
             turned = first_seen
             for before, after in zip(values, values[1:]):
@@ -67,7 +73,8 @@ def read_cells():
                 ticker=ticker, period=period, regime=regime, date=date.normalize(), first=first, first_sell=first_sell,
                 first_seen=first_seen, latest=None if is_withdrawn else values[-1][1],
                 latest_sell=None if is_withdrawn else values[-1][0], turned=turned.normalize(), withdrawn=is_withdrawn,
-                late=bool((earlier < date).any() and (earlier > date).any()),
+                late=bool((earlier < date).any() and (earlier > date).any()), then=then, then_sell=then_sell,
+                sector="energy" if ticker < "G" else "utilities",
             ))
     cells = pandas.DataFrame(cells)
     # Trading days after the date, up to the day on which it was seen.
@@ -97,7 +104,7 @@ def dated_entry(sessions, date):
 def measure_cells(cells, prices):
     """Adds what became of each cell, and its return."""
     sessions = prices.index
-    what, returns, ends = [], [], []
+    what, returns, ends, lagged = [], [], [], [[] for _ in range(LAGS)]
     for cell in cells.itertuples():
         entry = dated_entry(sessions, cell.date)
         if cell.live:
@@ -117,7 +124,12 @@ def measure_cells(cells, prices):
         what.append(fate)
         returns.append(value)
         ends.append(last)
-    return cells.assign(fate=what, value=returns, end=ends)
+        lagged[0].append(value)
+        for of_lag in lagged[1:]:
+            begin, end = end, exit_of(sessions, end, cell.period) if end < len(sessions) else end
+            is_complete = fate == "measured" and end < len(sessions)
+            of_lag.append(closes.iloc[end] / closes.iloc[begin] - 1 if is_complete else numpy.nan)
+    return cells.assign(fate=what, value=returns, end=ends, **{f"lag{lag}": of for lag, of in enumerate(lagged)})
 
 
 def mean(numbers):
@@ -160,13 +172,17 @@ def measure_date(frame):
 def view(frame, which):
     frame = frame[frame["live"]] if which == "first" else frame[~frame["withdrawn"]]
     signed, sell = ("first", "first_sell") if which == "first" else ("latest", "latest_sell")
-    return frame.assign(signed=frame[signed].astype(float), sell=frame[sell].astype(bool))
+    # Relative to the mean of the names that this state has on the date.
+    excess = frame["value"] - frame["value"].mean()
+    return frame.assign(signed=frame[signed].astype(float), sell=frame[sell].astype(bool), excess=excess)
 
 
-def overlap(days, period, sessions):
+def overlap(days, period, sessions, lag=0):
     spans = []
     for day in days:
         entry = dated_entry(sessions, day)
+        for _ in range(lag):
+            entry = exit_of(sessions, entry, period) if entry < len(sessions) else entry
         if entry < len(sessions) and exit_of(sessions, entry, period) < len(sessions):
             spans.append((entry, exit_of(sessions, entry, period)))
     return max([1] + [sum(entry < end for entry, _ in spans[place:]) for place, (_, end) in enumerate(spans)])
@@ -226,6 +242,99 @@ def check_measure(found, dates, flips, period, sessions, rows, where):
     return check_test(found, list(known.values()), horizon, where), known
 
 
+def check_series(found, series, period, sessions, where, lag=0):
+    """The mean of some correlations, a pair of names and correlation by date."""
+    known = {day: pair for day, pair in series.items() if pair[1] is not None}
+    values = numpy.array([correlation for _, correlation in known.values()])
+    same(found["dates"], len(known), f"{where} dates")
+    same(found["correlation"], mean(values), f"{where} correlation")
+    same(found["names"], mean([names for names, _ in known.values()]), f"{where} names")
+    horizon = overlap(list(known), period, sessions, lag)
+    same(found["horizon"], horizon, f"{where} horizon")
+    same(found["windows"], len(known) // horizon, f"{where} windows")
+    if len(values) < 5 * horizon or len(set(values)) < 2:
+        assert found["test"] is None, where
+    elif len(values) >= 8 * horizon:
+        cosines = max(4, min(int(0.41 * len(values) ** (2 / 3)), len(values) // horizon // 2))
+        coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1]
+        error = numpy.sqrt((coefficients**2).mean() / len(values))
+        same(found["test"]["standard_error"], error, where)
+        same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(values.mean() / error), cosines), where)
+
+
+def correlation_of(frame, column="value"):
+    frame = frame[frame[column].notna()]
+    return len(frame), rank_correlation(frame["signed"], frame[column]) if len(frame) >= 5 else None
+
+
+def difference_of(frame):
+    """The difference of the correlations of the latest and the first values."""
+    if len(frame) < 5:
+        return len(frame), None
+    first, latest = (rank_correlation(frame[name].astype(float), frame["value"]) for name in ("first", "latest"))
+    return len(frame), None if None in (first, latest) else latest - first
+
+
+def check_groups(found, frames, period, sessions, rows, where):
+    """By lag, year and sector, from the cells of each date with enough names."""
+    for lag, of_lag in enumerate(found["by_lag"]):
+        assert of_lag["lag"] == lag, where
+        series = {day: correlation_of(frame, f"lag{lag}") for day, frame in frames.items()}
+        check_series(of_lag, series, period, sessions, f"{where} lag {lag}", lag)
+    assert len(found["by_lag"]) == LAGS, where
+    check_years_and_sectors(found, frames, correlation_of, period, sessions, where)
+    groups = [("lag", str(one["lag"]), one) for one in found["by_lag"]]
+    groups += [("year", str(one["year"]), one) for one in found["by_year"]]
+    groups += [("sector", one["sector"], one) for one in found["by_sector"]]
+    rows = rows[rows["by"].notna()].set_index(["by", "group"])
+    assert len(rows) == len(groups), where
+    for by, group, one in groups:
+        row = rows.loc[(by, group)]
+        for name in ["names", "correlation", "dates", "horizon", "windows"]:
+            same(row[name], one[name], f"{where} {by} {group} {name}")
+        same(row["p"], one["test"]["p"] if one["test"] else None, f"{where} {by} {group} p")
+
+
+def check_years_and_sectors(found, frames, correlation, period, sessions, where):
+    years = sorted({day.year for day in frames})
+    assert [one["year"] for one in found["by_year"]] == years, where
+    for one in found["by_year"]:
+        series = {day: correlation(frame) for day, frame in frames.items() if day.year == one["year"]}
+        check_series(one, series, period, sessions, f"{where} {one['year']}")
+    sectors = {sector: {} for sector in ("energy", "utilities")}
+    for day, frame in frames.items():
+        for sector, names in frame.groupby("sector"):
+            sectors[sector][day] = correlation(names)
+    measured = [sector for sector, series in sectors.items() if any(pair[1] is not None for pair in series.values())]
+    assert [one["sector"] for one in found["by_sector"]] == measured, where
+    for one in found["by_sector"]:
+        check_series(one, sectors[one["sector"]], period, sessions, f"{where} {one['sector']}")
+
+
+def check_reliability(found, frames, horizon, where):
+    """The share of hits at each confidence, of one date a horizon, and what calibrated confidences would show."""
+    chosen = list(frames.values())[::horizon]
+    signed = pandas.concat(chosen)
+    same(found["dates"], len(chosen), where)
+    same(found["signals"], len(signed), where)
+    side = numpy.where(signed["sell"], -1, 1)
+    forecast, hit = side * signed["signed"].values, (side * signed["excess"].values > 0).astype(float)
+    levels = pandas.DataFrame(dict(forecast=forecast, hit=hit)).groupby("forecast")["hit"].agg(["mean", "size"])
+    sizes = levels["size"].values
+    isotonic = lambda rates: scipy.optimize.isotonic_regression(rates, weights=sizes).x
+    same(len(found["points"]), len(levels), where)
+    random = numpy.random.default_rng(7)
+    drawn = random.binomial(sizes, levels.index.values, size=(2_000, len(sizes))) / sizes
+    drawn = numpy.sort([isotonic(rates) for rates in drawn], axis=0)
+    for place, (point, frequency) in enumerate(zip(found["points"], isotonic(levels["mean"].values))):
+        same(point["confidence"], levels.index[place], where)
+        same(point["frequency"], frequency, where)
+        # The ends of 400 resamples lie between quantiles around 2.5 and 97.5 %.
+        lower, upper = numpy.quantile(drawn[:, place], [[0.003, 0.06], [0.94, 0.997]])
+        assert lower[0] - 1e-9 <= point["lower"] <= lower[1] + 1e-9, f"{where} {place} {point} {lower}"
+        assert upper[0] - 1e-9 <= point["upper"] <= upper[1] + 1e-9, f"{where} {place} {point} {upper}"
+
+
 def check_shares(found, sides, horizon, where):
     """The test of a pooled share, whose influence by date is that of the ratio of two sums."""
     hits, cases = (numpy.array([side[name] for side in sides], dtype=float) for name in ("hits", "signals"))
@@ -262,7 +371,7 @@ def check_confidence(found, frames, where):
     same(found["miscalibration"], score(forecast) - score(calibrated), where)
     same(found["discrimination"], score(hit.mean()) - score(calibrated), where)
     same(found["uncertainty"], score(hit.mean()), where)
-    assert sum(decile["signals"] for decile in found["deciles"]) == len(signed), where
+    assert sum(decile["cases"] for decile in found["deciles"]) == len(signed), where
     assert sum(decile["hits"] for decile in found["deciles"]) == hit.sum(), where
 
 
@@ -272,6 +381,16 @@ def share_of_flips(frame, column):
         sells = series[column].astype(bool).values
         flipped.extend(sells[1:] != sells[:-1])
     return float(numpy.mean(flipped)) if flipped else None
+
+
+def since(pair):
+    """The cells that were known at an instant, or are now, as if what was known then were what was published."""
+    pair = pair[pair["then"].notna() | ~pair["withdrawn"]]
+    late = pair["then"].isna()
+    first = pair["latest"].where(late, pair["then"]).astype(float)
+    first_sell = pair["latest_sell"].where(late, pair["then_sell"]).astype(object)
+    changed = (pair["latest"].astype(float) != first) | (pair["latest_sell"] != first_sell)
+    return pair.assign(late=late, first=first, first_sell=first_sell, altered=~pair["withdrawn"] & ~late & changed)
 
 
 def check_kinds(found, pair, where):
@@ -284,7 +403,7 @@ def check_kinds(found, pair, where):
     latest = pair["latest"].where(~pair["withdrawn"], pair["first"]).astype(float)
     pair = pair.assign(now=latest)
     variants = {
-        "correlation": (pair[~pair["late"]], "first"),
+        "base": (pair[~pair["late"]], "first"),
         "with_altered": (pair[~pair["late"]], "now"),
         "without_removed": (pair[~pair["late"] & ~pair["withdrawn"]], "first"),
         "with_added": (pair, "first"),
@@ -386,19 +505,21 @@ def main():
         measures = {measure["state"]: measure for measure in pair["measures"]}
         by_pair[key] = measures
         of_rows = rows[(rows["period"] == key[0]) & (rows["regime"] == key[1])]
-        dates, frames = {state: {} for state in measures}, {state: [] for state in measures}
+        dates, frames = {state: {} for state in measures}, {state: {} for state in measures}
         for day, frame in of_pair.groupby("date"):
             for state, which in [("published", "first"), ("today", "latest")]:
                 of_state = view(frame, which)
                 if len(of_state):
                     dates[state][day] = measure_date(of_state)
                     if len(of_state) >= 5:
-                        frames[state].append(of_state)
+                        frames[state][day] = of_state
             both = frame[frame["live"] & ~frame["withdrawn"]]
             if len(both):
                 correlations = [rank_correlation(both[name].astype(float), both["value"]) for name in ("first", "latest")]
                 difference = None if None in correlations else correlations[1] - correlations[0]
                 dates["difference"][day] = dict(names=len(both), correlation=difference)
+                if len(both) >= 5:
+                    frames["difference"][day] = both
         flips = {
             "published": share_of_flips(of_whole[of_whole["live"]], "first_sell"),
             "today": share_of_flips(of_whole[~of_whole["withdrawn"]], "latest_sell"),
@@ -409,8 +530,17 @@ def main():
             p_values[state, key], series[state, key] = check_measure(
                 measure, dates[state], flips[state], key[0], prices.index, of_state, f"{key} {state}"
             )
-            check_confidence(measure["confidence"], frames[state], f"{key} {state} confidence")
-        check_kinds(pair["rewritten"], of_pair, f"{key} rewritten")
+            where = f"{key} {state}"
+            if state == "difference":
+                assert not measure["by_lag"] and measure["confidence"] is None, where
+                check_years_and_sectors(measure, frames[state], difference_of, key[0], prices.index, where)
+                continue
+            check_confidence(measure["confidence"], list(frames[state].values()), f"{where} confidence")
+            check_groups(measure, frames[state], key[0], prices.index, of_state, where)
+            if measure["confidence"]:
+                reliability = measure["confidence"]["reliability"]
+                check_reliability(reliability, frames[state], measure["horizon"], f"{where} reliability")
+        check_kinds(pair["rewritten"], of_pair if FROM is None else since(of_pair), f"{key} rewritten")
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
         by_pair[key]["days"] = days
@@ -430,6 +560,7 @@ def main():
         compared=compared, turned=turned, late=int(cells["late"].sum()), withdrawn=int(cells["withdrawn"].sum()),
         altered=int(cells["altered"].sum()), live=int(cells["live"].sum()),
         tested=sum(p is not None for p in p_values.values()),
+        rewritten=sum(pair["rewritten"][kind] for pair in found["pairs"] for kind in ("altered", "removed", "added")),
         constant=sum(pair["published"]["constant_dates"] for pair in by_pair.values()),
     )))
 

@@ -3,6 +3,9 @@
 //! The method is CORP of Dimitriadis, Gneiting and Jordan (PNAS 2021): the frequency at each confidence is estimated by
 //! isotonic regression, which needs no choice of bins, and splits Brier's score in three.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::buckets::quantile;
 use crate::distributions::binomial_density;
 use crate::isotonic::isotonic_regression;
@@ -60,7 +63,7 @@ pub struct BandPoint {
 }
 
 /// Neighbouring forecasts, about as many in each: the usual table, which changes with the number of bins.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bin {
     /// The smallest forecast.
     pub lowest: f64,

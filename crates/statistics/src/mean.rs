@@ -9,6 +9,9 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::cosines::Cosines;
 use crate::counts::Share;
 use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
@@ -35,7 +38,8 @@ pub struct NotFinite {
 }
 
 /// How the standard error of a mean was estimated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "estimator", rename_all = "snake_case")]
 pub enum Estimator {
     /// The mean square of the projections on the slowest cosines (equal-weighted cosine, type II; Lazarus, Lewis, Stock
     /// and Watson, JBES 2018).
@@ -56,9 +60,10 @@ pub enum Estimator {
 }
 
 /// The test of a mean against zero.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MeanTest {
     /// How the standard error was estimated.
+    #[serde(flatten)]
     pub estimator: Estimator,
     /// Number of values that the test uses.
     pub observations: usize,
@@ -77,11 +82,13 @@ pub struct MeanTest {
     /// The probability of a mean at least so far from zero if the true mean is zero.
     pub p: f64,
     /// The means that the series does not rule out.
+    #[serde(flatten)]
     pub interval: Interval,
 }
 
 /// Why a series is not judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// It is too short for its horizon.
     TooShort {

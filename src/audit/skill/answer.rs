@@ -1,13 +1,16 @@
 //! What is measured of a pair, by date and over all dates.
 
-use bellwether_statistics::calibration::{Bin, Calibration};
-use bellwether_statistics::{MeanTest, Refusal};
+use bellwether_statistics::calibration::{BandPoint, Bin, Calibration};
+use bellwether_statistics::{Interval, MeanTest, Refusal};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::cells::Flips;
 use super::prices::Day;
+use super::series::{LagMeasure, SectorMeasure, YearMeasure};
 
 /// The state of a history that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Live cells, as first published.
     Published,
@@ -32,7 +35,7 @@ impl State {
 }
 
 /// Signals of one side on one or all dates.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
     /// Signals.
     pub signals: u64,
@@ -44,26 +47,22 @@ pub struct Side {
     pub excess: Option<f64>,
 }
 
-impl Side {
-    /// The share of hits.
-    pub fn hit_rate(&self) -> Option<f64> {
-        (self.signals > 0).then(|| self.hits as f64 / self.signals as f64)
-    }
-}
-
 /// Signals of one side on all dates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SideMeasure {
     /// Their counts and their returns.
+    #[serde(flatten)]
     pub side: Side,
+    /// The share of hits.
+    pub hit_rate: Option<f64>,
     /// The test of the share of hits against a half, whose mean is that share less a half: by date, since the signals of
-    /// a date share its return.
+    /// a date share its return; none if it is refused.
     pub test: Option<MeanTest>,
 }
 
 /// Confidences as probabilities of a hit. What belongs to each single confidence is not kept: there may be as many as
 /// signals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConfidenceMeasure {
     /// Signals.
     pub signals: u64,
@@ -77,10 +76,48 @@ pub struct ConfidenceMeasure {
     pub uncertainty: f64,
     /// About as many signals in each, by confidence.
     pub deciles: Vec<Bin>,
+    /// The share of hits at each confidence, of dates whose windows do not overlap.
+    pub reliability: Reliability,
+}
+
+/// The share of hits at each confidence, of some dates whose windows do not overlap: signals of other dates share their
+/// returns, and a band that takes them for independent is too narrow.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reliability {
+    /// The dates.
+    pub dates: u64,
+    /// Their signals.
+    pub signals: u64,
+    /// At most a hundred confidences, ascending.
+    pub points: Vec<ReliabilityPoint>,
+}
+
+/// The share of hits at a confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReliabilityPoint {
+    /// The confidence.
+    pub confidence: f64,
+    /// The share of hits at it, by isotonic regression.
+    pub frequency: f64,
+    /// Where that would be in 95 % of the cases if confidences were probabilities: the consistency band.
+    #[serde(flatten)]
+    pub band: Interval,
+}
+
+impl Reliability {
+    pub(super) fn of(found: &Calibration, dates: u64) -> Self {
+        let point = |band: BandPoint| {
+            let level = found.levels.partition_point(|level| level.forecast < band.forecast);
+            let frequency = found.levels[level].calibrated;
+            ReliabilityPoint { confidence: band.forecast, frequency, band: band.interval }
+        };
+        let points = found.consistency_band().into_iter().map(point).collect();
+        Self { dates, signals: found.observations, points }
+    }
 }
 
 impl ConfidenceMeasure {
-    pub(super) fn of(found: &Calibration) -> Self {
+    pub(super) fn of(found: &Calibration, reliability: Reliability) -> Self {
         Self {
             signals: found.observations,
             brier: found.brier,
@@ -88,6 +125,7 @@ impl ConfidenceMeasure {
             discrimination: found.discrimination,
             uncertainty: found.uncertainty,
             deciles: found.deciles(),
+            reliability,
         }
     }
 }
@@ -101,7 +139,7 @@ pub struct DateMeasure {
     pub names: u64,
     /// The rank correlation; none if all confidences or all returns are equal.
     pub correlation: Option<f64>,
-    /// The mean return of all cells of the date.
+    /// Their mean return.
     pub mean_return: f64,
     /// Buys.
     pub buys: Side,
@@ -114,19 +152,19 @@ pub struct DateMeasure {
 }
 
 /// The measure of a pair in a state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Measure {
     /// Which.
     pub state: State,
-    /// Dates with a correlation.
+    /// Dates with a rank correlation.
     pub dates: u64,
     /// Dates on which all confidences or all returns are equal.
-    pub constant: u64,
+    pub constant_dates: u64,
     /// Dates with too few names.
-    pub few: u64,
+    pub thin_dates: u64,
     /// Names per date, on average.
     pub names: Option<f64>,
-    /// The mean rank correlation.
+    /// The mean rank correlation of the signed confidence with the return.
     pub correlation: Option<f64>,
     /// The share of dates with a correlation above zero.
     pub positive: Option<f64>,
@@ -134,10 +172,12 @@ pub struct Measure {
     pub horizon: u64,
     /// The windows of a whole horizon that do not overlap.
     pub windows: u64,
-    /// The test of the mean.
-    pub test: Result<MeanTest, Refusal>,
-    /// The same of every date whose window does not overlap with that of the one before.
-    pub disjoint: Result<MeanTest, Refusal>,
+    /// The test of the mean; none if it is refused.
+    pub test: Option<MeanTest>,
+    /// The same of every date whose window does not overlap with that of the one before; none if it is refused.
+    pub disjoint: Option<MeanTest>,
+    /// Why the test is refused.
+    pub refusal: Option<Refusal>,
     /// The p-value after Holm, among all pairs of the state.
     pub p_holm: Option<f64>,
     /// The p-value after Benjamini and Hochberg, among all pairs of the state.
@@ -152,8 +192,15 @@ pub struct Measure {
     pub confidence: Option<ConfidenceMeasure>,
     /// The mean over dates of the spread between the highest and the lowest fifth.
     pub spread: Option<f64>,
-    /// Successive signals.
-    pub flips: Flips,
+    /// The share of signals that are the opposite of the one before.
+    pub flips: Option<f64>,
+    /// One horizon after the other, from the entry on; not of the difference.
+    pub by_lag: Vec<LagMeasure>,
+    /// By year of the date.
+    pub by_year: Vec<YearMeasure>,
+    /// By sector, if there are several.
+    pub by_sector: Vec<SectorMeasure>,
     /// By date; of the difference, the correlations alone.
+    #[serde(skip)]
     pub by_date: Vec<DateMeasure>,
 }

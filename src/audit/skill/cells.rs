@@ -4,17 +4,21 @@
 //! held at once. Nearly all of them have never changed; the latest value of those that have stands apart.
 
 use std::collections::BTreeSet;
-use std::ops::{AddAssign, Range};
+use std::ops::AddAssign;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::SkillRules;
 use super::horizon::{Exits, dated_entry, first_after};
+use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices};
-use crate::archive::{Histories, History};
-use crate::audit::observed::{ObservedColumns, Value};
+use crate::archive::{Histories, History, Suspects};
+use crate::audit::observed::ObservedColumns;
 use crate::audit::revisions::{Coverage, Spans};
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
-use crate::interface::{Period, Regime, Signal, Ticker};
-use crate::plan::{MaxAge, NaiveRule};
+use crate::interface::{Period, Regime, Ticker};
 use crate::time::MICROS_PER_DAY;
 
 /// First seen while its date was fresh.
@@ -80,62 +84,65 @@ pub(super) struct Change {
     pub(super) latest: f64,
 }
 
-/// What became of the cells of a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CellCounts {
-    /// Cells with a date.
-    pub cells: u64,
-    /// Cells that were first seen while their date was fresh.
+/// What became of signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SignalCounts {
+    /// Signals with a date.
+    pub all: u64,
+    /// Those that were first seen while their date was fresh.
     pub live: u64,
-    /// Cells without a direction or confidence.
-    pub unclear: u64,
-    /// Further cells of a ticker on the same day.
-    pub same_day: u64,
-    /// Cells dated before the first session.
-    pub before: u64,
-    /// Cells whose return is not complete: their horizon ends after the last session.
-    pub incomplete: u64,
-    /// Cells without a close at their entry or at their exit.
-    pub unpriced: u64,
-    /// Cells that are measured.
-    pub used: u64,
+    /// Those that are measured.
+    pub measured: u64,
     /// Those of them that are live.
-    pub used_live: u64,
+    pub measured_live: u64,
+    /// Of suspect dates, which the definition leaves out of today's history.
+    pub suspect: u64,
+    /// Left out: without a direction or confidence.
+    pub unclear: u64,
+    /// Left out: a further one of a ticker on the same day.
+    pub same_day: u64,
+    /// Left out: dated before the first session.
+    pub before_prices: u64,
+    /// Left out: the horizon ends after the last session.
+    pub incomplete: u64,
+    /// Left out: no close at the entry or at the exit.
+    pub without_price: u64,
 }
 
-impl CellCounts {
+impl SignalCounts {
     /// The share of the history that was seen while it was fresh.
-    pub fn witnessed(&self) -> Option<f64> {
-        (self.cells > 0).then(|| self.live as f64 / self.cells as f64)
+    pub(super) fn witnessed(&self) -> Option<f64> {
+        (self.all > 0).then(|| self.live as f64 / self.all as f64)
     }
 }
 
-impl AddAssign for CellCounts {
+impl AddAssign for SignalCounts {
     fn add_assign(&mut self, other: Self) {
-        self.cells += other.cells;
+        self.all += other.all;
         self.live += other.live;
+        self.measured += other.measured;
+        self.measured_live += other.measured_live;
+        self.suspect += other.suspect;
         self.unclear += other.unclear;
         self.same_day += other.same_day;
-        self.before += other.before;
+        self.before_prices += other.before_prices;
         self.incomplete += other.incomplete;
-        self.unpriced += other.unpriced;
-        self.used += other.used;
-        self.used_live += other.used_live;
+        self.without_price += other.without_price;
     }
 }
 
 /// Successive signals of a ticker, and those that are the opposite of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flips {
+pub(super) struct Flips {
     /// Signals with one before.
-    pub signals: u64,
+    signals: u64,
     /// Those that are its opposite.
-    pub flipped: u64,
+    flipped: u64,
 }
 
 impl Flips {
     /// The share that flipped.
-    pub fn share(self) -> Option<f64> {
+    pub(super) fn share(self) -> Option<f64> {
         (self.signals > 0).then(|| self.flipped as f64 / self.signals as f64)
     }
 
@@ -159,7 +166,7 @@ impl AddAssign for Flips {
 pub(super) struct PairCells {
     pub(super) cells: Vec<Cell>,
     pub(super) changes: Vec<Change>,
-    pub(super) counts: CellCounts,
+    pub(super) counts: SignalCounts,
     /// Of live cells, as published.
     pub(super) flips_published: Flips,
     /// Of all cells, as they stand today.
@@ -239,19 +246,13 @@ fn pair(period: Period, regime: Regime) -> usize {
 #[derive(Clone, Copy)]
 pub(super) struct Intake<'a> {
     pub(super) subject: &'a Subject,
+    /// Dates whose signals do not count today.
+    pub(super) suspects: &'a Suspects,
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
-    pub(super) rule: NaiveRule,
-    pub(super) live_within: MaxAge,
-    pub(super) lag: u32,
-}
-
-/// What is known of a cell over time.
-struct Observed {
-    first: (f64, bool),
-    first_seen: i64,
-    latest: Option<(f64, bool)>,
-    turned: Day,
+    pub(super) rules: SkillRules,
+    /// What the latest values are compared with.
+    pub(super) earlier: Earlier,
 }
 
 impl Intake<'_> {
@@ -276,22 +277,26 @@ impl Intake<'_> {
         let mut found = PairCells::default();
         let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
         for rows in history.groups.cells() {
-            let Some(date) = observed.naive_date(rows.start, self.rule) else { continue };
+            let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
             let stored = observed.dates.value(rows.start);
             if !self.subject.has_date(stored) {
                 continue;
             }
-            found.counts.cells += 1;
+            found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
-            let Some(cell) = observe(observed, rows) else {
+            let Some(mut cell) = self.earlier.observe(observed, rows) else {
                 found.counts.unclear += 1;
                 continue;
             };
+            if self.suspects.since(&history.key, stored).is_some() {
+                found.counts.suspect += 1;
+                cell.latest = None;
+            }
             if last_day.replace(day) == Some(day) {
                 found.counts.same_day += 1;
                 continue;
             }
-            let is_live = cell.first_seen <= fresh_until(date, self.live_within);
+            let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within);
             found.counts.live += u64::from(is_live);
             if is_live {
                 found.flips_published.add(&mut last_first, cell.first.1);
@@ -301,10 +306,10 @@ impl Intake<'_> {
             }
             let after_first = day - i64::from(sessions[0]);
             let Ok(offset) = u16::try_from(after_first) else {
-                *(if after_first < 0 { &mut found.counts.before } else { &mut found.counts.incomplete }) += 1;
+                *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
                 continue;
             };
-            let mut entry = dated_entry(sessions, day as Day, self.lag);
+            let mut entry = dated_entry(sessions, day as Day, self.rules.lag);
             if is_live {
                 let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
                 entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
@@ -316,10 +321,14 @@ impl Intake<'_> {
             let priced = ticker.filter(|ticker| self.prices.between(*ticker, entry, exit).is_some());
             all.count_day(offset, priced.is_some());
             let Some(number) = priced else {
-                found.counts.unpriced += 1;
+                found.counts.without_price += 1;
                 continue;
             };
-            let is_late = coverage.covers(stored, cell.first_seen);
+            let is_late = match self.earlier {
+                Earlier::FirstPublished => coverage.covers(stored, cell.first_seen),
+                Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => continue,
+                Earlier::KnownAt(_) => cell.is_new,
+            };
             found.push(number, offset, entry as u16, [is_live, is_late], &cell);
         }
         if ticker.is_none() {
@@ -340,36 +349,11 @@ impl PairCells {
             (is_altered, ALTERED),
         ];
         let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
-        self.counts.used += 1;
-        self.counts.used_live += u64::from(is_live);
+        self.counts.measured += 1;
+        self.counts.measured_live += u64::from(is_live);
         self.cells.push(Cell { first: cell.first.0, ticker, day, entry, marks });
         if let Some((latest, is_sell)) = cell.latest.filter(|_| is_altered) {
             self.changes.push(Change { ticker, day, is_sell, turned: cell.turned, latest });
         }
     }
-}
-
-/// What is known of a cell over time; none if one of its values has no direction or confidence.
-fn observe(observed: &ObservedColumns<'_>, rows: Range<usize>) -> Option<Observed> {
-    let is_withdrawn = observed.is_withdrawn(rows.end - 1);
-    let mut listed = rows.filter(|row| !observed.is_withdrawn(*row));
-    let first_row = listed.next()?;
-    let (first, first_seen) = (signed(observed.value(first_row))?, observed.seen.value(first_row));
-    let (mut latest, mut turned) = (first, first_seen);
-    for row in listed {
-        let value = signed(observed.value(row))?;
-        if value.1 != latest.1 {
-            turned = observed.seen.value(row);
-        }
-        latest = value;
-    }
-    let turned = turned.div_euclid(MICROS_PER_DAY) as Day;
-    Some(Observed { first, first_seen, latest: (!is_withdrawn).then_some(latest), turned })
-}
-
-/// The confidence of a signal, negative for a sell, and whether it is one.
-fn signed(value: Value) -> Option<(f64, bool)> {
-    let is_sell = value.signal? == Signal::Sell;
-    let confidence = value.number.filter(|number| number.is_finite())?;
-    Some((if is_sell { -confidence } else { confidence }, is_sell))
 }

@@ -8,11 +8,14 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use bellwether_statistics::counts::{ClusteredSignTest, Share, clustered_sign_test, sign_test};
+use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
 use bellwether_statistics::{MeanTest, OverlappingSeries};
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::measures::DatedCell;
-use super::prices::Day;
+use super::prices::{Day, date};
 
 /// Votes of a date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,24 +59,35 @@ impl DayVotes {
 }
 
 /// The hindsight test of a pair, or of all.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Hindsight {
-    /// Rewritten directions that the return agrees with, of those that it agrees or disagrees with.
-    pub agree: Share,
-    /// Returns equal to the mean of their date, which say nothing.
+    /// Signals that turned after their horizon was over, and whose return is not the mean of its date.
+    pub turned: u64,
+    /// Those of them whose new direction agrees with the return.
+    pub agree: u64,
+    /// The share of them.
+    pub share: Option<f64>,
+    /// Signals whose return is the mean of its date, which say nothing.
     pub even: u64,
-    /// The p-value of McNemar's exact test, as if all votes were independent.
+    /// The test of the votes for the new direction less those for the old one, by date; none if it is refused.
+    pub test: Option<MeanTest>,
+    /// The p-value of McNemar's exact test, which takes votes for independent.
     pub p: Option<f64>,
-    /// The test of the net votes by date, none where there is none, whose horizons overlap; none if it is refused.
-    pub by_date: Option<MeanTest>,
-    /// The number of days in a cluster: two of the longest horizons.
+    /// The calendar days of a cluster: two of the longest horizons.
     pub cluster_days: u64,
-    /// The test with windows of so many days as clusters.
-    pub clustered: Option<ClusteredSignTest>,
-    /// The first day on which such a rewritten direction was seen.
-    pub since: Option<Day>,
-    /// Signals dated from then on that were published live, and those that the return agrees with.
-    pub live_after: Share,
+    /// The clusters with more of one than of the other.
+    pub clusters: u64,
+    /// The p-value with windows of so many days as clusters.
+    pub p_clustered: Option<f64>,
+    /// The first day on which such a signal had turned.
+    #[schemars(with = "Option<String>")]
+    pub since: Option<NaiveDate>,
+    /// Live signals dated from then on.
+    pub live_after: u64,
+    /// Those of them that the return agrees with.
+    pub live_after_hits: u64,
+    /// The share of them.
+    pub live_after_share: Option<f64>,
 }
 
 /// Votes of a pair, or of all.
@@ -96,6 +110,7 @@ impl HindsightCounts {
     pub(super) fn add_all(&mut self, other: &Self) {
         other.by_day.iter().for_each(|(day, votes)| self.add(*day, *votes));
     }
+
     /// The test, for a horizon of some calendar days that overlaps with that of so many dates.
     pub(super) fn test(&self, days: u64, overlap: u64) -> Hindsight {
         let cluster_days = 2 * days;
@@ -118,7 +133,21 @@ impl HindsightCounts {
         let p = sign_test(agree.hits, agree.of - agree.hits);
         let net = self.by_day.values().map(|votes| votes.new as f64 - votes.old as f64);
         let overlap = NonZeroUsize::new(overlap as usize).unwrap_or(NonZeroUsize::MIN);
-        let by_date = OverlappingSeries::new(net, overlap).ok().and_then(|series| series.cosine_test().ok());
-        Hindsight { agree, even, p, by_date, cluster_days, clustered: clustered_sign_test(&gains), since, live_after }
+        let clustered = clustered_sign_test(&gains);
+        Hindsight {
+            turned: agree.of,
+            agree: agree.hits,
+            share: agree.rate(),
+            even,
+            test: OverlappingSeries::new(net, overlap).ok().and_then(|series| series.cosine_test().ok()),
+            p,
+            cluster_days,
+            clusters: clustered.map_or(0, |test| test.clusters),
+            p_clustered: clustered.map(|test| test.p),
+            since: since.map(date),
+            live_after: live_after.of,
+            live_after_hits: live_after.hits,
+            live_after_share: live_after.rate(),
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! sessions after its date. Cells that cannot be measured are left out and counted, each for one reason.
 //!
 //! - [`State::Published`]: live cells, as first published.
-//! - [`State::Today`]: every cell that is listed today, as it stands.
+//! - [`State::Today`]: every cell that is listed today, as it stands; none of suspect dates if the definition drops them.
 //! - [`State::Difference`]: both on the cells that both have, with the same returns.
 //!
 //! Statistics come from `bellwether_statistics`, which knows nothing of signals. A test is refused where there are too
@@ -14,42 +14,54 @@
 
 mod answer;
 mod cells;
+mod decay;
 mod error;
 mod hindsight;
 mod horizon;
 mod measures;
+mod observe;
 mod prices;
 mod rewritten;
 mod rows;
+mod sectors;
+mod series;
+mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use chrono::{DateTime, NaiveDate, Utc};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use super::row_builder::RowQueue;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::in_order::in_order;
 use crate::interface::{Period, Regime};
 use crate::plan::{MaxAge, NaiveRule};
 use crate::tables::Table;
+use crate::time::{as_record, to_record};
 
-pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Side, SideMeasure, State};
-pub use cells::{CellCounts, Flips};
+pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Reliability, ReliabilityPoint, Side, SideMeasure, State};
+pub use cells::SignalCounts;
 pub use hindsight::Hindsight;
-pub use prices::PriceSummary;
+pub(super) use prices::{Day, date};
+pub use prices::{PriceFile, PriceRows, PriceSummary};
 pub(crate) use prices::{PriceSource, Prices, find};
-pub use rewritten::{Kinds, MeanCorrelation};
+pub use rewritten::{MeanCorrelation, Rewritten};
 pub use rows::schema;
+pub use series::{LagMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
 
-use cells::{AllCells, Intake};
+use cells::{AllCells, Intake, PairCells};
 use error::SkillError;
 use hindsight::HindsightCounts;
 use horizon::Exits;
 use measures::{MeasuredPair, Measuring};
+use observe::Earlier;
+use sectors::Sectors;
 
 /// The share of signals without a price above which nothing is measured unless it is asked for.
 const MOST_UNPRICED: f64 = 0.2;
@@ -65,6 +77,8 @@ pub(crate) struct SkillRules {
     pub(crate) lag: u32,
     /// What to do if many signals have no price.
     pub(crate) when_missing: WhenMissing,
+    /// The instant whose history the latest one is compared with; none for what was first published.
+    pub(crate) from: Option<DateTime<Utc>>,
 }
 
 /// What to do if more than a fifth of the signals have no price.
@@ -76,53 +90,84 @@ pub enum WhenMissing {
     Allow,
 }
 
-/// Whether signals predicted.
-#[derive(Clone, Debug)]
+/// Whether signals predicted, as they were published and as they stand today.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Skill {
+    /// The dataset.
+    pub dataset: String,
     /// The instant of the history.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
+    /// The instant that `rewritten` compares with; none if it compares with what was first published.
+    #[serde(serialize_with = "optional_record")]
+    #[schemars(with = "Option<String>")]
+    pub from: Option<DateTime<Utc>>,
     /// The prices.
     pub prices: PriceSummary,
     /// How long after its date a live cell was first seen at the latest.
     pub live_within: MaxAge,
     /// The sessions from the date of a backfilled cell to its entry.
-    pub lag: u32,
-    /// All cells.
-    pub cells: CellCounts,
-    /// The day with the largest share of signals without a price, with how many there are and lack one.
-    pub worst: Option<(NaiveDate, u64, u64)>,
-    /// The pairs with cells, in order.
+    pub lag_sessions: u32,
+    /// The share of signals that were first seen while they were fresh.
+    pub witnessed: Option<f64>,
+    /// All signals.
+    pub signals: SignalCounts,
+    /// The day with the largest share of signals without a price; none if all have one.
+    pub worst_day: Option<WorstDay>,
+    /// The pairs with signals, in order.
     pub pairs: Vec<PairSkill>,
-    /// Each state's best pair, beside what the best of as many pairs without skill would show.
+    /// The best pair of each state that has a test, beside what luck would show.
     pub best: Vec<Best>,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
 }
 
+fn optional_record<S: Serializer>(
+    instant: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    instant.map(to_record).serialize(serializer)
+}
+
+/// A day on which signals have no price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WorstDay {
+    /// The day.
+    #[schemars(with = "String")]
+    pub day: NaiveDate,
+    /// Its signals with a complete horizon.
+    pub signals: u64,
+    /// Those of them without a price.
+    pub without_price: u64,
+}
+
 /// A pair of period and regime.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PairSkill {
     /// The period.
     pub period: Period,
     /// The regime.
     pub regime: Regime,
-    /// Its cells.
-    pub cells: CellCounts,
-    /// The measures, in the order of [`State::ALL`].
+    /// Its signals.
+    pub signals: SignalCounts,
+    /// As published, as it stands today, and the difference on the same signals.
     pub measures: [Measure; 3],
     /// What was rewritten.
-    pub kinds: Kinds,
+    pub rewritten: Rewritten,
     /// The hindsight test.
     pub hindsight: Hindsight,
 }
 
 /// The best pair of a state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Best {
     /// The state.
     pub state: State,
-    /// The period and regime of the pair.
-    pub pair: (Period, Regime),
+    /// The period of the pair.
+    pub period: Period,
+    /// Its regime.
+    pub regime: Regime,
     /// Its mean correlation, as a normal number.
     pub z: f64,
     /// The pairs with a test.
@@ -135,65 +180,107 @@ pub struct Best {
     pub expected_of_effective: Option<f64>,
 }
 
-/// Measures the signals of a subject, and delivers a row for each date, pair and state in the columns of [`schema`].
+/// Measures the signals of a subject, the dataset of that name, and delivers a row for each date, pair and state, and for
+/// each group of them, in the columns of [`schema`].
 pub(crate) fn skill(
+    dataset: &str,
     subject: &Subject,
     prices: &Prices,
     rules: SkillRules,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Skill> {
-    let SkillRules { dates: rule, live_within, lag, when_missing } = rules;
-    let exits = &Exits::of(prices);
-    let intake = Intake { subject, prices, exits, rule, live_within, lag };
-    let mut all = AllCells::new();
-    let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
-    in_order(
-        || subject.view().observations(Table::Signals),
-        cells_of,
-        |cells| {
+    let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
+    let suspects = &subject.suspects_left_out()?;
+    let measuring = Measuring { prices, exits, lag: rules.lag, sectors };
+    let cells_since = |earlier: Earlier| {
+        let intake = Intake { subject, suspects, prices, exits, rules, earlier };
+        let mut all = AllCells::new();
+        let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
+        let add = |cells| {
             all.add(cells);
             Ok(())
-        },
-    )?;
-    let cells = all.pairs.iter().fold(CellCounts::default(), |mut sum, pair| {
-        sum += pair.counts;
-        sum
-    });
-    let worst = worst_day(&all, prices);
-    if when_missing == WhenMissing::Refuse {
-        refuse_unpriced(&all, &cells, worst)?;
+        };
+        in_order(|| subject.view().observations(Table::Signals), cells_of, add)?;
+        Ok::<_, Error>(all)
+    };
+    let all = cells_since(Earlier::FirstPublished)?;
+    let mut signals = SignalCounts::default();
+    all.pairs.iter().for_each(|pair| signals += pair.counts);
+    let worst_day = worst_day(&all, prices);
+    if rules.when_missing == WhenMissing::Refuse {
+        refuse_unpriced(&all, &signals, worst_day)?;
     }
+    let (mut pairs, hindsight) = measure_pairs(measuring, all)?;
+    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, state)).collect();
+    if let Some(from) = rules.from {
+        let all = cells_since(Earlier::KnownAt(from.timestamp_micros()))?;
+        compare_vintages(measuring, all, &mut pairs)?;
+    }
+    let mut queue = RowQueue::default();
+    for pair in &pairs {
+        queue.add(rows::of_pair(pair)?, &mut deliver)?;
+    }
+    queue.flush(deliver)?;
+    Ok(Skill {
+        dataset: dataset.to_owned(),
+        as_of: subject.view().as_of(),
+        from: rules.from,
+        prices: prices.summary.clone(),
+        live_within: rules.live_within,
+        lag_sessions: rules.lag,
+        witnessed: signals.witnessed(),
+        signals,
+        worst_day,
+        pairs,
+        best,
+        hindsight,
+    })
+}
+
+/// The pairs that have cells, in order.
+fn with_cells(all: AllCells) -> impl Iterator<Item = Result<((Period, Regime), PairCells)>> + Send {
     let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
-    let with_cells = pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.cells > 0).map(Ok);
-    let measuring = Measuring { prices, exits, lag };
+    pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok)
+}
+
+/// Measures each pair, and tests the hindsight of all of them.
+fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Hindsight)> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
     let mut longest = (1, 1);
     in_order(
-        move || Ok(with_cells),
+        move || Ok(with_cells(all)),
         |(pair, cells)| {
             let counts = cells.counts;
             Ok((pair, counts, measuring.measure(pair, cells)))
         },
-        |((period, regime), cells, pair)| {
-            let MeasuredPair { measures, kinds, hindsight } = pair;
+        |((period, regime), signals, pair)| {
+            let MeasuredPair { measures, rewritten, hindsight } = pair;
             pooled.add_all(&hindsight);
             let days = days_of(period);
             let overlap = measures.iter().map(|measure| measure.horizon).max().unwrap_or(1);
             longest = (longest.0.max(days), longest.1.max(overlap));
             let hindsight = hindsight.test(days, overlap);
-            measured.push(PairSkill { period, regime, cells, measures, kinds, hindsight });
+            measured.push(PairSkill { period, regime, signals, measures, rewritten, hindsight });
             Ok(())
         },
     )?;
-    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut measured, state)).collect();
-    let mut queue = RowQueue::default();
-    for pair in &measured {
-        queue.add(rows::of_pair(pair)?, &mut deliver)?;
-    }
-    queue.flush(deliver)?;
-    let hindsight = pooled.test(longest.0, longest.1);
-    let (as_of, prices) = (subject.view().as_of(), prices.summary.clone());
-    Ok(Skill { as_of, prices, live_within, lag, cells, worst, pairs: measured, best, hindsight })
+    Ok((measured, pooled.test(longest.0, longest.1)))
+}
+
+/// Replaces what was rewritten since it was published by what was rewritten since an instant.
+fn compare_vintages(measuring: Measuring<'_>, all: AllCells, pairs: &mut [PairSkill]) -> Result<()> {
+    let mut pairs = pairs.iter_mut();
+    in_order(
+        move || Ok(with_cells(all)),
+        |(pair, cells)| Ok(measuring.measure(pair, cells).rewritten),
+        |rewritten| {
+            // Both have the same cells.
+            if let Some(pair) = pairs.next() {
+                pair.rewritten = rewritten;
+            }
+            Ok(())
+        },
+    )
 }
 
 /// The calendar days of a period, at least.
@@ -204,32 +291,33 @@ fn days_of(period: Period) -> u64 {
     if unit == "m" { count * 31 } else { count.div_ceil(5) * 2 + count }
 }
 
-fn worst_day(all: &AllCells, prices: &Prices) -> Option<(NaiveDate, u64, u64)> {
+fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
     let days = all.by_day.iter().enumerate().filter(|(_, counts)| counts[1] > 0);
     let share = |counts: &[u32; 2]| f64::from(counts[1]) / f64::from(counts[0]);
     let (day, counts) = days.max_by(|(_, one), (_, other)| share(one).total_cmp(&share(other)))?;
-    let day = prices::date(prices.sessions()[0] + day as prices::Day);
-    Some((day, u64::from(counts[0]), u64::from(counts[1])))
+    let day = date(prices.sessions()[0] + day as Day);
+    Some(WorstDay { day, signals: counts[0].into(), without_price: counts[1].into() })
 }
 
-fn refuse_unpriced(all: &AllCells, cells: &CellCounts, worst: Option<(NaiveDate, u64, u64)>) -> Result<()> {
-    let signals = cells.used + cells.unpriced;
-    if cells.unpriced as f64 <= MOST_UNPRICED * signals as f64 {
+fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay>) -> Result<()> {
+    let signals = counts.measured + counts.without_price;
+    if counts.without_price as f64 <= MOST_UNPRICED * signals as f64 {
         return Ok(());
     }
-    let worst = worst.map_or_else(String::new, |(day, all, missing)| format!("{day} with {missing} of {all}"));
+    let of_day = |worst: WorstDay| format!("{} with {} of {}", worst.day, worst.without_price, worst.signals);
+    let worst = worst.map_or_else(String::new, of_day);
     let mut examples: Vec<String> = all.unknown.iter().map(|ticker| format!("`{ticker}`")).collect();
     if examples.is_empty() {
         examples.push("tickers with holes".to_owned());
     }
-    Err(SkillError::Unpriced { missing: cells.unpriced, signals, worst, examples }.into())
+    Err(SkillError::Unpriced { missing: counts.without_price, signals, worst, examples }.into())
 }
 
 /// Adjusts the p-values of a state for the number of pairs, and finds the best pair; none if no pair has a test.
 fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
     let place = State::ALL.iter().position(|other| *other == state)?;
-    let tested: Vec<usize> = (0..pairs.len()).filter(|pair| pairs[*pair].measures[place].test.is_ok()).collect();
-    let test = |pair: usize| pairs[pair].measures[place].test.as_ref().ok();
+    let tested: Vec<usize> = (0..pairs.len()).filter(|pair| pairs[*pair].measures[place].test.is_some()).collect();
+    let test = |pair: usize| pairs[pair].measures[place].test.as_ref();
     let p_values: Vec<f64> = tested.iter().filter_map(|pair| test(*pair)).map(|test| test.p).collect();
     let z_values = tested.iter().filter_map(|pair| Some((*pair, test(*pair)?.z())));
     let (of_best, z) = z_values.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
@@ -241,7 +329,8 @@ fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
     }
     Some(Best {
         state,
-        pair: (pairs[of_best].period, pairs[of_best].regime),
+        period: pairs[of_best].period,
+        regime: pairs[of_best].regime,
         z,
         tested: tested.len() as u64,
         expected: expected_best(tested.len() as f64),
@@ -252,9 +341,9 @@ fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
 
 fn effective_number_of(pairs: &[PairSkill], tested: &[usize], place: usize) -> Option<f64> {
     let by_date = |pair: &usize| &pairs[*pair].measures[place].by_date;
-    let days: BTreeSet<prices::Day> = tested.iter().flat_map(by_date).map(|date| date.day).collect();
+    let days: BTreeSet<Day> = tested.iter().flat_map(by_date).map(|date| date.day).collect();
     let series = |pair: &usize| -> Vec<Option<f64>> {
-        let known: BTreeMap<prices::Day, f64> =
+        let known: BTreeMap<Day, f64> =
             by_date(pair).iter().filter_map(|date| Some((date.day, date.correlation?))).collect();
         days.iter().map(|day| known.get(day).copied()).collect()
     };

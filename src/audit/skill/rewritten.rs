@@ -3,8 +3,11 @@
 //! The base are the cells as first published, without those that were added late. Each kind of change is then applied
 //! alone: altered cells take their latest value, removed cells go, added cells come. All three together are today.
 
-use super::measures::{DatedCell, LEAST_NAMES};
 use bellwether_statistics::rank_correlation;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use super::measures::{DatedCell, LEAST_NAMES};
 
 /// The cells of a date, and their correlation as they stand today.
 pub(super) struct Variants<'a> {
@@ -33,9 +36,15 @@ impl MeanCorrelation {
     }
 }
 
-/// Kinds of changed cells, and what each does to the mean correlation.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Kinds {
+impl Serialize for MeanCorrelation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.mean().serialize(serializer)
+    }
+}
+
+/// Rewritten cells, and the mean correlation with each kind of change applied alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Rewritten {
     /// Cells with the value that they were published with.
     pub matched: u64,
     /// Cells with another value.
@@ -47,18 +56,23 @@ pub struct Kinds {
     /// Cells that were added after earlier answers had covered their date without them.
     pub added: u64,
     /// The correlation as first published, without what was added late.
+    #[schemars(with = "Option<f64>")]
     pub base: MeanCorrelation,
     /// With the latest values of altered cells.
+    #[schemars(with = "Option<f64>")]
     pub with_altered: MeanCorrelation,
     /// Without removed cells.
+    #[schemars(with = "Option<f64>")]
     pub without_removed: MeanCorrelation,
     /// With added cells.
+    #[schemars(with = "Option<f64>")]
     pub with_added: MeanCorrelation,
     /// With all of it.
+    #[schemars(with = "Option<f64>")]
     pub today: MeanCorrelation,
 }
 
-impl Kinds {
+impl Rewritten {
     /// Adds a date.
     pub(super) fn add(&mut self, date: &Variants<'_>) {
         let (mut has_altered, mut has_removed, mut has_added) = (false, false, false);

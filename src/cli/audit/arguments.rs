@@ -56,6 +56,11 @@ impl AuditScope {
         Ok(Self { plan, as_of })
     }
 
+    /// The part that a definition uses.
+    pub(super) fn of_definition(plan: Plan, as_of: Option<DateTime<Utc>>) -> Self {
+        Self { plan: Some(plan), as_of }
+    }
+
     /// The line with the scope of the audit.
     fn line(&self, service: Option<&str>) -> String {
         match (&self.plan, service) {

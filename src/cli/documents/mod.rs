@@ -7,14 +7,13 @@
 pub(super) mod archive;
 pub(super) mod datasets;
 pub(super) mod definitions;
-pub(super) mod skill;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::outcome::Result;
 use super::say;
-use crate::audit::documents as audits;
+use crate::audit::{documents as audits, skill};
 use crate::run::{Repairs, StorePruned, StoreStatus};
 use crate::schedule::StatusDocument;
 

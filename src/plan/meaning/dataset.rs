@@ -48,9 +48,13 @@ impl Validator {
         let choice = ColumnChoice { columns: &written, names, key, sort: &sort, constant: &constant };
         let written = WrittenColumns::of(&schema, choice);
         let shape = self.shape(definition, &schema);
-        if let Some(typed) = definition.output.live_within.as_ref().filter(|_| !columns.contains(&Column::Backfilled)) {
-            let problem = Problem::new("`live_within` has no effect without `backfilled`", typed.span());
-            self.object(problem.with_hint("add `\"backfilled\"` to `add` in `[dataset]`, or remove `live_within`"));
+        // An audit of skill measures live signals.
+        let is_used = columns.contains(&Column::Backfilled) || !definition.prices.is_empty();
+        if let Some(typed) = definition.output.live_within.as_ref().filter(|_| !is_used) {
+            let problem = Problem::new("`live_within` has no effect without `backfilled` or prices", typed.span());
+            let hint =
+                "add `\"backfilled\"` to `add` in `[dataset]`, name prices in `[prices]`, or remove `live_within`";
+            self.object(problem.with_hint(hint));
         }
         DatasetPlan {
             rows,

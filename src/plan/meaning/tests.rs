@@ -6,7 +6,7 @@ use crate::definition::{Definition, DefinitionFile};
 use crate::plan::Plan;
 
 /// Definitions that each make other keys useless, or not.
-const CONTEXTS: [&str; 17] = [
+const CONTEXTS: [&str; 18] = [
     "signals.sectors = \"energy\"\n",
     "signals.tickers = \"XOM\"\n",
     "signals.sectors = \"energy\"\nsignals.tickers = [\"XOM\", \"CVX\"]\n",
@@ -24,6 +24,7 @@ const CONTEXTS: [&str; 17] = [
     "signals.sectors = \"energy\"\noutput.layout = \"wide\"\n",
     "signals.sectors = \"energy\"\ndataset.add = \"backfilled\"\noutput.format = [\"csv\", \"parquet\"]\n",
     "signals.sectors = \"energy\"\ndataset.columns = [\"ticker\", \"date\"]\n",
+    "signals.sectors = \"energy\"\nprices.file = \"closes.csv\"\n",
 ];
 
 /// The sources of the contexts.
@@ -143,6 +144,24 @@ fn a_key_changes_the_plan_or_is_refused_whatever_stands_beside_it() {
         }
     }
     assert!(without_effect.is_empty(), "{}", without_effect.join("\n"));
+}
+
+#[test]
+fn how_long_a_signal_is_live_applies_where_anything_tells_live_from_backfilled() {
+    let live_within = "signals.sectors = \"energy\"\noutput.live_within = \"4d\"\n";
+    for used in [
+        "dataset.add = \"backfilled\"",
+        "prices.file = \"closes.csv\"",
+        "prices.columns = { close = \"c\" }",
+        "prices.adjusted = true",
+    ] {
+        for source in SOURCES {
+            let text = format!("{source}{live_within}{used}\n");
+            let plan = DefinitionFile::new("it.toml".into(), text).and_then(Plan::of).expect(used);
+            assert_eq!(plan.dataset.live_within.to_string(), "4d");
+        }
+    }
+    assert_eq!(meaning(&format!("{}{live_within}", SOURCES[0])), None);
 }
 
 #[test]

@@ -10,9 +10,11 @@ mod persistence;
 mod revisions;
 mod sectors;
 mod signals;
+mod skill;
 mod work;
 
 use std::fmt::Display;
+use std::sync::LazyLock;
 
 use super::html::Html;
 use super::policy::policy;
@@ -28,12 +30,13 @@ impl Report {
         html.element("html", &[("lang", &"en")], |html| {
             html.element("head", &[], |html| {
                 html.void("meta", &[("charset", &"utf-8")]);
-                let policy = policy(STYLE, SCRIPT);
+                let style = self.style();
+                let policy = policy(style, SCRIPT);
                 html.void("meta", &[("http-equiv", &"Content-Security-Policy"), ("content", &policy)]);
                 html.void("meta", &[("name", &"referrer"), ("content", &"no-referrer")]);
                 html.void("meta", &[("name", &"viewport"), ("content", &"width=device-width, initial-scale=1")]);
                 html.leaf("title", &[], format_args!("{} · Bellwether", self.identity.name));
-                html.style(STYLE);
+                html.style(style);
             });
             html.element("body", &[], |html| {
                 self.head(html);
@@ -47,6 +50,7 @@ impl Report {
                         self.agreement(html);
                         self.by_sector(html);
                     }
+                    self.skill(html);
                     self.articles(html);
                     self.rewrites(html);
                     self.rejects(html);
@@ -58,6 +62,12 @@ impl Report {
             });
         });
         html.into_string()
+    }
+
+    /// The style of the page.
+    fn style(&self) -> &'static str {
+        static WITH_SKILL: LazyLock<String> = LazyLock::new(|| format!("{STYLE}{}", skill::STYLE));
+        if self.skill.is_some() { &WITH_SKILL } else { STYLE }
     }
 }
 

@@ -184,7 +184,7 @@ fn multiple(html: &mut Html, pair: &PairFacts, totals: &[SignalTotals], axis: &A
                 let x = (place as f64 + 0.5) / axis.len() as f64;
                 Some((x, (high - mean) / (high - low) * (bottom - top)))
             };
-            canvas.line(top, bottom - top, &totals.iter().enumerate().map(point).collect::<Vec<_>>());
+            canvas.line("line", top, bottom - top, &totals.iter().enumerate().map(point).collect::<Vec<_>>());
             canvas.rule("base", bottom);
             canvas.times(axis, 101.0, 4);
         });

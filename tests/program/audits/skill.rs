@@ -53,10 +53,11 @@ impl Vendor {
         let histories: Arc<Mutex<Histories>> = Arc::default();
         let now = Arc::clone(&histories);
         let service = Scripted::of_histories(move |request| {
+            let is_energy = request.target.contains("sector=energy&");
             let period = PERIODS.iter().find(|period| request.target.contains(&format!("period={period}&"))).copied();
             let mut answer = Vec::new();
             for ((ticker, of), history) in now.lock().expect("no test panicked").iter() {
-                if Some(*of) != period {
+                if Some(*of) != period || is_energy != (ticker.as_str() < "G") {
                     continue;
                 }
                 let entry = |(day, (is_sell, confidence)): (&NaiveDate, &(bool, f64))| {
@@ -86,7 +87,7 @@ impl Vendor {
 
     fn text(&self) -> String {
         format!(
-            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = {PERIODS:?}\n\
+            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = {PERIODS:?}\n\
              [dataset]\nkind = \"signals\"\n[checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n\
              [prices]\nfile = \"prices-*.csv\"\ncolumns = {{ ticker = \"symbol\", close = \"adj_close\" }}\n",
             self.service.source(),
@@ -187,18 +188,26 @@ fn every_number_is_what_pandas_and_scipy_compute_from_the_same_files() {
     let mut rows = vendor.rows(&mut random);
     write_prices(&vendor.place, &rows);
     let mut answers = Vec::new();
-    for lag in ["1", "0"] {
-        let arguments = ["--lag", lag, "--output", "skill.parquet", "--force"];
-        let found = vendor.audit(&arguments);
+    for (lag, from) in [("1", ""), ("0", ""), ("1", "2026-04-20T12:00:00Z")] {
+        let arguments = ["--lag", lag, "--output", "skill.parquet", "--force", "--from", from];
+        let found = vendor.audit(&arguments[..if from.is_empty() { 5 } else { 7 }]);
+        assert_eq!(found["from"].is_null(), from.is_empty());
         fs::write(vendor.place.file("skill.json"), found.to_string()).expect("a document");
         let archive = vendor.place.file("output/archive/vendor");
         let [document, rows, prices] =
             ["skill.json", "skill.parquet", "prices-*.csv"].map(|name| vendor.place.file(name));
-        let seen = python::output("check_skill.py", [document, rows, archive, prices, PathBuf::from(lag)]);
+        let instant = PathBuf::from(from.trim_end_matches('Z'));
+        let seen = python::output("check_skill.py", [document, rows, archive, prices, PathBuf::from(lag), instant]);
         let seen: Value = serde_json::from_str(&seen).expect("JSON");
-        for (what, least) in
-            [("compared", 1_000), ("turned", 20), ("late", 50), ("withdrawn", 50), ("altered", 100), ("live", 1_000)]
-        {
+        for (what, least) in [
+            ("compared", 1_000),
+            ("turned", 20),
+            ("late", 50),
+            ("withdrawn", 50),
+            ("altered", 100),
+            ("live", 1_000),
+            ("rewritten", 100),
+        ] {
             assert!(seen[what].as_u64() > Some(least), "the test has seen too little: {seen}");
         }
         assert!(seen["tested"].as_u64() > Some(4) && seen["constant"].as_u64() > Some(1), "{seen}");
@@ -216,6 +225,8 @@ fn every_number_is_what_pandas_and_scipy_compute_from_the_same_files() {
 
     no_close_before_the_signal_counts(&vendor, &first);
     text_fits_a_terminal(&vendor.place);
+    the_report_says_what_the_audit_says(&vendor.place, &first);
+    no_measure_uses_what_was_not_known(&vendor.place);
 }
 
 /// Closes a session later are other returns, and no result depends on a close up to the day of its signal.
@@ -259,8 +270,58 @@ fn text_fits_a_terminal(place: &Place) {
     for what in ["correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
         assert!(text.contains(what), "{what}: {text}");
     }
-    let longest = text.lines().map(|line| line.chars().count()).max();
-    assert!(longest <= Some(100), "{longest:?}\n{text}");
+    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    assert!(longest(&text) <= Some(100), "{text}");
+    let groups = ["audit", "skill", "it", "--by", "lag,year,sector", "--from", "2026-04-20T12:00:00Z"];
+    let text = place.run(groups).succeeded().stdout;
+    for what in ["by lag", "lag 4", "by year", " 2026 ", "by sector", "utilities", "since then"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    assert!(longest(&text) <= Some(100), "{text}");
+    let early = ["audit", "skill", "it", "--from", "2025-01-01"];
+    assert!(place.run(early).failed_with(1).stderr.contains("2025-01-01"), "nothing was known then");
+}
+
+fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
+    let page = |place: &Place| {
+        place.run(["report", "it", "--output", "report.html", "--force"]).succeeded();
+        fs::read_to_string(place.file("report.html")).expect("a page")
+    };
+    let measured = page(place);
+    let dates = |pair: &&Value| [0, 1].map(|state| pair["measures"][state]["dates"].as_u64());
+    // Of pairs with as many dates, the first.
+    let pairs = found["pairs"].as_array().expect("pairs").iter().rev();
+    let lead = pairs.max_by_key(dates).expect("a pair");
+    let said = |state: usize| {
+        let measure = &lead["measures"][state];
+        let number = |value: &Value| format!("{:.3}", value.as_f64().expect("a number"));
+        let test = &measure["test"];
+        let interval = format!(" ({} to {})", number(&test["lower"]), number(&test["upper"]));
+        format!("{}{}", number(&measure["correlation"]), if test.is_null() { String::new() } else { interval })
+    };
+    let finding = format!("ranked returns at {} when it was published, and at {} in today", said(0), said(1));
+    let text = place.run(["summary", "it"]).succeeded().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(&finding), "{finding}: {text}");
+    for what in ["id=\"skill\"", "plot-skill-", "plot-hits-", "plot-reliability-", "plot-decay-", ".hover"] {
+        assert!(measured.contains(what), "{what}");
+    }
+    // Without its prices, the report says so; the runs went on without them.
+    let rows = fs::read(place.file("prices-1.csv")).expect("prices");
+    fs::remove_file(place.file("prices-1.csv")).expect("it is there");
+    fs::rename(place.file("prices-2.csv"), place.file("elsewhere.csv")).expect("it is there");
+    let without = page(place);
+    assert!(without.contains("Signals were not measured against prices") && without.contains("no file matches"));
+    fs::write(place.file("prices-1.csv"), rows).expect("prices");
+    fs::rename(place.file("elsewhere.csv"), place.file("prices-2.csv")).expect("it is there");
+}
+
+fn no_measure_uses_what_was_not_known(place: &Place) {
+    let text = place.run(["audit", "leak", "it"]).succeeded().stdout;
+    for what in ["with other closes up to it", "with other closes from it on", "measured then and now"] {
+        let trials: Vec<&str> = text.lines().filter(|line| line.contains(what)).collect();
+        assert!(trials.iter().any(|trial| trial.starts_with("ok")), "{what}: {text}");
+    }
+    assert!(!text.contains("LEAK"), "{text}");
 }
 
 /// A definition with five tickers and ten signals each, seen today.
@@ -335,6 +396,10 @@ fn prices_that_cannot_be_meant_are_refused_with_their_place() {
         let refused = audit(header, &bad(row)).failed_with(1);
         assert!(refused.stderr.contains(expected), "{row}: {}", refused.stderr);
     }
+    // A definition without prices has a report without them.
+    place.run(["report", "it", "--output", "report.html"]).succeeded();
+    let page = fs::read_to_string(place.file("report.html")).expect("a page");
+    assert!(!page.contains("id=\"skill\"") && !page.contains(".hover"));
     // A hole is counted.
     let hole: Value = serde_json::from_str(&audit(header, &bad("AA,2026-01-08,")).succeeded().stdout).expect("JSON");
     assert_eq!(hole["prices"]["holes"], 1);
@@ -386,4 +451,79 @@ fn the_demo_has_prices_that_its_archive_is_measured_against() {
     let seen = found["pairs"].as_array().expect("pairs").iter().map(|pair| pair["rewritten"]["turned"].as_u64());
     assert_eq!(seen.sum::<Option<u64>>(), Some(turned));
     assert!(found["hindsight"]["turned"].as_u64() > Some(0), "{found}");
+}
+
+#[test]
+fn signals_of_suspect_dates_count_today_unless_the_definition_drops_them() {
+    let is_later = Arc::new(Mutex::new(false));
+    let now = Arc::clone(&is_later);
+    // A month of signals, and on the first day also some that are three months older, which no later answer lists.
+    let service = Scripted::of_histories(move |_| {
+        let older = (1..=6).map(|day| format!("2025-10-{day:02}"));
+        let older = older.filter(|_| !*now.lock().expect("no test panicked"));
+        let dates: Vec<String> = (1..=20).map(|day| format!("2026-01-{day:02}")).chain(older).collect();
+        let history = |(place, ticker): (usize, &str)| {
+            let entry = |(number, date): (usize, &String)| {
+                let confidence = 0.5 + ((7 * place + 3 * number) % 11) as f64 / 25.0;
+                format!("{{\"date\":\"{date}T00:00:00\",\"signal\":\"buy\",\"confidence\":{confidence}}}")
+            };
+            let entries: Vec<String> = dates.iter().enumerate().map(entry).collect();
+            format!(
+                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
+                entries.join(",")
+            )
+        };
+        let answer: Vec<String> = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate().map(history).collect();
+        json("200 OK", &format!("{{{}}}", answer.join(",")))
+    });
+    let place = Place::new();
+    fs::write(place.file("key"), "scripted").expect("a key");
+    let text = |rest: &str| {
+        format!(
+            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[checks]\ndates = \"warn\"\n\
+             [prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
+            service.source(),
+            place.file("key")
+        )
+    };
+    let run_on = |today: NaiveDate| {
+        let definition = DefinitionFile::new("it.toml".into(), text("")).expect("a name");
+        let options = Options { clock: Clock::Fixed(evening(today)), ..Options::new(place.file("output")) };
+        Runtime::new()
+            .expect("a runtime")
+            .block_on(run(Plan::of(definition).expect("a plan"), options))
+            .expect("a run");
+    };
+    run_on(day(2026, 1, 20));
+    *is_later.lock().expect("no test panicked") = true;
+    run_on(day(2026, 1, 21));
+    let closes: Vec<String> = ["AA", "BB", "CC", "DD", "EE"]
+        .iter()
+        .enumerate()
+        .flat_map(|(place, ticker)| {
+            let days = day(2025, 9, 28).iter_days().take(140).enumerate();
+            days.map(move |(number, day)| format!("{ticker},{day},{}", 50 + (place * 31 + number * 17) % 23))
+        })
+        .collect();
+    fs::write(place.file("closes.csv"), format!("ticker,date,close\n{}\n", closes.join("\n"))).expect("prices");
+    let audit = |rest: &str| -> Value {
+        place.define("it", &text(rest));
+        serde_json::from_str(&place.run(["audit", "skill", "it", "--json"]).succeeded().stdout).expect("JSON")
+    };
+    let dates = |found: &Value| found["pairs"][0]["measures"][1]["dates"].as_u64().expect("a count");
+    let (kept, dropped) = (audit(""), audit("suspect = \"drop\"\n"));
+    assert_eq!((&kept["signals"]["all"], &kept["signals"]["suspect"]), (&130.into(), &0.into()));
+    assert_eq!((&dropped["signals"]["all"], &dropped["signals"]["suspect"]), (&130.into(), &30.into()));
+    assert_eq!((dates(&kept), dates(&dropped)), (26, 20));
+    // They count as removed, and the measure without them is that of the others.
+    assert_eq!(dropped["pairs"][0]["rewritten"]["removed"], 30);
+    assert_eq!(kept["pairs"][0]["rewritten"]["removed"], 0);
+    let only_later = audit("[filter]\nfrom = 2026-01-01\n");
+    assert_eq!(only_later["pairs"][0]["measures"][1], dropped["pairs"][0]["measures"][1]);
+    let lines = |rest: &str| {
+        place.define("it", &text(rest));
+        place.run(["audit", "skill", "it"]).succeeded().stdout
+    };
+    assert!(!lines("").contains("suspect"));
+    assert!(lines("suspect = \"drop\"\n").contains("suspect   30 signals of dates that a later answer contradicts"));
 }

@@ -1,11 +1,11 @@
-//! Prices from files: which files, and all their rows in one grid.
+//! Prices from files or from rows in memory: which files, and all their rows in one grid.
 
 use std::collections::HashMap;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::table::{self, PriceRow};
-use super::{Day, MOST, PriceColumns, Prices, Row, date, shown};
+use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, shown};
 use crate::audit::skill::error::SkillError;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
@@ -48,6 +48,9 @@ fn is_like(name: &str, pattern: &str) -> bool {
         }),
     }
 }
+
+/// The name of rows in memory.
+const IN_MEMORY: &str = "prices";
 
 /// Files that are being read.
 #[derive(Default)]
@@ -93,14 +96,48 @@ impl RowNumbers {
 
 impl Reading {
     /// Reads a file.
-    pub(super) fn add(&mut self, path: &Path, columns: &PriceColumns, stop: &CancellationToken) -> Result<()> {
+    pub(super) fn add_file(&mut self, path: &Path, columns: &PriceColumns, stop: &CancellationToken) -> Result<()> {
         let mut file = std::fs::File::open(path).map_err(FileError::read(path))?;
         let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
         let (digest, _) = digest.ok_or_else(Error::interrupted)?;
         file.seek(SeekFrom::Start(0)).map_err(FileError::read(path))?;
+        let numbers = self.add(table::rows_of_file(path, file, columns)?, stop)?;
+        let digest = digest::hex(&digest);
+        self.files.push(ReadFile { path: path.to_owned(), digest, end: self.rows.len(), numbers });
+        Ok(())
+    }
+
+    /// Takes rows in memory.
+    pub(super) fn add_rows(
+        &mut self,
+        rows: &PriceRows,
+        columns: &PriceColumns,
+        stop: &CancellationToken,
+    ) -> Result<()> {
+        let path = PathBuf::from(IN_MEMORY);
+        let begin = self.rows.len();
+        let numbers = self.add(table::rows_in_memory(&path, rows, columns)?, stop)?;
+        let mut content = Vec::new();
+        for row in &self.rows[begin..] {
+            content.extend_from_slice(self.names[row.ticker as usize].as_str().as_bytes());
+            content.push(0);
+            content.extend_from_slice(&row.day.to_le_bytes());
+            content.extend_from_slice(&row.close.to_le_bytes());
+        }
+        let digest = digest::of(&content);
+        self.files.push(ReadFile { path, digest, end: self.rows.len(), numbers });
+        Ok(())
+    }
+
+    /// Adds rows, and returns the numbers of those that are kept.
+    fn add(
+        &mut self,
+        pieces: impl Iterator<Item = Result<Vec<PriceRow>>>,
+        stop: &CancellationToken,
+    ) -> Result<RowNumbers> {
         let begin = self.rows.len();
         let mut numbers = RowNumbers::default();
-        for rows in table::rows(path, file, columns)? {
+        for rows in pieces {
             cancel::check(stop)?;
             for row in rows? {
                 match row {
@@ -116,9 +153,7 @@ impl Reading {
                 }
             }
         }
-        let digest = digest::hex(&digest);
-        self.files.push(ReadFile { path: path.to_owned(), digest, end: self.rows.len(), numbers });
-        Ok(())
+        Ok(numbers)
     }
 
     /// The prices of all files.
@@ -148,7 +183,8 @@ impl Reading {
             }
             *close = row.close;
         }
-        let files = self.files.iter().map(|file| (shown(&file.path), file.digest.clone())).collect();
+        let file = |file: &ReadFile| PriceFile { path: shown(&file.path), blake3: file.digest.clone() };
+        let files = self.files.iter().map(file).collect();
         let places = place_of_ticker.into_iter().map(|place| place as u16);
         let tickers = self.names.into_iter().zip(places).collect();
         Ok(Prices::of(sessions, tickers, closes, files))

@@ -9,22 +9,27 @@ mod files;
 mod table;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use chrono::{Days, NaiveDate};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::PriceColumns;
+use crate::plan::{PriceColumns, PricesPlan};
 use crate::serve::Universe;
 use files::Reading;
 
 pub(crate) use files::find;
 
 /// Days since 1970.
-pub(super) type Day = i32;
+pub(in crate::audit) type Day = i32;
 
 /// The most sessions, and the most tickers.
 const MOST: usize = 1 << 16;
@@ -32,17 +37,37 @@ const MOST: usize = 1 << 16;
 /// Where prices come from.
 #[derive(Clone, Debug)]
 pub(crate) enum PriceSource {
-    /// Files, and the names of their columns.
-    Files(Vec<PathBuf>, PriceColumns),
+    /// Files, and what a definition says of them.
+    Files(Vec<PathBuf>, PricesPlan),
+    /// Rows in memory, and what a definition says of them.
+    Rows(PriceRows, PricesPlan),
     /// The demo universe.
     Demo(Box<Universe>),
 }
 
+/// Where prices were read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PriceFile {
+    /// A file, or the name of prices that are in no file.
+    pub path: String,
+    /// The BLAKE3 of its content.
+    pub blake3: String,
+}
+
+/// Prices as rows in memory, such as those of a data frame.
+#[derive(Clone, Debug)]
+pub struct PriceRows {
+    /// Their columns.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: Vec<RecordBatch>,
+}
+
 /// What is known of the prices as a whole.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PriceSummary {
-    /// The files, or the name of the built-in prices, each with its BLAKE3.
-    pub files: Vec<(String, String)>,
+    /// Where they were read from.
+    pub files: Vec<PriceFile>,
     /// Rows with a close.
     pub closes: u64,
     /// Tickers.
@@ -50,13 +75,17 @@ pub struct PriceSummary {
     /// Sessions.
     pub sessions: u64,
     /// The first session.
+    #[schemars(with = "String")]
     pub first: NaiveDate,
     /// The last session.
+    #[schemars(with = "String")]
     pub last: NaiveDate,
-    /// Sessions without a close between the first and last close of a ticker, of all tickers.
+    /// Missing closes between the first and the last close of each ticker.
     pub holes: u64,
     /// Sessions on which fewer than half of the tickers that trade then have a close.
-    pub thin: u64,
+    pub thin_sessions: u64,
+    /// Whether they are adjusted for splits and dividends; none if the definition does not say.
+    pub adjusted: Option<bool>,
 }
 
 /// Closing prices by ticker and session.
@@ -80,16 +109,21 @@ struct Row {
 impl Prices {
     /// Reads prices.
     pub(crate) fn read(source: &PriceSource, stop: &CancellationToken) -> Result<Self> {
-        match source {
-            PriceSource::Files(paths, columns) => {
-                let mut reading = Reading::default();
-                for path in paths {
-                    reading.add(path, columns, stop)?;
-                }
-                reading.finish()
+        let mut reading = Reading::default();
+        let plan = match source {
+            PriceSource::Files(paths, plan) => {
+                paths.iter().try_for_each(|path| reading.add_file(path, &plan.columns, stop))?;
+                plan
             }
-            PriceSource::Demo(universe) => Ok(Self::of_demo(universe)),
-        }
+            PriceSource::Rows(rows, plan) => {
+                reading.add_rows(rows, &plan.columns, stop)?;
+                plan
+            }
+            PriceSource::Demo(universe) => return Ok(Self::of_demo(universe)),
+        };
+        let mut prices = reading.finish()?;
+        prices.summary.adjusted = plan.adjusted;
+        Ok(prices)
     }
 
     fn of_demo(universe: &Universe) -> Self {
@@ -100,11 +134,11 @@ impl Prices {
             closes.extend(of_ticker);
         }
         let bytes: Vec<u8> = closes.iter().flat_map(|close| close.to_le_bytes()).collect();
-        let files = vec![("the demo service".to_owned(), digest::of(&bytes))];
+        let files = vec![PriceFile { path: "the demo service".to_owned(), blake3: digest::of(&bytes) }];
         Self::of(sessions, tickers, closes, files)
     }
 
-    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<(String, String)>) -> Self {
+    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<PriceFile>) -> Self {
         let mut summary = PriceSummary {
             files,
             closes: closes.iter().filter(|close| close.is_finite()).count() as u64,
@@ -128,18 +162,38 @@ impl Prices {
             }
         }
         summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
-        summary.thin = alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
+        summary.thin_sessions =
+            alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
         Self { sessions, tickers, closes, summary }
     }
 
     /// The dates of the sessions, in order.
-    pub(super) fn sessions(&self) -> &[Day] {
+    pub(in crate::audit) fn sessions(&self) -> &[Day] {
         &self.sessions
+    }
+
+    /// The tickers, in the order of their numbers.
+    pub(super) fn tickers(&self) -> Vec<&Ticker> {
+        let mut numbered: Vec<(&Ticker, u16)> = self.tickers.iter().map(|(ticker, number)| (ticker, *number)).collect();
+        numbered.sort_unstable_by_key(|(_, number)| *number);
+        numbered.into_iter().map(|(ticker, _)| ticker).collect()
     }
 
     /// The number of a ticker.
     pub(super) fn ticker(&self, ticker: &Ticker) -> Option<u16> {
         self.tickers.get(ticker).copied()
+    }
+
+    /// The same prices with other closes on some sessions: of a place among all closes, and the close.
+    pub(in crate::audit) fn with_closes(&self, sessions: Range<usize>, other: impl Fn(usize, f64) -> f64) -> Self {
+        let mut prices = self.clone();
+        let count = self.sessions.len();
+        for (place, close) in
+            prices.closes.iter_mut().enumerate().filter(|(place, _)| sessions.contains(&(place % count)))
+        {
+            *close = other(place, *close);
+        }
+        prices
     }
 
     /// The return of a ticker from the close of one session to that of another; none if it lacks either.
@@ -156,7 +210,7 @@ pub(super) fn number(date: NaiveDate) -> Day {
 }
 
 /// The date of a number of days since 1970.
-pub(super) fn date(day: Day) -> NaiveDate {
+pub(in crate::audit) fn date(day: Day) -> NaiveDate {
     let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
     let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
     date.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The rows of one file of prices, whatever its format and the types of its columns.
+//! The rows of one file of prices, or of a table in memory, whatever its format and the types of its columns.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -14,7 +14,7 @@ use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::{Day, PriceColumns};
+use super::{Day, PriceColumns, PriceRows};
 use crate::audit::skill::error::SkillError;
 use crate::date;
 use crate::error::{Reason, Result};
@@ -34,28 +34,52 @@ pub(super) enum PriceRow {
     Nothing,
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>;
 
 /// The rows of a file.
-pub(super) fn rows(
+pub(super) fn rows_of_file(
     path: &Path,
     file: File,
     columns: &PriceColumns,
 ) -> Result<impl Iterator<Item = Result<Vec<PriceRow>>>> {
-    let named = [&columns.ticker, &columns.date, &columns.close].map(String::clone);
+    let named = names_of(columns);
     let batches = match path.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => of_parquet(path, file, &named)?,
         Some("csv") => of_csv(path, file, &named)?,
         _ => return Err(SkillError::Format { path: path.to_owned() }.into()),
     };
+    Ok(typed(path, batches, named))
+}
+
+/// The rows of a table in memory.
+pub(super) fn rows_in_memory<'a>(
+    path: &Path,
+    rows: &'a PriceRows,
+    columns: &PriceColumns,
+) -> Result<impl Iterator<Item = Result<Vec<PriceRow>>> + 'a> {
+    let named = names_of(columns);
+    let names: Vec<&str> = rows.schema.fields().iter().map(|field| field.name().as_str()).collect();
+    places(path, &names, &named)?;
+    Ok(typed(path, Box::new(rows.batches.iter().cloned().map(Ok)), named))
+}
+
+fn names_of(columns: &PriceColumns) -> [String; 3] {
+    [&columns.ticker, &columns.date, &columns.close].map(String::clone)
+}
+
+fn typed<'a>(
+    path: &Path,
+    batches: Batches<'a>,
+    named: [String; 3],
+) -> impl Iterator<Item = Result<Vec<PriceRow>>> + use<'a> {
     let path = path.to_owned();
     let mut before = 0;
-    Ok(batches.map(move |batch| {
+    batches.map(move |batch| {
         let batch = batch.map_err(|error| unreadable(&path, error))?;
         let typed = TypedRows { path: &path, before, columns: &named };
         before += batch.num_rows() as u64;
         typed.of(&batch)
-    }))
+    })
 }
 
 fn unreadable(path: &Path, source: impl Into<Reason>) -> SkillError {
@@ -75,7 +99,7 @@ fn places(path: &Path, names: &[&str], wanted: &[String; 3]) -> Result<[usize; 3
     Ok(places)
 }
 
-fn of_parquet(path: &Path, file: File, named: &[String; 3]) -> Result<Batches> {
+fn of_parquet(path: &Path, file: File, named: &[String; 3]) -> Result<Batches<'static>> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(path, error))?;
     let names: Vec<&str> = builder.schema().fields().iter().map(|field| field.name().as_str()).collect();
     let wanted = ProjectionMask::roots(builder.parquet_schema(), places(path, &names, named)?);
@@ -83,7 +107,7 @@ fn of_parquet(path: &Path, file: File, named: &[String; 3]) -> Result<Batches> {
     Ok(Box::new(reader.map_err(|error| unreadable(path, error))?))
 }
 
-fn of_csv(path: &Path, mut file: File, named: &[String; 3]) -> Result<Batches> {
+fn of_csv(path: &Path, mut file: File, named: &[String; 3]) -> Result<Batches<'static>> {
     let (header, _) = CsvFormat::default()
         .with_header(true)
         .infer_schema(&mut file, Some(0))

@@ -1,18 +1,20 @@
 //! `bellwether audit skill`: whether signals predicted, when they were published and as they stand today.
 
+mod groups;
+
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::documents::skill as documents;
 use super::outcome::Result;
 use super::typed::{instant, plan_of};
-use crate::audit::skill::{self, Best, CellCounts, Measure, PairSkill, State, WhenMissing};
+use crate::audit::skill::{self, Best, Measure, PairSkill, SignalCounts, State, WhenMissing};
 use crate::human::{counted, grouped, percent, portion};
 use crate::project::Project;
-use crate::run::{SkillOptions, audit_skill};
+use crate::run::{PriceInput, SkillOptions, audit_skill};
+use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
 const SHOWN: usize = 27;
@@ -37,6 +39,15 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
+    /// Compare what was known at this instant with the history, instead of what was first published: which cells were altered,
+    /// removed and added since, and what that does to the correlation.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    from: Option<DateTime<Utc>>,
+
+    /// Show the correlations by lag (one horizon after the other), by year or by sector as well.
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    by: Vec<Grouping>,
+
     /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, which it may not have
     /// been known at.
     #[arg(long, value_name = "SESSIONS", default_value_t = 1)]
@@ -56,33 +67,31 @@ pub(super) struct Skill {
 
 impl Skill {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(self.definition.as_deref(), project)?;
-        let scope = AuditScope::of(self.definition.as_deref(), self.as_of, project)?;
+        let scope = AuditScope::of_definition(plan_of(self.definition.as_deref(), project)?, self.as_of);
         let when_missing = if self.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
-        let how = SkillOptions { prices: self.prices, lag: self.lag, when_missing };
+        let prices = if self.prices.is_empty() { PriceInput::OfDefinition } else { PriceInput::Files(self.prices) };
+        let how = SkillOptions { prices, lag: self.lag, when_missing, from: self.from };
         let found = self
             .arguments
             .run(&scope, project, skill::schema(), move |options, deliver| audit_skill(options, &how, deliver))?;
         let limit = if self.all { RowLimit::All } else { RowLimit::First(SHOWN) };
-        self.arguments.print_whole(
-            || documents::Skill::of(&plan.name, &plan.prices, &found),
-            || describe(plan.prices.adjusted, &found, limit),
-        )
+        self.arguments.print_whole(|| &found, || describe(&found, &self.by, limit))
     }
 }
 
-fn describe(adjusted: Option<bool>, found: &skill::Skill, limit: RowLimit) -> String {
+fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> String {
     let mut text = of_history(found);
-    text.push_str(&of_prices(adjusted, found));
+    text.push_str(&of_prices(found));
     if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.dates == 0)) {
         text.push_str("\nNothing to measure: no date has five signals with a complete return.\n");
         return text;
     }
     text.push_str(&format!("\n{}", correlations(found, limit)));
-    if found.pairs.iter().flat_map(|pair| &pair.measures).any(|measure| measure.dates > 0 && measure.test.is_err()) {
+    if found.pairs.iter().flat_map(|pair| &pair.measures).any(|measure| measure.dates > 0 && measure.test.is_none()) {
         text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
     }
     found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
+    groupings.iter().for_each(|by| text.push_str(&format!("\n{}", by.table(found, limit))));
     text.push_str(&format!("\n{}", returns(found, limit)));
     for table in [confidences(found, limit), rewritten(found, limit)].into_iter().flatten() {
         text.push_str(&format!("\n{table}"));
@@ -93,21 +102,23 @@ fn describe(adjusted: Option<bool>, found: &skill::Skill, limit: RowLimit) -> St
 
 /// What of the history was witnessed, and what is measured.
 fn of_history(found: &skill::Skill) -> String {
-    let CellCounts { cells, live, used, unclear, same_day, before, incomplete, unpriced, .. } = found.cells;
+    let SignalCounts {
+        all, live, measured, suspect, unclear, same_day, before_prices, incomplete, without_price, ..
+    } = found.signals;
     let mut text = format!(
         "{} of the history was witnessed: {} of {}, seen within {}\n",
-        portion(live, cells),
+        portion(live, all),
         grouped(live),
-        counted(cells, "signal", "signals"),
+        counted(all, "signal", "signals"),
         found.live_within,
     );
-    if live == 0 && cells > 0 {
+    if live == 0 && all > 0 {
         text.push_str("How it was published is not known: this is how the service tells it today.\n");
     }
     let left_out = [
         (incomplete, "whose horizon is not over"),
-        (unpriced, "without a price"),
-        (before, "dated before the prices"),
+        (without_price, "without a price"),
+        (before_prices, "dated before the prices"),
         (same_day, "that repeat a day"),
         (unclear, "without a direction"),
     ];
@@ -117,18 +128,25 @@ fn of_history(found: &skill::Skill) -> String {
         .map(|(count, what)| format!("{} {what}", grouped(count)))
         .collect();
     let left_out = if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") };
-    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", counted(used, "signal", "signals")));
-    if let Some((day, signals, missing)) = found.worst {
+    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", counted(measured, "signal", "signals")));
+    if let Some(worst) = found.worst_day {
         text.push_str(&format!(
-            "          most without a price on {day}: {} of {}\n",
-            grouped(missing),
-            grouped(signals)
+            "          most without a price on {}: {} of {}\n",
+            worst.day,
+            grouped(worst.without_price),
+            grouped(worst.signals)
+        ));
+    }
+    if suspect > 0 {
+        text.push_str(&format!(
+            "suspect   {} of dates that a later answer contradicts: as published alone\n",
+            counted(suspect, "signal", "signals")
         ));
     }
     text
 }
 
-fn of_prices(adjusted: Option<bool>, found: &skill::Skill) -> String {
+fn of_prices(found: &skill::Skill) -> String {
     let prices = &found.prices;
     let mut text = format!(
         "prices    {} of {}, {} from {} to {}\n",
@@ -138,8 +156,8 @@ fn of_prices(adjusted: Option<bool>, found: &skill::Skill) -> String {
         prices.first,
         prices.last,
     );
-    for (path, blake3) in &prices.files {
-        text.push_str(&format!("          {}, BLAKE3 {}\n", crate::escape::escaped(path), &blake3[..16]));
+    for file in &prices.files {
+        text.push_str(&format!("          {}, BLAKE3 {}\n", crate::escape::escaped(&file.path), &file.blake3[..16]));
     }
     if prices.holes > 0 {
         text.push_str(&format!(
@@ -147,14 +165,14 @@ fn of_prices(adjusted: Option<bool>, found: &skill::Skill) -> String {
             counted(prices.holes, "close", "closes")
         ));
     }
-    if prices.thin > 0 {
-        let sessions = counted(prices.thin, "session has", "sessions have");
+    if prices.thin_sessions > 0 {
+        let sessions = counted(prices.thin_sessions, "session has", "sessions have");
         text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
     }
-    if adjusted == Some(false) {
+    if prices.adjusted == Some(false) {
         text.push_str("          not adjusted: returns over a split or a dividend are wrong\n");
     }
-    let entry = match found.lag {
+    let entry = match found.lag_sessions {
         0 => "at the close of its date".to_owned(),
         lag => format!("{} after its date", counted(lag.into(), "session", "sessions")),
     };
@@ -173,8 +191,8 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
-        let test = measure.test.as_ref().ok();
-        let disjoint = measure.disjoint.as_ref().ok().map(|test| test.p);
+        let test = measure.test.as_ref();
+        let disjoint = measure.disjoint.as_ref().map(|test| test.p);
         let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
         let mut cells = vec![pair, measure.state.as_str().to_owned(), grouped(measure.dates), grouped(measure.windows)];
         cells.push(measure.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
@@ -192,10 +210,10 @@ fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        for side in [measure.buys, measure.sells, measure.confident].map(|measure| measure.side) {
-            cells.extend([side.hit_rate().map_or_else(none, percent), side.excess.map_or_else(none, in_percent)]);
+        for of in [measure.buys, measure.sells, measure.confident] {
+            cells.extend([of.hit_rate.map_or_else(none, percent), of.side.excess.map_or_else(none, in_percent)]);
         }
-        let flips = measure.flips.share().map_or_else(none, percent);
+        let flips = measure.flips.map_or_else(none, percent);
         cells.extend([measure.spread.map_or_else(none, in_percent), flips]);
         cells
     };
@@ -222,11 +240,13 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
 }
 
 fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let heads = ["rewritten", "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
+    let since = if found.from.is_some() { "since then" } else { "rewritten" };
+    let heads = [since, "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
     let mut table = Aligned::new(1, heads);
-    let changed = found.pairs.iter().filter(|pair| pair.kinds.altered + pair.kinds.removed + pair.kinds.added > 0);
+    let changed =
+        found.pairs.iter().filter(|pair| pair.rewritten.altered + pair.rewritten.removed + pair.rewritten.added > 0);
     let row = |pair: &PairSkill| {
-        let kinds = &pair.kinds;
+        let kinds = &pair.rewritten;
         let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
         cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(grouped));
         let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
@@ -254,8 +274,8 @@ fn of_best(best: &Best) -> String {
     format!(
         "best of {} {what}: {} {}, z {:.1}; without skill {:.1}{effective}\n",
         grouped(best.tested),
-        best.pair.0,
-        best.pair.1,
+        best.period,
+        best.regime,
         best.z,
         best.expected,
     )
@@ -263,23 +283,23 @@ fn of_best(best: &Best) -> String {
 
 fn of_hindsight(found: &skill::Skill) -> String {
     let hindsight = &found.hindsight;
-    let Some(share) = hindsight.agree.rate() else {
+    let Some(share) = hindsight.share else {
         return "hindsight  no signal turned after its horizon was over\n".to_owned();
     };
-    let by_date = hindsight.by_date.map_or_else(none, |test| p_value(test.p));
-    let clustered = hindsight.clustered.map_or_else(none, |test| p_value(test.p));
+    let by_date = hindsight.test.map_or_else(none, |test| p_value(test.p));
+    let clustered = hindsight.p_clustered.map_or_else(none, p_value);
     let mut text = format!(
         "hindsight  {} after the horizon was over, {} of them to where the price went: {}\n           \
          p {by_date} by date, {clustered} with windows of {} as clusters; half is an honest correction\n",
-        counted(hindsight.agree.of, "signal turned", "signals turned"),
-        grouped(hindsight.agree.hits),
+        counted(hindsight.turned, "signal turned", "signals turned"),
+        grouped(hindsight.agree),
         percent(share),
         counted(hindsight.cluster_days, "day", "days"),
     );
-    if let Some(share) = hindsight.live_after.rate() {
+    if let Some(share) = hindsight.live_after_share {
         text.push_str(&format!(
             "           of {} published live since, {} came true\n",
-            counted(hindsight.live_after.of, "signal", "signals"),
+            counted(hindsight.live_after, "signal", "signals"),
             percent(share)
         ));
     }

@@ -1,0 +1,33 @@
+//! Whether a dataset, and measures of its signals, use what was not known.
+
+use std::path::Path;
+
+use super::as_of::view;
+use super::audits::observed;
+use super::observer::Control;
+use super::scope::archived;
+use super::skill::skill_trials;
+use crate::archive::of_service;
+use crate::audit::{Leak, leak};
+use crate::error::{Error, Result};
+use crate::plan::{Plan, RowKind};
+
+/// Tests the dataset of a plan for look-ahead.
+///
+/// # Errors
+///
+/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
+pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
+    if plan.dataset.rows == RowKind::Article {
+        let what = format!("`{}` has no join to audit", plan.name);
+        return Err(Error::usage(what, "audit the definition that joins the news"));
+    }
+    let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
+    control.warn(&view.notes_on_forgotten());
+    let scope = archived(plan, &view)?;
+    observed(control, "leak", || {
+        let mut found = leak(view.archive(), &scope, &plan.dataset, scratch)?;
+        found.trials.extend(skill_trials(plan, view.archive(), &scope, &control.stop)?);
+        Ok(found)
+    })
+}
