@@ -62,6 +62,12 @@ pub(crate) const REMOVING: [&str; 3] = [
 /// The files with the answers of an unfinished run.
 pub(crate) const ANSWERS: &str = "%.answers";
 
+/// The folder of journals in the data.
+pub(crate) const JOURNAL: &str = "journal";
+
+/// The folder of what schedulers remember, in the data.
+pub(crate) const SCHEDULE: &str = "schedule";
+
 /// A full file of a journal, after the name of the definition and a dot.
 pub(crate) const JOURNAL_SEGMENT: &str = "########.jsonl";
 

@@ -220,13 +220,24 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_folder(folder_of(path))
 }
 
+/// The files in a folder that killed processes did not complete.
+pub(crate) fn stale_hidden(folder: &Path) -> Vec<PathBuf> {
+    let is_hidden = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.strip_prefix('.')?.rsplit_once('-')).is_some_and(|(_, random)| fits(random, RANDOM))
+    };
+    let is_stale = |path: &PathBuf| is_hidden(path) && is_older(path, DAY);
+    entries(folder).unwrap_or_default().into_iter().filter(is_stale).collect()
+}
+
 /// A hidden name for a file until it is complete. What killed processes left under such names is removed first.
 pub(crate) fn hidden_beside(path: &Path) -> PathBuf {
     let prefix = format!(".{}-", path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default());
-    let suffix = |found: &Path| Some(found.file_name()?.to_str()?.strip_prefix(&prefix)?.to_owned());
-    let is_hidden = |found: &Path| suffix(found).is_some_and(|suffix| fits(&suffix, RANDOM));
-    let is_stale = |found: &PathBuf| is_hidden(found) && is_older(found, DAY);
-    for stale in entries(folder_of(path)).unwrap_or_default().into_iter().filter(is_stale) {
+    let is_beside = |found: &PathBuf| {
+        let suffix = found.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(&prefix));
+        suffix.is_some_and(|suffix| fits(suffix, RANDOM))
+    };
+    for stale in stale_hidden(folder_of(path)).into_iter().filter(is_beside) {
         // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&stale);
     }

@@ -117,7 +117,7 @@ impl FileForm {
 }
 
 /// Every file or link that is ever removed by itself.
-pub(super) static FILES: [FileForm; 15] = [
+pub(super) static FILES: [FileForm; 16] = [
     FileForm::file(&["$", concat!(".partial-", unique!()), ROWS_OF_SPARK]),
     FileForm::link(&["$", concat!(".latest-", unique!())]),
     // A file that is not complete.
@@ -132,6 +132,7 @@ pub(super) static FILES: [FileForm; 15] = [
     FileForm::file(&[PARTITION, "*.*~%"]),
     FileForm::file(&[unique!(), "%*-*", "*.*~%"]),
     FileForm::file(&["$", "latest.json~%"]),
+    FileForm::file(&["$", "pruned.json~%"]),
     FileForm::file(&["datasets", ".probe-@@@@@@@@@@@@@@@@~%"]),
     // The oldest part of a journal.
     FileForm { mark: Some("\"definition\":\"$\""), ..FileForm::file(&["journal", "*.########.jsonl"]) },

@@ -31,7 +31,7 @@ use crate::footprint::{Footprint, size};
 use crate::human::counted;
 use crate::links;
 use crate::lock::{Attempt, Lock};
-use crate::names;
+use crate::names::{self, JOURNAL, SCHEDULE};
 use crate::plan::Plan;
 use crate::remove;
 use crate::time::Clock;
@@ -42,6 +42,9 @@ const LOCK: &str = ".prune";
 
 /// The folder of reports written by `bellwether report`.
 const REPORTS: &str = "reports";
+
+/// The folders with files that are replaced.
+const WRITTEN: [&str; 3] = [JOURNAL, REPORTS, SCHEDULE];
 
 /// What pruning does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +278,9 @@ impl Prunable {
                 }
             }
         }
-        for path in file::stale_scratch(&self.options.data) {
+        let mut left = file::stale_scratch(&self.options.data);
+        left.extend(WRITTEN.iter().flat_map(|folder| file::stale_hidden(&self.options.data.join(folder))));
+        for path in left {
             self.add(PrunedKind::Leftover, path);
         }
         Ok(())

@@ -23,12 +23,9 @@ use super::record::{Outcome, RunRecord};
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
-use crate::names;
+use crate::names::{self, JOURNAL};
 use crate::plan::Plan;
 use crate::remove;
-
-/// The folder of journals in the data folder.
-const FOLDER: &str = "journal";
 
 /// Above this size a file becomes a segment.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -92,7 +89,7 @@ impl Journal {
 
 /// The file that grows.
 pub(super) fn path(data: &Path, definition: &str) -> PathBuf {
-    data.join(FOLDER).join(definition).with_extension("jsonl")
+    data.join(JOURNAL).join(definition).with_extension("jsonl")
 }
 
 /// The segments of a definition, oldest first.
@@ -100,12 +97,12 @@ fn segments(data: &Path, definition: &str) -> Result<Vec<PathBuf>> {
     let form = format!("{definition}.{}", names::JOURNAL_SEGMENT);
     let is_segment =
         |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names::fits(name, &form));
-    Ok(file::entries(&data.join(FOLDER))?.into_iter().filter(is_segment).collect())
+    Ok(file::entries(&data.join(JOURNAL))?.into_iter().filter(is_segment).collect())
 }
 
 /// Adds the record of a run.
 pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
-    let folder = data.join(FOLDER);
+    let folder = data.join(JOURNAL);
     file::create_folders(&folder)?;
     links::refuse(&folder)?;
     let path = path(data, &record.definition);
@@ -203,7 +200,7 @@ pub(super) fn read(data: &Path, definition: &str) -> Result<Journal> {
 }
 
 fn read_once(data: &Path, definition: &str) -> Result<Journal> {
-    links::refuse(&data.join(FOLDER))?;
+    links::refuse(&data.join(JOURNAL))?;
     loop {
         let before = segments(data, definition)?;
         let mut journal = Journal::default();

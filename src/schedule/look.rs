@@ -12,11 +12,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::memory::FOLDER;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
 use crate::lock::{Attempt, Lock, LockState, state_of};
+use crate::names::SCHEDULE;
 use crate::time::as_record;
 
 /// The name of the record, and of its lock. No definition has such a name.
@@ -121,7 +121,7 @@ pub(super) struct LookFile {
 impl LookFile {
     /// Writes the last look, if there is news or it is time to. Another scheduler of the project may do so instead.
     pub(super) fn keep(&mut self, data: &Path, last: &LookRecord) -> Result<()> {
-        let folder = data.join(FOLDER);
+        let folder = data.join(SCHEDULE);
         if self.lock.is_none() {
             links::refuse(&folder)?;
             match Lock::try_take(&folder, NAME, last.running_since)? {
@@ -144,7 +144,7 @@ impl LookFile {
 
 /// The last look of the scheduler of a project; `None` if none is running.
 pub(super) fn last_look(data: &Path) -> Result<Option<LookRecord>> {
-    let folder = data.join(FOLDER);
+    let folder = data.join(SCHEDULE);
     links::refuse(&folder)?;
     if !matches!(state_of(&folder, NAME)?, LockState::Held(_)) {
         return Ok(None);

@@ -15,11 +15,9 @@ use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::file::{self, FileError};
 use crate::links;
 use crate::lock::{Attempt, Lock};
+use crate::names::SCHEDULE;
 use crate::plan::Schedule;
 use crate::time::as_record;
-
-/// The folder of these files in the data folder.
-pub(super) const FOLDER: &str = "schedule";
 
 /// Version of the file.
 const VERSION: u32 = 1;
@@ -109,7 +107,7 @@ pub(super) enum Decision {
 
 impl Place {
     pub(super) fn of(data: &Path, name: &str) -> Self {
-        Self { folder: data.join(FOLDER), name: name.to_owned() }
+        Self { folder: data.join(SCHEDULE), name: name.to_owned() }
     }
 
     pub(super) fn file(&self) -> PathBuf {

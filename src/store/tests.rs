@@ -207,7 +207,19 @@ fn objects_that_a_killed_process_did_not_complete_are_cleared_after_a_day() {
         File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
     };
     let at = |name: &str| format!("{RUN}/{name}");
-    let old = [at("signals.parquet#1"), "datasets/energy/latest.json#12".to_owned()].map(|key| place.write(&key, "x"));
+    let version = "datasets/energy/20261120T213000Z-7f3a";
+    let old = [
+        at("signals.parquet#1"),
+        at("run.json#2"),
+        "archive/vendor/forgotten=20261120T213000Z-7f3a/run.json#1".to_owned(),
+        "datasets/energy/latest.json#12".to_owned(),
+        "datasets/energy/pruned.json#1".to_owned(),
+        format!("{version}/dataset.json#1"),
+        format!("{version}/energy.parquet#1"),
+        format!("{version}/period=5d/energy.parquet#1"),
+        format!("{version}/5d-neutral/signal.parquet#1"),
+    ];
+    let old = old.map(|key| place.write(&key, "x"));
     let fresh = place.write(&at("requests.parquet#1"), "x");
     let others =
         [at("signals.parquet"), at("notes.txt#1"), "other/run.json#1".to_owned()].map(|key| place.write(&key, "x"));

@@ -1,7 +1,8 @@
 //! Verifies a store: every seal and record, and every file against it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -126,7 +127,13 @@ impl RemoteStore {
                     known.extend(name.strip_prefix("run=").map(str::to_owned));
                 }
                 let seal = match own.get(name) {
-                    Some(seal) => Ok(Some(seal.clone())),
+                    Some(seal) => {
+                        if scope.reads(name) {
+                            let key = format!("{}/{name}/{SEAL}", service.there);
+                            verified.faults.extend(self.misfit(archive, &key, &service.here.join(name).join(SEAL))?);
+                        }
+                        Ok(Some(seal.clone()))
+                    }
                     None if scope.reads(name) => self.read_seal(&service, name).await,
                     None if name.starts_with("pack=") => self.known_seal(&service, name).await,
                     None => Ok(None),
@@ -178,7 +185,6 @@ impl RemoteStore {
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
         let mut complete: BTreeMap<(&str, &str), Latest> = BTreeMap::new();
-        let sizes: HashMap<&str, u64> = datasets.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
         for (name, version) in versions(datasets).filter(|(_, version)| scope.reads(version)) {
             let at = format!("{DATASETS}/{name}/{version}");
             let own = if *scope == VerifyScope::Sizes { self.own_version(name, version)? } else { None };
@@ -188,19 +194,17 @@ impl RemoteStore {
             };
             match read {
                 Ok(Some((path, whole))) => {
+                    if let Some(path) = &path {
+                        let key = format!("{at}/{RECORD}");
+                        verified.faults.extend(self.misfit(datasets, &key, &path.join(RECORD))?);
+                    }
                     for (name, expected) in whole.describing.iter() {
+                        let key = format!("{at}/{name}");
+                        verified.files += 1;
                         if let Some(path) = &path {
-                            let own = path.join(name).metadata().map(|file| file.len()).ok();
-                            let key = format!("{at}/{name}");
-                            if sizes.get(key.as_str()).copied() != own {
-                                let key = self.store.address(&key);
-                                verified.faults.push(format!("`{key}`: it is missing or has another size"));
-                            }
-                            verified.files += 1;
+                            verified.faults.extend(self.misfit(datasets, &key, &path.join(name))?);
                             continue;
                         }
-                        verified.files += 1;
-                        let key = format!("{at}/{name}");
                         let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
                         if found.as_deref() != Some(expected) {
                             let key = self.store.address(&key);
@@ -246,6 +250,16 @@ impl RemoteStore {
 }
 
 impl RemoteStore {
+    /// What is wrong with the size of an object that this machine has a file of, if it has one.
+    fn misfit(&self, listed: &[Object], key: &str, own: &Path) -> Result<Option<String>> {
+        let size = match own.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(FileError::read(own))?.len(),
+        };
+        let is_other = listed.iter().find(|object| object.key == key).is_none_or(|object| object.bytes != size);
+        Ok(is_other.then(|| format!("`{}`: it is missing or has another size", self.store.address(key))))
+    }
+
     /// A version of this machine, whose record need not be read from the store.
     fn own_version(&self, name: &str, version: &str) -> Result<Option<(PathBuf, RecordedVersion)>> {
         let path = self.datasets.join(name).join(version);

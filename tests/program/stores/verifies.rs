@@ -137,7 +137,8 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
         let record = of_version(version, "dataset.json");
         Some(format!("{record}`: it was built from run `{}`, which is missing\n", runs[0]))
     };
-    let other_size = || Some(format!("{described}`: it is missing or has another size\n"));
+    let resized = |name: &str| Some(format!("{name}`: it is missing or has another size\n"));
+    let other_size = || resized(&described);
     let mismatch = || Some(format!("{described}`: it is missing or does not match its checksum\n"));
     let no_latest = || Some(format!("{latest}`: it is missing, so no machine finds the latest version\n"));
     let (bogus, later_bogus) = ("20200101T000000Z-aaaa", "29200101T000000Z-aaaa");
@@ -191,6 +192,16 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
             "the seal of an older run",
             || files.change(&of_run(&runs[0], "run.json"), close_wrongly),
             [one(&of_run(&runs[0], "run.json")), None, one(&of_run(&runs[0], "run.json")), None],
+        ),
+        case(
+            "the seal of an older run, cut off",
+            || files.change(&of_run(&runs[0], "run.json"), cut),
+            [one(&of_run(&runs[0], "run.json")), resized(&of_run(&runs[0], "run.json")), one("run.json"), None],
+        ),
+        case(
+            "the record of an older version, cut off",
+            || files.change(&of_version(older, "dataset.json"), cut),
+            [one("dataset.json"), resized(&of_version(older, "dataset.json")), one("dataset.json"), None],
         ),
         case(
             "the record of an older version",
