@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchIterator, RecordBa
 use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
-use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::load::{Dataset, Selection};
@@ -174,7 +174,7 @@ pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     #[expect(unsafe_code, reason = "the Arrow C stream interface is a pointer")]
     // SAFETY: by that interface, a capsule of this name holds a valid stream. It is moved out, and what remains counts as
     // released, so that the capsule, which lives until after this call, does not release it again.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     let failed = |error: ArrowError| PyValueError::new_err(format!("cannot read the rows: {error}"));
     let reader = reader.map_err(failed)?;
     let schema = reader.schema();
