@@ -15,16 +15,14 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde::Deserialize;
 
 use super::link;
-use super::record::{self, RECORD};
+use super::record::{AnyRecord, RECORD};
 use super::target_folder::BUILDS;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::names::is_unique;
 use crate::remove;
-use crate::time::as_record;
 
 /// How long `bellwether prune` spares a version after it was replaced: a reader of `latest` may still be reading it.
 const GRACE: Duration = Duration::from_secs(60 * 60);
@@ -133,13 +131,6 @@ struct DatedVersion {
     name: String,
 }
 
-/// The build time in a record, which all layouts have.
-#[derive(Deserialize)]
-struct BuildTime {
-    #[serde(with = "as_record")]
-    built_at: DateTime<Utc>,
-}
-
 /// A version, if a folder is one.
 fn version(path: &Path) -> Option<DatedVersion> {
     let name = path.file_name()?.to_str()?;
@@ -147,7 +138,7 @@ fn version(path: &Path) -> Option<DatedVersion> {
     if !is_unique(name) || !is_folder || !path.join(RECORD).exists() {
         return None;
     }
-    let built = record::read(path).ok().map(|BuildTime { built_at }| built_at);
+    let built = AnyRecord::open(path).ok().and_then(|record| record.built_at);
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
     let built_at = built.or_else(|| Some(second()?.and_utc()))?;
     Some(DatedVersion { built_at, name: name.to_owned() })

@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, T
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::instant;
@@ -73,9 +74,10 @@ impl Reject {
 }
 
 /// An unknown field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
     /// The operation that returned it.
+    #[schemars(with = "String")]
     pub endpoint: Endpoint,
     /// Its path, with `*` for a ticker or a position: `/*/predictions/*/model`.
     pub field: String,
@@ -108,7 +110,7 @@ impl Drift {
 }
 
 /// Values accepted though they deviate from the interface's notation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leniencies {
     /// Signals in another letter case, such as `BUY`.
     pub signals: u64,
@@ -128,7 +130,7 @@ impl AddAssign for Leniencies {
 }
 
 /// A record rejected for its size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Oversized {
     /// Its ticker, if known.
     pub ticker: Option<String>,

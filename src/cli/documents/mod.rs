@@ -4,18 +4,21 @@
 //! version of its shape: new members and new values of enumerations do not change it; a member that goes, or means
 //! something else, does.
 
-pub(super) mod archive;
-pub(super) mod datasets;
-pub(super) mod definitions;
 pub(super) mod skill;
+pub(super) mod summary;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::check::Checked;
+use super::datasets::{Removed, Versions};
+use super::doctor::Diagnoses;
+use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
+use crate::archive::{RunDetails, RunListing, Verified};
 use crate::audit::documents as audits;
-use crate::run::{Repairs, StorePruned, StoreStatus};
+use crate::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
 use crate::schedule::StatusDocument;
 
 /// The version of every shape.
@@ -26,28 +29,30 @@ type SchemaOf = (&'static str, fn() -> Schema);
 
 /// The commands with `--json`, and the schemas of their output.
 pub(super) const SCHEMAS: &[SchemaOf] = &[
-    ("archive forget", schema_of::<archive::Forgotten>),
+    ("archive forget", schema_of::<Forgot>),
     ("archive repair", schema_of::<Repairs>),
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
     ("audit revisions", schema_of::<audits::Revisions>),
     ("audit skill", schema_of::<skill::Skill>),
     ("audit sources", schema_of::<audits::Sources>),
-    ("check", schema_of::<definitions::Checked>),
-    ("datasets", schema_of::<datasets::Versions>),
-    ("datasets remove", schema_of::<datasets::Removed>),
+    ("check", schema_of::<Checked>),
+    ("datasets", schema_of::<Versions<'_>>),
+    ("datasets remove", schema_of::<Removed>),
     ("diff", schema_of::<audits::Difference>),
-    ("doctor", schema_of::<definitions::Diagnoses>),
-    ("plan", schema_of::<definitions::Plan>),
-    ("prune", schema_of::<archive::Pruned>),
-    ("runs", schema_of::<archive::Runs>),
-    ("runs show", schema_of::<archive::Run>),
+    ("doctor", schema_of::<Diagnoses<'_>>),
+    ("events", whole_schema_of::<LogLine<'_>>),
+    ("plan", schema_of::<PlanDocument>),
+    ("prune", schema_of::<Prunable>),
+    ("run", schema_of::<Summary>),
+    ("runs", schema_of::<RunListing>),
+    ("runs show", schema_of::<RunDetails>),
     ("status", whole_schema_of::<StatusDocument>),
     ("store prune", schema_of::<StorePruned>),
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
-    ("summary", schema_of::<datasets::Summary>),
-    ("verify", schema_of::<archive::Verified>),
+    ("summary", schema_of::<summary::DatasetSummary>),
+    ("verify", schema_of::<Verified>),
 ];
 
 /// Text or JSON.
