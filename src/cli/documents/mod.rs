@@ -7,53 +7,14 @@
 pub(super) mod skill;
 pub(super) mod summary;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check::Checked;
-use super::datasets::{Removed, Versions};
-use super::doctor::Diagnoses;
-use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
-use crate::archive::{RunDetails, RunListing, Verified};
-use crate::audit::documents as audits;
-use crate::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
-use crate::schedule::StatusDocument;
 
 /// The version of every shape.
 const VERSION: u32 = 1;
-
-/// A command, and the schema of its output.
-type SchemaOf = (&'static str, fn() -> Schema);
-
-/// The commands with `--json`, and the schemas of their output.
-pub(super) const SCHEMAS: &[SchemaOf] = &[
-    ("archive forget", schema_of::<Forgot>),
-    ("archive repair", schema_of::<Repairs>),
-    ("audit leak", schema_of::<audits::Leak>),
-    ("audit quality", schema_of::<audits::Quality>),
-    ("audit revisions", schema_of::<audits::Revisions>),
-    ("audit skill", schema_of::<skill::Skill>),
-    ("audit sources", schema_of::<audits::Sources>),
-    ("check", schema_of::<Checked>),
-    ("datasets", schema_of::<Versions<'_>>),
-    ("datasets remove", schema_of::<Removed>),
-    ("diff", schema_of::<audits::Difference>),
-    ("doctor", schema_of::<Diagnoses<'_>>),
-    ("events", whole_schema_of::<LogLine<'_>>),
-    ("plan", schema_of::<PlanDocument>),
-    ("prune", schema_of::<Prunable>),
-    ("run", schema_of::<Summary>),
-    ("runs", schema_of::<RunListing>),
-    ("runs show", schema_of::<RunDetails>),
-    ("status", whole_schema_of::<StatusDocument>),
-    ("store prune", schema_of::<StorePruned>),
-    ("store repair", schema_of::<Repairs>),
-    ("store status", schema_of::<StoreStatus>),
-    ("summary", schema_of::<summary::DatasetSummary>),
-    ("verify", schema_of::<Verified>),
-];
 
 /// Text or JSON.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -65,7 +26,7 @@ pub(super) struct AsJson {
 
 /// A document: the output of a command, with the version of its shape.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Document<T> {
+pub(super) struct Document<T> {
     /// The version of the shape.
     version: u32,
     #[serde(flatten)]
@@ -90,14 +51,4 @@ pub(super) fn document(content: impl Serialize) -> String {
     let mut line = serde_json::to_string(&document).expect("a document is text, numbers and lists");
     line.push('\n');
     line
-}
-
-/// The JSON Schema of a document.
-fn schema_of<T: JsonSchema>() -> Schema {
-    whole_schema_of::<Document<T>>()
-}
-
-/// The JSON Schema of a versioned document.
-fn whole_schema_of<T: JsonSchema>() -> Schema {
-    SchemaGenerator::default().into_root_schema_for::<T>()
 }
