@@ -43,10 +43,10 @@ mod reader;
 mod record;
 mod retention;
 mod reuse;
-mod row_output;
+pub(crate) mod row_output;
 mod selection;
 mod staged;
-pub(crate) mod stream;
+mod stream;
 mod table;
 mod target_folder;
 #[cfg(test)]
@@ -80,10 +80,10 @@ pub(crate) use record::{RECORD, REPORT, dates_of};
 pub use record::{VersionRecord, VersionShape};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};
 pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
-pub(crate) use row_output::{Destination, RowFormat, RowOutput};
+pub(crate) use row_output::{Destination, RowOutput};
 pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};
-pub(crate) use stream::Stream;
+pub(crate) use stream::RowFormat;
 
 use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;
