@@ -129,6 +129,34 @@ impl AddAssign for Leniencies {
     }
 }
 
+/// Counts of articles, by their latest values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArticleCounts {
+    /// Number of articles.
+    pub all: u64,
+    /// Those without a score, except exact duplicates.
+    pub unscored: u64,
+    /// Exact duplicates, which count in no window.
+    pub repeated: u64,
+}
+
+impl ArticleCounts {
+    /// Counts an article by its score; `None` for an exact duplicate that does not count.
+    pub(crate) fn count(&mut self, score: Option<Option<f64>>) {
+        self.all += 1;
+        self.unscored += u64::from(score == Some(None));
+        self.repeated += u64::from(score.is_none());
+    }
+}
+
+impl AddAssign for ArticleCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.unscored += other.unscored;
+        self.repeated += other.repeated;
+    }
+}
+
 /// A record rejected for its size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Oversized {
