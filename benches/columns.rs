@@ -10,7 +10,7 @@ use arrow::array::{
     ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Field, Schema};
-use bellwether::harness::export::Stream;
+use bellwether::harness::export::{Destination, RowOutput};
 use bellwether::plan::{Format, FormulaGuard};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -77,9 +77,10 @@ fn one_core() -> ThreadPool {
 fn bellwether(bencher: Bencher<'_, '_>, signals: usize) {
     let (rows, core) = (dataset(signals), one_core());
     let write = || {
-        let mut out = Stream::begin(Format::Parquet, rows.schema(), FormulaGuard::None, io::sink())
+        let sink = Destination::Stream(Box::new(io::sink()));
+        let mut out = RowOutput::begin(Format::Parquet.into(), sink, rows.schema(), FormulaGuard::None)
             .expect("a sink accepts everything");
-        out.write(&rows.clone().into()).expect("a sink accepts everything");
+        out.write(&rows).expect("a sink accepts everything");
         out.finish().expect("a sink accepts everything");
     };
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| core.install(write));

@@ -17,7 +17,7 @@ use bellwether::harness::archive::{NewRun, Scope, Unfinished, View};
 use bellwether::harness::columns::Rows;
 use bellwether::harness::dataset::{self, DatasetInput, SeriesNames};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
-use bellwether::harness::export::Stream;
+use bellwether::harness::export::{Destination, RowOutput};
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Column, Format, Plan, Request, ServiceIdentity};
@@ -184,8 +184,9 @@ fn encode(bencher: Bencher<'_, '_>, format: Format) {
     assert_eq!(batches.iter().map(|rows| rows.num_rows()).sum::<usize>(), ROWS);
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         let schema = plan.dataset.schema.clone();
-        let mut stream = Stream::begin(format, schema, plan.files.guard, io::sink()).expect("a stream");
-        batches.iter().for_each(|rows| stream.write(rows).expect("a sink accepts everything"));
+        let sink = Destination::Stream(Box::new(io::sink()));
+        let mut stream = RowOutput::begin(format.into(), sink, schema, plan.files.guard).expect("a stream");
+        batches.iter().for_each(|rows| stream.write_rows(rows).expect("a sink accepts everything"));
         stream.finish().expect("a sink accepts everything");
     });
 }

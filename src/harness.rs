@@ -26,7 +26,7 @@ pub mod decode {
 
 /// Writing rows.
 pub mod export {
-    pub use crate::export::stream::Stream;
+    pub use crate::export::row_output::{Destination, RowOutput};
 }
 
 /// Numbers that a simulation can repeat.

@@ -8,6 +8,9 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::escape::escaped;
 use crate::human::counted;
 
@@ -39,6 +42,19 @@ impl Problem {
     }
 }
 
+/// A problem as it is told to programs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlacedProblem {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The line, from 1; none if it is about the whole file.
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    pub column: Option<usize>,
+}
+
 /// All problems of one file, with its text.
 #[derive(Clone, Debug)]
 pub struct Problems {
@@ -61,14 +77,13 @@ impl Problems {
     }
 
     /// The problems, first place first.
-    pub fn list(&self) -> &[Problem] {
-        &self.list
-    }
-
-    /// The line and column of a problem, counted from one, columns in characters.
-    pub fn place(&self, problem: &Problem) -> (usize, usize) {
-        let place = LinePlace::of(&self.text, &problem.span);
-        (place.line_number, place.column)
+    pub fn list(&self) -> Vec<PlacedProblem> {
+        let placed = |problem: &Problem| {
+            let LinePlace { line_number, column, .. } = LinePlace::of(&self.text, &problem.span);
+            let (message, hint) = (problem.message.clone(), problem.hint.clone());
+            PlacedProblem { message, hint, line: Some(line_number), column: Some(column) }
+        };
+        self.list.iter().map(placed).collect()
     }
 
     fn write_one(&self, formatter: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {

@@ -6,8 +6,10 @@
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
+use serde::Serializer;
 
 /// Microseconds per day.
 pub(crate) const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -156,6 +158,11 @@ pub fn day(text: &str) -> Result<NaiveDate, String> {
     let found = found.ok_or_else(|| format!("{year}-{of_month:02} has no day {day}"))?;
     let right = found.to_string();
     if right == text { Ok(found) } else { Err(format!("write `{right}`")) }
+}
+
+/// A time as a number of seconds, for serde.
+pub(crate) fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 /// The form of [`to_record`], for serde.

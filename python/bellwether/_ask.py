@@ -63,12 +63,17 @@ class Plan:
     @property
     def requests(self) -> list[str]:
         """The requests for signals, as far as they are known before the first answer."""
-        return list(self._facts["requests"])
+        return list(self._way["requests"])
+
+    @property
+    def _way(self) -> dict[str, Any]:
+        """The first way to get the signals; a dataset of news alone has none."""
+        return dict(next(iter(self._facts["signals"]), {"requests": [], "operation": None}))
 
     @property
     def columns(self) -> dict[str, str]:
         """The columns of the dataset, and their types in words."""
-        return dict(self._facts["columns"])
+        return {column["name"]: column["type"] for column in self._facts["columns"]}
 
     @property
     def sort(self) -> list[str]:
@@ -86,7 +91,7 @@ class Plan:
         return str(self._facts["text"])
 
     def _title(self) -> str:
-        return f"Plan {self.name}: {len(self.requests)} requests of {self._facts['operation']}, {len(self.columns)} columns"
+        return f"Plan {self.name}: {len(self.requests)} requests of {self._way['operation']}, {len(self.columns)} columns"
 
     def __repr__(self) -> str:
         return f"<{self._title()}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import warnings
@@ -23,13 +24,17 @@ class BellwetherWarning(UserWarning):
     """A problem to fix, although the operation can continue."""
 
 
-class Event(TypedDict):
-    """An event of a run or a build."""
+class Event(TypedDict, total=False):
+    """An event of a run or a build, with the fields that its kind has: those of `bellwether schema --for events`."""
 
-    event: Literal["started", "advanced", "finished", "resumed", "note", "warning"]
-    #: The text of a note or a warning, or what a stage is waiting for.
+    event: Literal["named", "started", "advanced", "finished", "resumed", "note", "warning"]
+    #: The name of the run.
+    run: str
+    #: The text of a note or a warning.
     message: str
-    #: `signals`, `articles`, `archive`, `dataset` and so on; empty for events outside stages.
+    #: The answers that an interrupted run has already.
+    answers: int
+    #: `signals`, `articles`, `archive`, `dataset` and so on.
     stage: str
     #: Answered requests.
     done: int
@@ -43,19 +48,22 @@ class Event(TypedDict):
     received: int
     #: Retries.
     retries: int
+    #: How many requests wait to be retried, and why, if any do.
+    waiting: dict[str, Any] | None
     #: Since the stage started.
     seconds: float
 
 
 @contextmanager
-def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[Event], None], None, None]:
-    """The function to call with each event, while progress is shown."""
+def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[str], None], None, None]:
+    """The function to call with each event as JSON, while progress is shown."""
     bar: _Notebook | _Terminal | None = None
     if progress is True:
         bar = _Notebook() if _in_notebook() else _Terminal() if sys.stderr.isatty() else None
     follow = progress if callable(progress) else bar
 
-    def observe(event: Event) -> None:
+    def observe(text: str) -> None:
+        event: Event = json.loads(text)
         if event["event"] == "warning":
             warnings.warn(event["message"], BellwetherWarning, stacklevel=5)
         if follow is not None:
@@ -80,7 +88,10 @@ def _counts(event: Event) -> str:
     parts = [f"{event['rows']:,} rows"] if event["rows"] else []
     if event["received"] and event["total"]:
         parts.append(f"{event['received'] / 1e6:.1f} MB")
-    return ", ".join([*parts, f"{event['seconds']:.1f} s", *([event["message"]] if event["message"] else [])])
+    parts.append(f"{event['seconds']:.1f} s")
+    if (waiting := event["waiting"]) is not None:
+        parts.append(f"{waiting['requests']} waiting to retry: {waiting['reason']}")
+    return ", ".join(parts)
 
 
 class _Terminal:
@@ -90,7 +101,7 @@ class _Terminal:
         self._is_open = False
 
     def __call__(self, event: Event) -> None:
-        if not event["stage"]:
+        if "stage" not in event:
             return
         done, total = event["done"], event["total"]
         filled = _WIDTH * done // total if total else 0
@@ -118,7 +129,7 @@ class _Notebook:
         self._display = self._ipython.display(self._ipython.HTML(""), display_id=True)
 
     def __call__(self, event: Event) -> None:
-        if event["stage"]:
+        if "stage" in event:
             self._stages[event["stage"]] = event
             self._display.update(self._ipython.HTML(self._table()))
 

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
-use arrow::datatypes::SchemaRef;
-use bellwether::archive::{SealedRun, open_all};
+use arrow::array::{
+    ArrayRef, Date32Array, ListBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray, UInt64Array,
+};
+use arrow::datatypes::{Date32Type, SchemaRef};
+use bellwether::archive::{ListedRun, RunListing};
 use bellwether::audit::skill::{PriceRows, WhenMissing};
 use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
-use bellwether::export::{self, PublishedReader};
+use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -19,7 +21,7 @@ use bellwether::run::{
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 
 use crate::arguments::{Part, day, instant};
@@ -27,7 +29,7 @@ use crate::definition::DefinitionArgument;
 use crate::fault::raised;
 use crate::publish::finished;
 use crate::rows::{Rows, batches_of};
-use crate::supervise::quietly;
+use crate::supervise::{json, quietly};
 
 /// The subject of an audit: the definition, if any, the data folder and the archive.
 type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf);
@@ -74,7 +76,7 @@ pub(crate) fn revisions(
         };
         let after = instant("after", after.as_deref())?;
         let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
-        Ok((rows, serde_json::to_string(&documents::Revisions::of(&found)).expect("it is text")))
+        Ok((rows, json(&documents::Revisions::of(&found))))
     })
 }
 
@@ -97,7 +99,7 @@ pub(crate) fn quality(
             control: &control,
         };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
-        Ok((rows, serde_json::to_string(&documents::Quality::of(&found)).expect("it is text")))
+        Ok((rows, json(&documents::Quality::of(&found))))
     })
 }
 
@@ -174,7 +176,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
         let (before, after) = (find(&before)?, find(&after)?);
         let schema = audit::diff::schema(&before);
         let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
-        Ok((rows, serde_json::to_string(&documents::Difference::of(&before, &after, &found)).expect("it is text")))
+        Ok((rows, json(&documents::Difference::of(&before, &after, &found))))
     })
 }
 
@@ -199,25 +201,20 @@ pub(crate) fn articles(
 #[pyfunction]
 pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let archives = open_all(&archive)?;
-        let mut runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
-        runs.sort_by_key(|run| run.seal().sealed_at);
-        let seals = || runs.iter().map(|run| run.seal());
-        let count = |of: &dyn Fn(&SealedRun) -> u64| -> ArrayRef {
-            Arc::new(runs.iter().map(|run| of(run)).collect::<UInt64Array>())
-        };
+        let runs = RunListing::of(&archive)?.runs;
+        let count = |of: fn(&ListedRun) -> u64| -> ArrayRef { Arc::new(runs.iter().map(of).collect::<UInt64Array>()) };
         table([
-            ("run", texts(seals().map(|seal| Some(seal.run.clone())))),
-            ("service", texts(seals().map(|seal| Some(seal.service.name.clone())))),
-            ("definition", texts(seals().map(|seal| seal.definition.as_ref().map(|it| it.name.clone())))),
-            ("started_at", instants(seals().map(|seal| seal.started_at))),
-            ("sealed_at", instants(seals().map(|seal| seal.sealed_at))),
-            ("requests", count(&|run| run.request_count())),
-            ("added", count(&|run| run.seal().changes.added)),
-            ("revised", count(&|run| run.seal().changes.revised)),
-            ("withdrawn", count(&|run| run.seal().changes.withdrawn)),
-            ("rejected", count(&|run| run.reject_count())),
-            ("bytes", count(&|run| run.seal().bytes())),
+            ("run", texts(runs.iter().map(|run| Some(run.run.clone())))),
+            ("service", texts(runs.iter().map(|run| Some(run.service.clone())))),
+            ("definition", texts(runs.iter().map(|run| run.definition.clone()))),
+            ("started_at", instants(runs.iter().map(|run| run.started_at))),
+            ("sealed_at", instants(runs.iter().map(|run| run.sealed_at))),
+            ("requests", count(|run| run.requests)),
+            ("added", count(|run| run.added)),
+            ("revised", count(|run| run.revised)),
+            ("withdrawn", count(|run| run.withdrawn)),
+            ("rejected", count(|run| run.rejected)),
+            ("bytes", count(|run| run.bytes)),
         ])
     })
 }
@@ -227,21 +224,30 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
 pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
         let versions = export::published(&datasets)?;
-        let count = |of: &dyn Fn(&export::ListedVersion) -> u64| -> ArrayRef {
-            Arc::new(versions.iter().map(of).collect::<UInt64Array>())
+        let count =
+            |of: fn(&ListedVersion) -> u64| -> ArrayRef { Arc::new(versions.iter().map(of).collect::<UInt64Array>()) };
+        let text = |of: fn(&ListedVersion) -> String| texts(versions.iter().map(|version| Some(of(version))));
+        let date = |of: fn(&ListedVersion) -> Option<NaiveDate>| -> ArrayRef {
+            Arc::new(
+                versions.iter().map(|version| of(version).map(Date32Type::from_naive_date)).collect::<Date32Array>(),
+            )
         };
-        let text =
-            |of: &dyn Fn(&export::ListedVersion) -> String| texts(versions.iter().map(|version| Some(of(version))));
+        let mut pins = ListBuilder::new(StringBuilder::new());
+        versions.iter().for_each(|of| pins.append_value(of.pins.iter().map(Some)));
         table([
-            ("dataset", text(&|of| of.recorded.name.clone())),
-            ("version", text(&|of| of.recorded.version.clone())),
-            ("kind", text(&|of| of.kind.as_str().to_owned())),
-            ("layout", text(&|of| of.shape.clone())),
-            ("rows", count(&|of| of.rows)),
-            ("bytes", count(&|of| of.bytes)),
-            ("as_of", instants(versions.iter().map(|of| of.recorded.as_of))),
-            ("built_at", instants(versions.iter().map(|of| of.recorded.built_at))),
-            ("path", text(&|of| of.path.display().to_string())),
+            ("name", text(|of| of.name.clone())),
+            ("dataset", text(|of| of.dataset.clone())),
+            ("version", text(|of| of.version.clone())),
+            ("kind", text(|of| of.kind.as_str().to_owned())),
+            ("pins", Arc::new(pins.finish())),
+            ("shape", text(|of| of.shape.as_str().to_owned())),
+            ("rows", count(|of| of.rows)),
+            ("first_date", date(|of| of.first_date)),
+            ("last_date", date(|of| of.last_date)),
+            ("bytes", count(|of| of.bytes)),
+            ("as_of", instants(versions.iter().map(|of| of.as_of))),
+            ("built_at", instants(versions.iter().map(|of| of.built_at))),
+            ("path", text(|of| of.path.display().to_string())),
         ])
     })
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use bellwether::definition::{DefinitionError, DefinitionFile, path_of};
 use bellwether::error::{Error, Result};
 use bellwether::export::latest;
-use bellwether::plan::{Plan, describe};
+use bellwether::plan::Plan;
 use bellwether::project::Project;
+use bellwether::run::PlanDocument;
 use bellwether::trust::Author;
 use pyo3::prelude::*;
-use serde_json::json;
 
 use crate::fault;
+use crate::supervise::json;
 
 /// A definition as a Python argument.
 #[derive(Clone, FromPyObject)]
@@ -96,18 +97,6 @@ pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<
 /// The plan of a definition, as JSON.
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
-    let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
-    let requests = plan.ways.first().map(|way| way.requests(&[])).unwrap_or_default();
-    let columns = plan.dataset.written.schema().fields().iter().map(|field| json!([field.name(), describe(field)]));
-    let plan = json!({
-        "name": plan.name,
-        "description": plan.description,
-        "operation": plan.ways.first().map(|way| way.endpoint.as_str()),
-        "requests": requests.iter().map(|request| request.target()).collect::<Vec<_>>(),
-        "columns": columns.collect::<Vec<_>>(),
-        "sort": plan.dataset.written.sort,
-        "formats": plan.files.formats.iter().map(|format| format.as_str()).collect::<Vec<_>>(),
-        "text": plan.text,
-    });
-    Ok(plan.to_string())
+    let plan = definition.plan().and_then(|plan| Ok(json(&PlanDocument::of(&plan, &Project::find()?.data()))));
+    plan.map_err(|error| fault::raised(py, &error))
 }

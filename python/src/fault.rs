@@ -2,7 +2,7 @@
 
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, ErrorKind};
-use bellwether::problem::{Problem, Problems};
+use bellwether::problem::{PlacedProblem, Problems};
 use bellwether::secret::without_keys;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -42,12 +42,9 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 /// The problems of a definition: message, hint, line and column.
-fn places(problems: &Problems) -> Vec<(String, Option<String>, usize, usize)> {
-    let place = |problem: &Problem| {
-        let (line, column) = problems.place(problem);
-        (problem.message.clone(), problem.hint.clone(), line, column)
-    };
-    problems.list().iter().map(place).collect()
+fn places(problems: &Problems) -> Vec<(String, Option<String>, Option<usize>, Option<usize>)> {
+    let place = |PlacedProblem { message, hint, line, column }| (message, hint, line, column);
+    problems.list().into_iter().map(place).collect()
 }
 
 /// An exception in a process that was forked.

@@ -66,7 +66,7 @@ fn published(
     let dataset = Dataset::published(datasets, &folder.to_string_lossy())?;
     let identity = json!({
         "name": version.name(),
-        "as_of": version.as_of(),
+        "as_of": bellwether::time::to_record(version.as_of()),
         "rows": version.row_count(),
         "content": version.content(),
         "path": folder,

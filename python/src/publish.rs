@@ -16,7 +16,7 @@ use crate::arguments::{ad_hoc, day, instant, invalid};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
 use crate::fault;
-use crate::supervise::supervised;
+use crate::supervise::{json, supervised};
 
 /// An API key, which is never shown.
 #[pyclass(frozen, module = "bellwether._bellwether")]
@@ -88,7 +88,7 @@ pub(crate) fn run(
         };
         finished(bellwether::schedule::run_recorded(plan, options))
     })?;
-    Ok((summary.to_json().to_string(), summary.to_string()))
+    Ok((json(&summary), summary.to_string()))
 }
 
 /// Builds and publishes the dataset of a definition from the archive. Returns the summary as JSON, and as text.
@@ -111,7 +111,7 @@ pub(crate) fn build(
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
         finished(bellwether::run::build(plan, folders.0, options))
     })?;
-    Ok((summary.to_json().to_string(), summary.to_string()))
+    Ok((json(&summary), summary.to_string()))
 }
 
 /// The clock of a run; for the demo service, it may be set to an earlier day.

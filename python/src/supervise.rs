@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bellwether::error::{Error, Result};
 use pyo3::prelude::*;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault;
@@ -94,6 +95,11 @@ pub(crate) fn is_forked() -> bool {
 pub(crate) const FORKED: &str = "this process was forked after bellwether was used, and threads do not survive a fork";
 const FORKED_HINT: &str =
     "start workers with `multiprocessing.get_context(\"spawn\")`, or use bellwether for the first time in the worker";
+
+/// A document of the library, as JSON.
+pub(crate) fn json(document: &impl Serialize) -> String {
+    serde_json::to_string(document).expect("documents are text, numbers and lists")
+}
 
 fn panicked(py: Python<'_>) -> PyErr {
     fault::raised(py, &Error::bug("it left its message on standard error"))

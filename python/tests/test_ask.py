@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars.testing
 import pytest
 
 import bellwether as bw
+from bellwether import _bellwether
 
 #: Two days of the demo service, between which it rewrote some of its past.
 EARLIER, LATER = "2026-11-06", "2026-11-20"
@@ -144,6 +146,39 @@ def test_a_diff_matches_the_program(two_days: Path, program) -> None:
     assert found.totals["added"] + found.totals["removed"] + found.totals["changed"] == len(found)
     assert len(bw.diff("demo", before)) == len(found)
     assert len(bw.diff("demo", after, after)) == 0
+
+
+def _told(value: object) -> object:
+    """A value of a row as JSON has it."""
+    if isinstance(value, datetime.datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def test_what_the_program_tells_as_json_is_the_same_here(two_days: Path, program) -> None:
+    def printed(*command: str) -> dict[str, object]:
+        document = json.loads(program(*command, "--json").stdout)
+        assert document.pop("version") == 1
+        return document
+
+    for rows, document in ((bw.runs(), printed("runs")["runs"]), (bw.datasets(), printed("datasets")["versions"])):
+        given = [{name: _told(value) for name, value in row.items()} for row in rows.to_polars().iter_rows(named=True)]
+        for row in (*given, *document):
+            # The program tells the path that it was given.
+            row["path"] = Path(row["path"]).absolute().as_posix() if "path" in row else None
+        assert given == document
+    assert json.loads(_bellwether.plan("demo")) == printed("plan", "demo")
+
+
+def test_runs_are_told_by_the_same_summary_and_events_as_by_the_program(place: Path, program) -> None:
+    events: list[bw.Event] = []
+    summary = bw.run("demo", progress=events.append)
+    told = program("run", "demo", "--log", "json")
+    assert {"version", *summary} == set(json.loads(told.stdout))
+    kinds = {event["event"]: set(event) for event in events}
+    for line in told.stderr.splitlines():
+        event = json.loads(line)
+        assert set(event) == kinds[event["event"]] | {"timestamp", "level", "run"}
 
 
 def test_runs_and_datasets_are_listed(two_days: Path) -> None:

@@ -98,6 +98,7 @@ mod error;
 pub(crate) mod fold;
 mod forgotten;
 mod lineage;
+mod listing;
 mod migrate;
 pub(crate) mod scope;
 mod sealed;
@@ -114,11 +115,12 @@ mod watched;
 
 pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
+pub use listing::{LeftOut, ListedRun, RunDetails, RunListing};
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, Joined, Migrated, Parent, Seal};
 pub use services::{of_service, open_all, services};
 pub use settle::Settled;
-pub use unfinished::Interrupted;
+pub use unfinished::{Interrupted, UnfinishedRun};
 pub use upkeep::{Removal, Verified};
 
 pub(crate) use answers::answer::AnswerRecord;
@@ -140,7 +142,7 @@ pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
 pub(crate) use tickers::SeriesReader;
-pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{NewRun, Unfinished, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{
     Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, prune, set_aside, verify,

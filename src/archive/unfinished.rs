@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
@@ -403,22 +405,23 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
 }
 
 /// A run that was interrupted, or is in progress.
-#[derive(Clone, Debug)]
-pub(crate) struct UnfinishedRun {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnfinishedRun {
     /// Its name.
-    pub(crate) run: String,
-    /// Name of its definition.
-    pub(crate) definition: String,
-    /// Number of answered requests.
-    pub(crate) answers: usize,
+    pub run: String,
+    /// The service that is asked.
+    pub service: String,
+    /// The name of its definition.
+    pub definition: String,
+    /// The number of answered requests.
+    pub answers: usize,
 }
 
 /// The unsealed runs of an archive, oldest first.
 pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
-        let Origin { run, definition, .. } = Origin::read(&path)?;
-        let answers = answered(&path);
-        Some(UnfinishedRun { run, definition, answers })
+        let Origin { run, service, definition, .. } = Origin::read(&path)?;
+        Some(UnfinishedRun { run, service: service.name, definition, answers: answered(&path) })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
 }

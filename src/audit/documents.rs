@@ -110,7 +110,7 @@ pub struct Quality {
     rejected: u64,
     /// Why records were rejected.
     reasons: Vec<RejectReason>,
-    unknown_fields: Vec<UnknownField>,
+    unknown_fields: Vec<Drift>,
 }
 
 /// The quality of a ticker's data.
@@ -178,19 +178,6 @@ struct Pair {
     cells: u64,
     /// Those with different values.
     disagreements: u64,
-}
-
-/// A field that the interface does not have.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct UnknownField {
-    /// The operation.
-    operation: String,
-    /// Its path in an answer.
-    field: String,
-    /// How often it occurred.
-    count: u64,
-    /// One of its values.
-    example: String,
 }
 
 /// What changed between two versions.
@@ -324,7 +311,7 @@ impl Quality {
             cut_off: found.cut_off,
             rejected: found.rejects.records,
             reasons: found.rejects.reasons.iter().map(reason).collect(),
-            unknown_fields: found.unknown.fields.iter().map(UnknownField::of).collect(),
+            unknown_fields: found.unknown.fields.clone(),
         }
     }
 }
@@ -367,24 +354,13 @@ impl Sources {
     }
 }
 
-impl UnknownField {
-    pub(crate) fn of(drift: &Drift) -> Self {
-        Self {
-            operation: drift.endpoint.to_string(),
-            field: drift.field.clone(),
-            count: drift.count,
-            example: drift.example.clone(),
-        }
-    }
-}
-
 impl Difference {
     /// Tells it.
     pub fn of(before: &PublishedReader, after: &PublishedReader, found: &diff::Difference) -> Self {
         let side = |version: &PublishedReader| Side {
             name: version.name(),
             rows: version.row_count(),
-            as_of: version.as_of().to_owned(),
+            as_of: to_record(version.as_of()),
         };
         let columns = found.columns.iter().filter(|(_, rows)| *rows > 0);
         Self {

@@ -1,7 +1,6 @@
 //! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, repairs damage, and migrates an archive of an older layout.
 
 use super::documents::AsJson;
-use super::documents::archive::Forgotten;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::Result;
@@ -92,7 +91,7 @@ impl Archive {
             Action::Forget(Forget { run, reason, json }) => {
                 let name = run.strip_prefix("run=").unwrap_or(&run).to_owned();
                 let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
-                json.say(|| Forgotten::of(&forgot), || forgotten(&forgot))
+                json.say(|| &forgot, || forgotten(&forgot))
             }
             Action::Repair(arguments) => {
                 let (data, mode) = (self.folders.data(project), arguments.mode());
@@ -126,14 +125,13 @@ fn pruned(removals: &[Removal], verb: &str) -> String {
     text
 }
 
-fn forgotten(Forgot { note, is_new }: &Forgot) -> String {
-    let reason = escaped(&note.reason);
+fn forgotten(Forgot { run, reason, is_new, .. }: &Forgot) -> String {
+    let reason = escaped(reason);
     match is_new {
         true => format!(
-            "run `{}` is forgotten: {reason}\nthe next run leaves it out, and sends the note to the store; so does \
-             `bellwether store push`\n",
-            note.run
+            "run `{run}` is forgotten: {reason}\nthe next run leaves it out, and sends the note to the store; so does \
+             `bellwether store push`\n"
         ),
-        false => format!("run `{}` is forgotten already: {reason}\n", note.run),
+        false => format!("run `{run}` is forgotten already: {reason}\n"),
     }
 }

@@ -20,7 +20,7 @@ use super::timings::Timings;
 use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
 use crate::definition::DefinitionFile;
-use crate::export::{ListedVersion, RecordedProvenance, VersionKind, published};
+use crate::export::{ListedVersion, VersionKind, published};
 use crate::file::TargetFile;
 use crate::human::counted;
 use crate::interface::{Period, Regime, Sector, Ticker};
@@ -298,19 +298,19 @@ impl Build {
         let plan = plan_of(self.definition.as_deref(), project)?;
         let Some(AsOf::Version(name)) = &self.as_of else { return Ok((plan, None)) };
         let versions = published(&self.folders.data(project).join("datasets"))?;
-        let own = |version: &&ListedVersion| version.recorded.name == plan.name && version.kind != VersionKind::AdHoc;
+        let own = |version: &&ListedVersion| version.dataset == plan.name && version.kind != VersionKind::AdHoc;
         let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
-        let is_it = |version: &&&ListedVersion| version.recorded.version == *name;
+        let is_it = |version: &&&ListedVersion| version.version == *name;
         let Some(version) = versions.iter().find(is_it) else {
             let what = format!("no version `{name}` of `{}`", plan.name);
-            let known: Vec<&str> = versions.iter().rev().map(|version| version.recorded.version.as_str()).collect();
+            let known: Vec<&str> = versions.iter().rev().map(|version| version.version.as_str()).collect();
             let hint = match known.get(..known.len().min(8)) {
                 Some([]) | None => format!("publish one first: `bellwether run {}`", plan.name),
                 Some(some) => format!("the versions are {}", some.join(", ")),
             };
             return Err(usage(&what, &hint));
         };
-        let RecordedProvenance { definition, as_of, runs, .. } = version.recorded.clone();
+        let ListedVersion { definition, as_of, runs, .. } = (**version).clone();
         // The record may be a stranger's, where the definition is not: it does not choose the store.
         let (author, store) = (plan.author, plan.store);
         let plan = Plan { author, store, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? };

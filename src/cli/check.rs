@@ -1,6 +1,8 @@
 //! `bellwether check`: checks definitions without running them.
 
-use super::documents::definitions::{Checked, Definition};
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::documents::{AsJson, document};
 use super::outcome::{Failure, Result, USAGE};
 use super::schedule::next_times;
@@ -9,8 +11,28 @@ use super::{complain, say};
 use crate::definition::{self, DefinitionError};
 use crate::escape::escaped;
 use crate::plan::{Plan, Schedule};
+use crate::problem::PlacedProblem;
 use crate::project::Project;
 use crate::run::latest_facts;
+
+/// Definitions that were checked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Checked {
+    definitions: Vec<Definition>,
+}
+
+/// A definition that was checked.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Definition {
+    /// Its file.
+    path: String,
+    /// Whether it can be run.
+    ok: bool,
+    /// Warnings.
+    warnings: Vec<String>,
+    /// What is wrong.
+    problems: Vec<PlacedProblem>,
+}
 
 /// Warnings about the settings of a plan, and about its latest version.
 fn warnings(plan: &Plan, project: &Project) -> Vec<String> {
@@ -70,15 +92,22 @@ impl Check {
     fn told_as_json(&self, project: &Project) -> Result<()> {
         let mut is_wrong = false;
         let definitions = self.definitions.iter().map(|given| match plan_of(Some(given), project) {
-            Ok(plan) => Definition::right(&plan, warnings(&plan, project)),
+            Ok(plan) => {
+                let path = plan.path.display().to_string();
+                Definition { path, ok: true, warnings: warnings(&plan, project), problems: Vec::new() }
+            }
             Err(error) => {
                 is_wrong = true;
-                match &error {
+                let problems = match &error {
                     Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
-                        Definition::wrong(given, problems)
+                        problems.list()
                     }
-                    error => Definition::unreadable(given, error.to_string(), error.hint()),
-                }
+                    error => {
+                        let (message, hint) = (error.to_string(), error.hint());
+                        vec![PlacedProblem { message, hint, line: None, column: None }]
+                    }
+                };
+                Definition { path: given.clone(), ok: false, warnings: Vec::new(), problems }
             }
         });
         say(&document(Checked { definitions: definitions.collect() }))?;

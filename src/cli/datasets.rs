@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use chrono::DateTime;
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::aligned::Aligned;
 use super::documents::AsJson;
-use super::documents::datasets::{Removed, Versions, name_of};
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use crate::export::{self, ListedVersion, VersionKind};
@@ -47,12 +48,23 @@ impl Datasets {
         }
         let datasets = self.folder.datasets(project);
         let versions = export::published(&datasets)?;
-        self.json.say(|| Versions::of(&versions, &datasets), || listed(&versions, &datasets))
+        self.json.say(|| Versions { versions: &versions }, || listed(&versions, &datasets))
     }
 }
 
-fn day(micros: i64) -> String {
-    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
+/// The published versions, by dataset, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Versions<'a> {
+    versions: &'a [ListedVersion],
+}
+
+/// Versions that were removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Removed {
+    /// Their names.
+    removed: Vec<String>,
+    /// What their removal freed; versions may share files with others.
+    bytes: u64,
 }
 
 fn listed(versions: &[ListedVersion], datasets: &Path) -> String {
@@ -66,10 +78,10 @@ fn listed(versions: &[ListedVersion], datasets: &Path) -> String {
             VersionKind::Earlier | VersionKind::AdHoc => Vec::new(),
         };
         marks.extend(version.pins.iter().map(String::as_str));
-        let date = |date: Option<i64>| date.map_or_else(|| "-".to_owned(), day);
-        let (first, last) = (version.dates.map(|dates| dates.0), version.dates.map(|dates| dates.1));
+        let date = |date: Option<NaiveDate>| date.map_or_else(|| "-".to_owned(), |date| date.to_string());
+        let (first, last) = (date(version.first_date), date(version.last_date));
         let (rows, size) = (grouped(version.rows), bytes(version.bytes));
-        table.row([name_of(version, datasets), marks.join(", "), date(first), date(last), rows, size]);
+        table.row([version.name.clone(), marks.join(", "), first, last, rows, size]);
     }
     let size = bytes(versions.iter().map(|version| version.bytes).sum());
     format!("{table}\n{}, {size}\n", counted(versions.len() as u64, "version", "versions"))
@@ -82,7 +94,7 @@ impl Remove {
         let mut found = Vec::new();
         // All are checked before the first is removed.
         for name in &self.versions {
-            let version = published.iter().find(|version| name_of(version, &datasets) == *name);
+            let version = published.iter().find(|version| version.name == *name);
             let version = version.ok_or_else(|| Failure::NoVersion { name: name.clone() })?;
             let pin = version.pins.first().map(String::as_str);
             let kept_by = if version.kind == VersionKind::Latest { Some("latest") } else { pin };
@@ -100,7 +112,7 @@ impl Remove {
                 break;
             }
             freed += footprint.freed();
-            names.push(name_of(version, &datasets));
+            names.push(version.name.clone());
         }
         let text = || {
             let removed: String = names.iter().map(|name| format!("removed `{name}`\n")).collect();

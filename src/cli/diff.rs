@@ -5,7 +5,6 @@ use std::path::Path;
 use super::aligned::Aligned;
 use super::cancellable;
 use super::documents::AsJson;
-use super::documents::datasets::name_of;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
@@ -17,6 +16,7 @@ use crate::escape::escaped;
 use crate::export::{self, PublishedReader, VersionKind};
 use crate::human::{counted, grouped, portion};
 use crate::project::Project;
+use crate::time::to_record;
 
 /// Compare two versions of a dataset, row by row.
 ///
@@ -80,20 +80,20 @@ impl Diff {
 /// The version of a dataset that was published before the latest.
 fn earlier(datasets: &Path, name: &str) -> Result<String> {
     let published = export::published(datasets)?;
-    let own: Vec<_> = published.iter().filter(|it| it.recorded.name == name && it.kind != VersionKind::AdHoc).collect();
+    let own: Vec<_> = published.iter().filter(|it| it.dataset == name && it.kind != VersionKind::AdHoc).collect();
     let latest = own.iter().position(|version| version.kind == VersionKind::Latest);
     let before = latest.and_then(|latest| latest.checked_sub(1));
     let Some(before) = before else {
         let what = format!("no version of `{name}` to compare with");
         return Err(usage(&what, "name two versions; `bellwether datasets` lists them"));
     };
-    Ok(name_of(own[before], datasets))
+    Ok(own[before].name.clone())
 }
 
 fn describe(before: &PublishedReader, after: &PublishedReader, found: &Difference) -> String {
     let mut versions = Aligned::new(2, ["", "version", "rows", "as of"]);
     for (place, version) in [("before", before), ("after", after)] {
-        let (rows, as_of) = (grouped(version.row_count()), version.as_of().to_owned());
+        let (rows, as_of) = (grouped(version.row_count()), to_record(version.as_of()));
         versions.row([place.to_owned(), version.name(), rows, as_of]);
     }
     let changed = changed_keys(before.definition(), after.definition());

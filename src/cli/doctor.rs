@@ -1,9 +1,10 @@
 //! `bellwether doctor`: checks everything that a run needs.
 
-use super::documents::definitions::Diagnoses;
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::documents::{AsJson, document};
 use super::folders::Folders;
-
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::talk::{Color, say_in_color};
@@ -50,7 +51,7 @@ impl Doctor {
             doctor(plan, DoctorOptions { data, archive, known_runs, store, clock, control }).await
         })?);
         match self.json.is_wanted() {
-            true => say(&document(Diagnoses::of(&found)))?,
+            true => say(&document(Diagnoses { checks: &found }))?,
             false => say_in_color(&describe(&found))?,
         }
         match found.iter().filter(|one| one.health == Health::Failed).count() {
@@ -58,6 +59,12 @@ impl Doctor {
             count => Err(Failure::Unhealthy { count }),
         }
     }
+}
+
+/// The checks of everything that a run needs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Diagnoses<'a> {
+    checks: &'a [Diagnosis],
 }
 
 /// The column of the findings.

@@ -5,6 +5,8 @@
 
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
@@ -18,7 +20,7 @@ use crate::definition::DefinitionError;
 use crate::error::{Error, causes};
 use crate::escape::escaped;
 use crate::human::counted;
-use crate::problem::Problem;
+use crate::run::Event;
 use crate::time::{Clock, to_record};
 use crate::trace::{Trace, WORK};
 
@@ -70,7 +72,8 @@ pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
 }
 
 /// The level of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     /// Something happened.
     Info,
@@ -80,13 +83,28 @@ pub(super) enum Level {
     Error,
 }
 
-impl Level {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
+/// An event of a run, as a line of JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LogLine<'a> {
+    /// When it happened.
+    timestamp: String,
+    level: Level,
+    /// The definition, in the log of a scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<&'a str>,
+    /// The name of the run, once it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
+    #[serde(flatten)]
+    event: &'a Event<'a>,
+}
+
+impl LogLine<'_> {
+    /// The line of an event.
+    pub(super) fn of(definition: Option<&str>, run: Option<&str>, event: &Event<'_>) -> String {
+        let level = if matches!(event, Event::Warning { .. }) { Level::Warn } else { Level::Info };
+        let line = LogLine { timestamp: to_record(Clock::System.now()), level, definition, run, event };
+        serde_json::to_string(&line).expect("an event is text and numbers")
     }
 }
 
@@ -95,7 +113,7 @@ impl Level {
 pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
     let mut event = json!({
         "timestamp": to_record(Clock::System.now()),
-        "level": level.as_str(),
+        "level": level,
         "event": kind,
     });
     if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
@@ -125,11 +143,7 @@ pub(super) fn error_event_of(run: Option<&str>, error: &Failure) -> String {
 /// The message, causes and hint of an error; the problems of a definition are objects.
 pub(super) fn error_fields(error: &Error) -> Value {
     if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() {
-        let problem = |problem: &Problem| {
-            let (line, column) = problems.place(problem);
-            json!({ "message": problem.message, "line": line, "column": column, "hint": problem.hint })
-        };
-        let list: Vec<Value> = problems.list().iter().map(problem).collect();
+        let list = problems.list();
         let message =
             format!("{} in `{}`", counted(list.len() as u64, "problem", "problems"), problems.path().display());
         return json!({ "message": message, "file": problems.path(), "problems": list });

@@ -4,16 +4,15 @@ use super::aligned::padding;
 use super::outcome::Result;
 use std::fmt::Write;
 
-use super::documents::{AsJson, definitions};
+use super::documents::AsJson;
 use super::schedule::next_times;
 use super::typed::plan_of;
 use crate::escape::escaped;
 use crate::human::percent;
 use crate::interface::Endpoint;
-use crate::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way, describe};
+use crate::plan::{self, Request, RequestList, Source, TickerSource, Way};
 use crate::project::Project;
-use crate::report::facts::Facts;
-use crate::run::latest_facts;
+use crate::run::{ColumnDocument, PlanDocument};
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
@@ -28,30 +27,12 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
-        let unknown = Unknown::of(&plan, project);
-        self.json.say(|| definitions::Plan::of(&plan, &unknown), || summary(&plan, &unknown))
+        let document = PlanDocument::of(&plan, &project.data());
+        self.json.say(|| &document, || summary(&plan, &document.columns))
     }
 }
 
-/// How much of the latest version of a dataset is unknown.
-pub(super) struct Unknown(Option<Facts>);
-
-impl Unknown {
-    fn of(plan: &plan::Plan, project: &Project) -> Self {
-        Self(latest_facts(&project.data(), &plan.name))
-    }
-
-    /// The share of rows for which a column is unknown; none if it cannot be, or if there is no version.
-    pub(super) fn share(&self, dataset: &DatasetPlan, column: &str) -> Option<f64> {
-        let Self(Some(facts)) = self else { return None };
-        let own = dataset.written.names().own(column);
-        let feature = dataset.features.iter().find(|feature| feature.to_string() == own)?;
-        let window = facts.windows.iter().find(|window| Some(window.length) == feature.window())?;
-        (facts.rows > 0).then(|| window.unknown as f64 / facts.rows as f64)
-    }
-}
-
-fn summary(plan: &plan::Plan, unknown: &Unknown) -> String {
+fn summary(plan: &plan::Plan, columns: &[ColumnDocument]) -> String {
     let mut text = String::new();
     let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
@@ -68,16 +49,14 @@ fn summary(plan: &plan::Plan, unknown: &Unknown) -> String {
         text.push_str(&next_times(schedule));
     }
     tell_requests(&mut text, plan);
-    let columns = plan.dataset.written.schema().fields();
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
-    let width = columns.iter().map(|column| column.name().chars().count()).max().unwrap_or_default();
-    for column in columns {
-        let unknown = match unknown.share(&plan.dataset, column.name()) {
+    let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
+    for ColumnDocument { name, r#type, unknown, .. } in columns {
+        let unknown = match *unknown {
             Some(share) if share > 0.0 => format!(", unknown for {} of the latest version", percent(share)),
             _ => String::new(),
         };
-        let (name, padding) = (column.name(), padding(column.name(), width));
-        line(&mut text, format_args!("  {name}{padding}  {}{unknown}", describe(column)));
+        line(&mut text, format_args!("  {name}{}  {type}{unknown}", padding(name, width)));
     }
     line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
 
-use super::log::{self, Level, LogForm};
+use super::log::{LogForm, LogLine};
 use super::talk::{is_terminal, is_utf8, note};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, lasted, took};
@@ -96,9 +95,9 @@ impl Observer for Bars {
                 pace.resumed = 0;
                 note(&format!("{:9} {}", progress.stage, joined(finished(progress))));
             }
-            Event::Warning(warning) => match bar {
-                Some(bar) => bar.suspend(|| warn(LogForm::Text, warning)),
-                None => warn(LogForm::Text, warning),
+            Event::Warning { message } => match bar {
+                Some(bar) => bar.suspend(|| warn(LogForm::Text, message)),
+                None => warn(LogForm::Text, message),
             },
             _ => {}
         }
@@ -156,7 +155,7 @@ impl Observer for Lines {
                 line(progress, [steps(progress), counts(progress), received(progress), because, left(progress, 0)]);
             }
             Event::Finished(progress) => line(progress, finished(progress)),
-            Event::Warning(warning) => warn(LogForm::Text, warning),
+            Event::Warning { message } => warn(LogForm::Text, message),
             _ => {}
         }
     }
@@ -165,40 +164,20 @@ impl Observer for Lines {
 impl Observer for Json {
     fn observe(&self, event: &Event<'_>) {
         match event {
-            Event::Named(run) => drop(self.run.set((*run).to_owned())),
-            Event::Started(_) => self.interval.restart(),
-            Event::Advanced(progress) if self.interval.is_over() => {
-                let mut fields = fields(progress);
-                fields["received"] = progress.received.into();
-                fields["retries"] = progress.retries.into();
-                fields["waiting"] = waiting(progress).into();
-                self.note(Level::Info, "progress", fields);
-            }
-            Event::Finished(progress) => self.note(Level::Info, "stage", fields(progress)),
-            Event::Resumed { answers } => self.note(Level::Info, "resumed", json!({ "answers": answers })),
-            Event::Note(text) => self.note(Level::Info, "note", json!({ "message": text })),
-            Event::Warning(warning) => self.note(Level::Warn, "warning", json!({ "message": warning })),
+            Event::Named { run } => return drop(self.run.set((*run).to_owned())),
+            Event::Started(_) => return self.interval.restart(),
+            Event::Advanced(_) if !self.interval.is_over() => return,
             _ => {}
         }
-    }
-}
-
-impl Json {
-    fn note(&self, level: Level, kind: &str, mut fields: Value) {
-        if let Some(definition) = &self.definition {
-            fields["definition"] = definition.as_str().into();
-        }
-        if let Some(run) = self.run.get() {
-            fields["run"] = run.as_str().into();
-        }
-        note(&log::event(level, kind, fields));
+        let (definition, run) = (self.definition.as_deref(), self.run.get().map(String::as_str));
+        note(&LogLine::of(definition, run, event));
     }
 }
 
 impl Observer for Quiet {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Warning(warning) = event {
-            warn(self.0, warning);
+        if let Event::Warning { message } = event {
+            warn(self.0, message);
         }
     }
 }
@@ -232,7 +211,7 @@ impl Interval {
 pub(super) fn warn(form: LogForm, warning: &str) {
     match form {
         LogForm::Text => note(&format!("warning: {}", escaped(warning))),
-        LogForm::Json => note(&log::event(Level::Warn, "warning", json!({ "message": warning }))),
+        LogForm::Json => note(&LogLine::of(None, None, &Event::Warning { message: warning })),
     }
 }
 
@@ -281,15 +260,4 @@ fn left(progress: &Progress<'_>, resumed: u64) -> String {
     }
     let seconds = (progress.elapsed.as_secs_f64() / done as f64 * rest as f64).ceil();
     format!("{} left", took(Duration::from_secs_f64(seconds.min(86_400.0))).replace(".0 s", " s"))
-}
-
-fn fields(progress: &Progress<'_>) -> Value {
-    json!({
-        "stage": progress.stage,
-        "done": progress.done,
-        "requests": progress.total.unwrap_or_default(),
-        "rows": progress.rows,
-        "bytes": progress.bytes,
-        "seconds": progress.elapsed.as_secs_f64(),
-    })
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::aligned::Aligned;
 use super::documents::AsJson;
-use super::documents::archive::Pruned;
 use super::folders::Folders;
 use super::interruptible;
 use super::outcome::Result;
@@ -63,7 +62,7 @@ impl Prune {
         })?;
         let was_nothing_removed = result.is_err() && prunable.all.is_empty();
         let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(&prunable, mode) };
-        self.json.say(|| Pruned::of(&prunable, mode), text)?;
+        self.json.say(|| &prunable, text)?;
         Ok(result?)
     }
 }
@@ -85,7 +84,7 @@ fn describe(prunable: &Prunable, mode: PruneMode) -> String {
     if !prunable.all.is_empty() {
         let mut table = Aligned::new(2, [removed, "", "size"]);
         for pruned in &prunable.all {
-            table.row([pruned.kind.as_str().to_owned(), pruned.path.display().to_string(), bytes(pruned.bytes)]);
+            table.row([pruned.kind.in_words().to_owned(), pruned.path.display().to_string(), bytes(pruned.bytes)]);
         }
         text.push_str(&format!("{table}\n"));
     }

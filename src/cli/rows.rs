@@ -101,7 +101,7 @@ impl RowsTo {
     }
 
     /// Opens the output, if rows are wanted.
-    fn begin(&self, schema: SchemaRef) -> Result<Option<RowOutput>> {
+    fn begin(&self, schema: SchemaRef) -> Result<Option<RowOutput<'_>>> {
         let Some(output) = &self.output else {
             return match self.format {
                 Some(_) => Err(usage("`--format` needs `--output`", "add `--output FILE`, or `--output -`")),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use super::documents::document;
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
@@ -111,7 +112,7 @@ impl Run {
         self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;
         match self.log {
             _ if self.quiet => Ok(()),
-            LogForm::Json => say(&format!("{}\n", summary.to_json())),
+            LogForm::Json => say(&document(&summary)),
             LogForm::Text => say(&summary.to_string()),
         }
     }

@@ -1,14 +1,15 @@
 //! `bellwether runs`: the runs in the archive.
 
 use super::aligned::Aligned;
-use super::documents::{AsJson, archive as documents};
+use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use crate::archive::{Archive, Seal, SealedRun, UnfinishedRun, open_all, unfinished_runs};
+use crate::archive::{RunDetails, RunListing, SealedRun, open_all};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
 use crate::time::to_record;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -37,19 +38,16 @@ enum Action {
 impl Runs {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let folder = self.folders.archive(project);
-        let archives = open_all(&folder)?;
         match &self.action {
             None => {
-                let unfinished =
-                    |(service, archive): &(String, Archive)| Ok((service.clone(), unfinished_runs(archive.path())?));
-                let unfinished: Vec<(String, Vec<UnfinishedRun>)> =
-                    archives.iter().map(unfinished).collect::<Result<_>>()?;
-                self.json.say(|| documents::Runs::of(&archives, &unfinished), || listed(&archives, &unfinished))
+                let listing = RunListing::of(&folder)?;
+                self.json.say(|| &listing, || listed(&listing))
             }
             Some(Action::Show { run }) => {
+                let archives = open_all(&folder)?;
                 let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
                 let found = named(&runs, run, &folder)?;
-                self.json.say(|| documents::Run::of(found), || shown(found))
+                self.json.say(|| RunDetails::of(found), || shown(found))
             }
         }
     }
@@ -71,32 +69,32 @@ fn named<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a S
     }
 }
 
-fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedRun>)]) -> String {
+fn listed(listing: &RunListing) -> String {
+    let RunListing { runs, unfinished, packed_folders, forgotten } = listing;
     // The service is told where there are several.
-    let of_service = |service: &str| (archives.len() > 1).then(|| service.to_owned());
-    let mut table = match archives {
-        [_] | [] => Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
-        _ => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
+    let services = runs.iter().map(|run| &run.service).chain(unfinished.iter().map(|run| &run.service));
+    let are_several = services.collect::<BTreeSet<_>>().len() > 1;
+    let of_service = |service: &str| are_several.then(|| service.to_owned());
+    let mut table = match are_several {
+        false => Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
+        true => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
     };
-    for run in archives.iter().flat_map(|(_, archive)| archive.runs()) {
-        let seal = run.seal();
-        let changes = seal.changes;
-        let counts = [changes.added, changes.revised, changes.withdrawn, seal.rows("rejects.parquet")].map(grouped);
-        let names = [seal.run.clone()].into_iter().chain(of_service(&seal.service.name)).chain([whose(seal)]);
-        table.row(names.chain(counts).chain([bytes(seal.bytes())]));
+    for run in runs {
+        let counts = [run.added, run.revised, run.withdrawn, run.rejected].map(grouped);
+        let definition = run.definition.clone().unwrap_or_default();
+        let names = [run.run.clone()].into_iter().chain(of_service(&run.service)).chain([definition]);
+        table.row(names.chain(counts).chain([bytes(run.bytes)]));
     }
-    for (service, runs) in unfinished {
-        for run in runs {
-            let answers = counted(run.answers as u64, "answer", "answers");
-            let service = of_service(service).map_or_else(String::new, |service| format!("{service}  "));
-            table.row([format!("{}  {service}{}  unfinished, {answers}", run.run, run.definition)]);
-        }
+    for run in unfinished {
+        let answers = counted(run.answers as u64, "answer", "answers");
+        let service = of_service(&run.service).map_or_else(String::new, |service| format!("{service}  "));
+        table.row([format!("{}  {service}{}  unfinished, {answers}", run.run, run.definition)]);
     }
     let mut text = table.to_string();
-    for forgotten in archives.iter().flat_map(|(_, archive)| archive.forgotten()) {
-        line(&mut text, format_args!("note: {forgotten}"));
+    for run in forgotten {
+        line(&mut text, format_args!("note: {}", run.in_words));
     }
-    match archives.iter().map(|(_, archive)| archive.superseded_count()).sum::<usize>() {
+    match *packed_folders {
         0 => {}
         1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
         count => {
@@ -105,10 +103,6 @@ fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedR
         }
     }
     text
-}
-
-fn whose(seal: &Seal) -> String {
-    seal.definition.as_ref().map_or_else(String::new, |definition| definition.name.clone())
 }
 
 fn shown(run: &SealedRun) -> String {

@@ -1,9 +1,50 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
-use super::documents::SCHEMAS;
+use schemars::{JsonSchema, SchemaGenerator};
+
+use super::check::Checked;
+use super::datasets::{Removed, Versions};
+use super::doctor::Diagnoses;
+use super::documents::{Document, summary};
+use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
+use crate::archive::{RunDetails, RunListing, Verified};
+use crate::audit::{documents as audits, skill};
 use crate::definition::Definition;
+use crate::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
+use crate::schedule::StatusDocument;
+
+/// A command, and the schema of its output.
+type SchemaOf = (&'static str, fn() -> schemars::Schema);
+
+/// The commands with `--json`, and the schemas of their output.
+const SCHEMAS: &[SchemaOf] = &[
+    ("archive forget", schema_of::<Forgot>),
+    ("archive repair", schema_of::<Repairs>),
+    ("audit leak", schema_of::<audits::Leak>),
+    ("audit quality", schema_of::<audits::Quality>),
+    ("audit revisions", schema_of::<audits::Revisions>),
+    ("audit skill", schema_of::<skill::Skill>),
+    ("audit sources", schema_of::<audits::Sources>),
+    ("check", schema_of::<Checked>),
+    ("datasets", schema_of::<Versions<'_>>),
+    ("datasets remove", schema_of::<Removed>),
+    ("diff", schema_of::<audits::Difference>),
+    ("doctor", schema_of::<Diagnoses<'_>>),
+    ("events", whole_schema_of::<LogLine<'_>>),
+    ("plan", schema_of::<PlanDocument>),
+    ("prune", schema_of::<Prunable>),
+    ("run", schema_of::<Summary>),
+    ("runs", schema_of::<RunListing>),
+    ("runs show", schema_of::<RunDetails>),
+    ("status", whole_schema_of::<StatusDocument>),
+    ("store prune", schema_of::<StorePruned>),
+    ("store repair", schema_of::<Repairs>),
+    ("store status", schema_of::<StoreStatus>),
+    ("summary", schema_of::<summary::DatasetSummary>),
+    ("verify", schema_of::<Verified>),
+];
 
 /// Print the JSON Schema of definitions, or of what a command prints with `--json`.
 #[derive(Debug, clap::Args)]
@@ -23,4 +64,14 @@ impl Schema {
         let schema = of_command.map_or_else(Definition::json_schema, |(_, schema)| schema());
         say(&format!("{:#}\n", schema.as_value()))
     }
+}
+
+/// The JSON Schema of a document.
+fn schema_of<T: JsonSchema>() -> schemars::Schema {
+    whole_schema_of::<Document<T>>()
+}
+
+/// The JSON Schema of a versioned document.
+fn whole_schema_of<T: JsonSchema>() -> schemars::Schema {
+    SchemaGenerator::default().into_root_schema_for::<T>()
 }

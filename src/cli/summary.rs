@@ -1,6 +1,7 @@
 //! `bellwether summary`: the report of a dataset, in a terminal.
 
-use super::documents::{AsJson, datasets};
+use super::documents::AsJson;
+use super::documents::summary::DatasetSummary;
 use super::outcome::Result;
 use super::report::ReportSubject;
 use super::wrap::columns;
@@ -27,6 +28,6 @@ impl Summary {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let width = self.width.or_else(columns).unwrap_or(WIDTH);
         let report = self.subject.build(project)?;
-        self.json.say(|| datasets::Summary::of(&report), || report.text(width))
+        self.json.say(|| DatasetSummary::of(&report), || report.text(width))
     }
 }

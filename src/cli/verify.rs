@@ -1,6 +1,6 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
-use super::documents::{AsJson, archive, document};
+use super::documents::{AsJson, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::{cancellable, say};
@@ -26,7 +26,7 @@ impl Verify {
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let verified = cancellable(move |control| verify(&archive, &data, control))?;
         if self.json.is_wanted() {
-            say(&document(archive::Verified::of(&verified)))?;
+            say(&document(&verified))?;
             return match verified.faults.len() {
                 0 => Ok(()),
                 count => Err(Failure::Unverified { count }),

@@ -102,9 +102,8 @@ impl ArticleRows<'_> {
                 return false;
             }
             let is_repeated = repeats[row] > 0 && plan.duplicates == Duplicates::Once;
-            counts.articles += 1;
-            counts.unscored_articles += u64::from(scores.is_null(row));
-            counts.repeated_articles += u64::from(is_repeated);
+            let score = scores.is_valid(row).then(|| scores.value(row));
+            counts.articles.count((!is_repeated).then_some(score));
             !is_repeated
         };
         let is_kept: BooleanArray = (0..cells.num_rows()).map(|row| Some(is_kept(row))).collect();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
-use super::Counts;
 use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
@@ -13,6 +12,7 @@ use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
 use super::window::Window;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature};
+use crate::tables::ArticleCounts;
 
 /// The features of some tickers and days.
 #[derive(Debug)]
@@ -29,15 +29,15 @@ pub(super) fn of(
     articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
     news: &News,
     settings: Settings<'_>,
-) -> Result<(Features, Counts)> {
+) -> Result<(Features, ArticleCounts)> {
     let Settings { plan, calendar, lists } = settings;
     if plan.features.is_empty() {
-        return Ok((Features { rows: keys.len(), columns: Vec::new() }, Counts::default()));
+        return Ok((Features { rows: keys.len(), columns: Vec::new() }, ArticleCounts::default()));
     }
     let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, key.limit.seen_by, plan.lag)).collect();
     let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
     let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);
-    let mut counts = Counts::default();
+    let mut counts = ArticleCounts::default();
     for articles in articles {
         let articles = articles?;
         counts += news::counts(&articles);

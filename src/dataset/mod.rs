@@ -45,7 +45,7 @@ use crate::columns::Rows;
 use crate::error::Result;
 use crate::in_order::in_order;
 use crate::plan::{Column, DatasetPlan, Lag};
-use crate::tables::{Past, Slab};
+use crate::tables::{ArticleCounts, Past, Slab};
 use crate::trace::work;
 
 use aligned_series::Arrangement;
@@ -85,19 +85,13 @@ pub struct Counts {
     /// Signals left out because an earlier one of their series has the same naive date.
     pub repeated_signals: u64,
     /// Articles that features were computed from.
-    pub articles: u64,
-    /// Those without a score.
-    pub unscored_articles: u64,
-    /// Exact duplicates, which count in no window.
-    pub repeated_articles: u64,
+    pub articles: ArticleCounts,
 }
 
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.repeated_signals += other.repeated_signals;
         self.articles += other.articles;
-        self.unscored_articles += other.unscored_articles;
-        self.repeated_articles += other.repeated_articles;
     }
 }
 
@@ -166,9 +160,9 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let lists = &Lists::of(slab, plan, past, &tickers);
     let articles =
         pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
-    let (features, counts) =
+    let (features, articles) =
         features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
-    let counts = Counts { repeated_signals, ..counts };
+    let counts = Counts { repeated_signals, articles };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
     Ok((rows.map_err(DatasetError::join)?, counts))
@@ -195,12 +189,16 @@ fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calenda
 #[cfg(test)]
 mod tests {
     use super::Counts;
+    use crate::tables::ArticleCounts;
 
     #[test]
     fn the_counts_of_slabs_add_up() {
-        let mut all = Counts { repeated_signals: 1, articles: 2, unscored_articles: 3, repeated_articles: 4 };
-        all += Counts { repeated_signals: 10, articles: 20, unscored_articles: 30, repeated_articles: 40 };
-        let sum = Counts { repeated_signals: 11, articles: 22, unscored_articles: 33, repeated_articles: 44 };
-        assert_eq!(all, sum);
+        let counts = |repeated_signals, all, unscored, repeated| Counts {
+            repeated_signals,
+            articles: ArticleCounts { all, unscored, repeated },
+        };
+        let mut all = counts(1, 2, 3, 4);
+        all += counts(10, 20, 30, 40);
+        assert_eq!(all, counts(11, 22, 33, 44));
     }
 }

@@ -9,7 +9,6 @@ use arrow::compute::min;
 use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use serde_json::Value;
 
-use super::Counts;
 use super::keys::NewsKey;
 use super::naive::{self, Day, Moment, day};
 use super::slab_columns::{TickerCodes, column, decoded};
@@ -17,7 +16,7 @@ use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
-use crate::tables::{Leniencies, Past, Slab, Watched};
+use crate::tables::{ArticleCounts, Leniencies, Past, Slab, Watched};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limits.
 #[derive(Clone, Copy, Debug)]
@@ -184,12 +183,10 @@ pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
 }
 
 /// Counts of articles, by their latest values.
-pub(super) fn counts(articles: &[NewsItem]) -> Counts {
-    let mut counts = Counts::default();
+pub(super) fn counts(articles: &[NewsItem]) -> ArticleCounts {
+    let mut counts = ArticleCounts::default();
     for article in articles.iter().filter(|article| article.seen.until == Sighting::NEVER) {
-        counts.articles += 1;
-        counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
-        counts.repeated_articles += u64::from(!article.is_counted);
+        counts.count(article.is_counted.then_some(article.score));
     }
     counts
 }

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::content::Content;
 use super::publication::Provenance;
-use super::record::{ColumnRecord, DatasetRecord, RECORD, REPORT, RecordContents};
+use super::record::{ColumnRecord, RECORD, REPORT, RecordContents, VersionRecord};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::digest;
@@ -36,7 +36,7 @@ pub(crate) struct ExternalFiles {
 /// A version, once all of its files were read.
 pub(crate) struct ExternalVersion {
     /// The version's record.
-    record: DatasetRecord,
+    record: VersionRecord,
     pub(crate) files: Vec<FileRecord>,
     pub(crate) rows: u64,
     /// The digest of the content.
@@ -103,7 +103,7 @@ impl ExternalFiles {
             files: &files,
             facts: &digest::of(facts),
         };
-        let record = DatasetRecord::of(&plan, written);
+        let record = VersionRecord::of(&plan, written);
         ExternalVersion { record, files, rows, content }
     }
 }

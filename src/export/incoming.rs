@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::link::{self, Link};
-use super::published::{self, CommonRecord, RecordedProvenance};
-use super::record::{DescribingFiles, LAYOUT, RECORD};
+use super::published;
+use super::record::{RECORD, VersionRecord};
 use super::retention;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord, Staging};
@@ -14,49 +14,25 @@ use crate::links;
 use crate::names::is_unique;
 use crate::time::unique_name;
 
-/// A version as its record describes it.
-#[derive(Clone, Debug)]
-pub(crate) struct RecordedVersion {
-    /// Its provenance.
-    pub recorded: RecordedProvenance,
-    /// Its data files.
-    pub files: Vec<FileRecord>,
-    /// The digests of the files that describe its rows.
-    pub describing: DescribingFiles,
-}
-
-impl RecordedVersion {
-    /// Parses the record of a folder, which need not be on this machine.
-    pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
-        let damaged = |error: serde_json::Error| FileError::damaged(&folder.join(RECORD), error);
-        let record: CommonRecord = serde_json::from_slice(text).map_err(damaged)?;
-        if record.layout != u64::from(LAYOUT) {
-            return Err(FileError::Layout {
-                path: folder.join(RECORD),
-                layout: record.layout,
-                known: LAYOUT,
-                bellwether: None,
-            }
-            .into());
-        }
-        record.check_names(folder)?;
-        let recorded: RecordedProvenance = serde_json::from_slice(text).map_err(damaged)?;
-        if !is_unique(&recorded.version) || folder.file_name().is_none_or(|name| *name != *recorded.version) {
+impl VersionRecord {
+    /// Parses the record of the definition's own version in a folder, which need not be on this machine.
+    pub(crate) fn of_version(text: &[u8], folder: &Path) -> Result<Self> {
+        let record = Self::parse(text, folder)?;
+        if !is_unique(&record.version) || folder.file_name().is_none_or(|name| *name != *record.version) {
             let reason = "it is the record of another version";
             return Err(FileError::damaged(&folder.join(RECORD), reason));
         }
-        Ok(Self { recorded, files: record.files, describing: record.describing })
+        Ok(record)
     }
 
     /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
     pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
         let mut found = Vec::new();
-        for path in published::folders(&datasets.join(name))? {
-            let is_version = path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
-            if !is_version || !path.join(RECORD).exists() {
+        for path in published::version_folders(&datasets.join(name))? {
+            if !path.join(RECORD).exists() {
                 continue;
             }
-            match Self::parsed(&links::read(&path.join(RECORD))?, &path) {
+            match Self::of_version(&links::read(&path.join(RECORD))?, &path) {
                 Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => {}
                 whole => found.push((path, whole?)),
             }

@@ -43,10 +43,10 @@ mod reader;
 mod record;
 mod retention;
 mod reuse;
-mod row_output;
+pub(crate) mod row_output;
 mod selection;
 mod staged;
-pub(crate) mod stream;
+mod stream;
 mod table;
 mod target_folder;
 #[cfg(test)]
@@ -62,27 +62,28 @@ use csv::CsvWriter;
 
 pub(crate) use content::Content;
 pub(crate) use error::ExportError;
-pub use published::{ListedVersion, RecordedProvenance, VersionKind, latest, published, version_of};
+pub use published::{ListedVersion, VersionKind, latest, published, version_of};
 pub use reader::PublishedReader;
 pub use retention::remove;
 pub use selection::Selection;
 
 #[cfg(feature = "spark")]
 pub(crate) use external::{ExternalFiles, ExternalVersion};
-pub(crate) use incoming::{IncomingVersion, Linking, RecordedVersion, names};
+pub(crate) use incoming::{IncomingVersion, Linking, names};
 pub(crate) use link::{latest_target, point_latest};
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, definitions, facts, first_misfit, published_of, version_folders, versions};
 pub(crate) use reader::AnyReader;
 #[cfg(feature = "spark")]
 pub(crate) use record::FACTS;
-pub(crate) use record::{RECORD, REPORT};
+pub(crate) use record::{RECORD, REPORT, dates_of};
+pub use record::{VersionRecord, VersionShape};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};
 pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
-pub(crate) use row_output::{Destination, RowFormat, RowOutput};
+pub(crate) use row_output::{Destination, RowOutput};
 pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};
-pub(crate) use stream::Stream;
+pub(crate) use stream::RowFormat;
 
 use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;

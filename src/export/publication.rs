@@ -14,7 +14,7 @@ use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, DatasetRecord, FACTS, RecordContents, metadata, sort};
+use super::record::{ColumnRecord, FACTS, RecordContents, VersionRecord, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, TableWriter, WriteOptions, settled};
 use super::target_folder::TargetFolder;
@@ -192,8 +192,8 @@ impl Publication {
             files: &files,
             facts: &digest::of(&facts),
         };
-        let record = Box::new(DatasetRecord::of(plan, written));
-        Ok(Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep })
+        let record = Box::new(VersionRecord::of(plan, written));
+        Ok(Staged { home, staging, record, keep: plan.files.keep })
     }
 }
 
@@ -241,7 +241,7 @@ impl Output {
                 let mut finished = Vec::with_capacity(matrices.len());
                 for matrix in matrices {
                     for column in matrix.columns {
-                        if !columns.iter().any(|known| known.name() == column.name()) {
+                        if !columns.iter().any(|known| known.name == column.name) {
                             columns.push(column);
                         }
                     }

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use chrono::{DateTime, NaiveDate, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::error::ExportError;
 use super::find::find;
 use super::link::{self, LATEST};
-use super::record::{DescribingFiles, FACTS, LAYOUT, RECORD, read};
+use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
 use super::retention;
 use super::target_folder::BUILDS;
 use crate::digest;
 use crate::error::Result;
-use crate::file::{self, FileError, FileRecord};
+use crate::file::{self, FileRecord, as_text};
 use crate::links;
 use crate::names;
-use crate::plan::ServiceIdentity;
 use crate::time::as_record;
 
 /// A published version of a dataset.
@@ -53,88 +53,61 @@ impl Version {
     }
 }
 
-/// The fields common to all layouts of `dataset.json`.
-#[derive(Deserialize)]
-pub(super) struct CommonRecord {
-    pub(super) layout: u64,
-    #[serde(default)]
-    name: String,
-    pub(super) files: Vec<FileRecord>,
-    #[serde(flatten)]
-    pub(super) describing: DescribingFiles,
-    #[serde(default)]
-    service: Option<ServiceIdentity>,
-    #[serde(default)]
-    runs: Vec<String>,
-}
-
-impl CommonRecord {
-    /// Refuses a record that lists files that no version has.
-    pub(super) fn check_names(&self, folder: &Path) -> Result<()> {
-        match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
-            Some(FileRecord { name, .. }) => {
-                let reason = format!("`{}` is not a file of a version", name.escape_debug());
-                Err(FileError::damaged(&folder.join(RECORD), reason))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// The provenance in a version's record.
-#[derive(Clone, Debug, Deserialize)]
-pub struct RecordedProvenance {
-    /// Name of the dataset.
+/// A version or an ad hoc build in a list: `bellwether datasets --json` prints these, and Python's rows have the same
+/// columns.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ListedVersion {
+    /// The name that commands take.
     pub name: String,
-    /// Name of the version.
+    /// The dataset.
+    pub dataset: String,
+    /// The version.
     pub version: String,
-    /// Observations after this instant are ignored.
+    /// Its kind.
+    pub kind: VersionKind,
+    /// The links that pin it, besides `latest`.
+    pub pins: Vec<String>,
+    /// Its shape.
+    pub shape: VersionShape,
+    /// Its rows, counted once for all formats.
+    pub rows: u64,
+    /// Its first date; none if it has no rows or its facts cannot be read.
+    #[schemars(with = "Option<String>")]
+    pub first_date: Option<NaiveDate>,
+    /// Its last date.
+    #[schemars(with = "Option<String>")]
+    pub last_date: Option<NaiveDate>,
+    /// The size of its data files.
+    pub bytes: u64,
+    /// The instant as of which it was built.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
     /// When it was built.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub built_at: DateTime<Utc>,
-    /// The service whose data it holds; none if an older version of the program wrote it.
-    #[serde(default)]
-    pub service: Option<ServiceIdentity>,
-    /// The runs that it was built from.
-    #[serde(default)]
-    pub runs: Vec<String>,
-    /// Text of its definition.
-    pub definition: String,
-    /// Digest of its content.
-    pub content: String,
-}
-
-/// A version or an ad hoc build in a list.
-#[derive(Clone, Debug)]
-pub struct ListedVersion {
     /// Its folder.
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Its provenance.
-    pub recorded: RecordedProvenance,
-    /// Its kind.
-    pub kind: VersionKind,
-    /// `long` or `wide`.
-    pub shape: String,
-    /// Number of rows.
-    pub rows: u64,
-    /// Size of its data files.
-    pub bytes: u64,
-    /// Its first and last date, in naive microseconds; none if it has no rows or its facts cannot be read.
-    pub dates: Option<(i64, i64)>,
-    /// The links that pin it, besides `latest`.
-    pub pins: Vec<String>,
+    /// The text of its definition.
+    #[serde(skip)]
+    pub definition: String,
+    /// The runs that it was built from.
+    #[serde(skip)]
+    pub runs: Vec<String>,
 }
 
 /// The kind of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum VersionKind {
     /// The version that `latest` points to.
     Latest,
     /// An earlier version.
     Earlier,
     /// An ad hoc build.
+    #[serde(rename = "ad hoc")]
     AdHoc,
 }
 
@@ -147,19 +120,6 @@ impl VersionKind {
             Self::AdHoc => "ad hoc",
         }
     }
-}
-
-/// The fields of `dataset.json` that lists show.
-#[derive(Deserialize)]
-struct Listed {
-    shape: String,
-    rows: u64,
-}
-
-/// The dates in the facts of a version.
-#[derive(Deserialize)]
-struct Span {
-    dates: Option<(i64, i64)>,
 }
 
 /// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first, except those of
@@ -195,30 +155,39 @@ pub(crate) fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
         if !path.join(RECORD).exists() {
             continue;
         }
-        let CommonRecord { layout, files, .. } = read(&path)?;
-        if layout != u64::from(LAYOUT) {
-            continue;
-        }
-        let (Listed { shape, rows }, recorded) = (read(&path)?, read::<RecordedProvenance>(&path)?);
-        let bytes = files.iter().map(|file| file.bytes).sum();
-        let facts = links::read(&path.join(FACTS)).unwrap_or_default();
-        let dates = serde_json::from_slice(&facts).ok().and_then(|Span { dates }| dates);
+        let Some(record) = VersionRecord::open_current(&path)? else { continue };
+        let dates = dates_of(&links::read(&path.join(FACTS)).unwrap_or_default());
         let is_of_it = |(version, link): &&(String, String)| {
             kind != VersionKind::AdHoc
                 && link != LATEST
                 && path.file_name().is_some_and(|name| name == version.as_str())
         };
         let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
-        own.push(ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins });
+        own.push(ListedVersion {
+            name: path.strip_prefix(dataset.parent().unwrap_or(dataset)).unwrap_or(&path).display().to_string(),
+            bytes: record.bytes(),
+            dataset: record.name,
+            version: record.version,
+            kind,
+            pins,
+            shape: record.shape,
+            rows: record.rows,
+            first_date: dates.map(|(first, _)| first),
+            last_date: dates.map(|(_, last)| last),
+            as_of: record.as_of,
+            built_at: record.built_at,
+            path,
+            definition: record.definition,
+            runs: record.runs,
+        });
     }
-    own.sort_by_key(|version| version.recorded.built_at);
+    own.sort_by_key(|version| version.built_at);
     Ok(own)
 }
 
 /// The first data file of a version that is missing or does not have its recorded size.
 pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
-    let record: CommonRecord = read(version)?;
-    record.check_names(version)?;
+    let record = AnyRecord::open(version)?;
     let fits = |path: &Path, size: u64| path.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() == size);
     let mut files = record.files.iter().map(|file| (version.join(&file.name), file.bytes));
     Ok(files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path))
@@ -226,13 +195,8 @@ pub(crate) fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
 
 /// The facts about the rows of a version, as stored in its file.
 pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
-    let path = version.join(FACTS);
-    let facts = links::read(&path)?;
-    let record: CommonRecord = read(version)?;
-    match record.describing.iter().find(|(name, _)| *name == FACTS) {
-        Some((_, expected)) if expected == digest::of(&facts) => Ok(facts),
-        _ => Err(FileError::damaged(&path, "it does not match its checksum")),
-    }
+    let record = AnyRecord::open(version)?;
+    facts_of(version, record.describing.iter().find(|(name, _)| *name == FACTS).map(|(_, digest)| digest))
 }
 
 /// The latest version of a dataset, or without a name, of the dataset built last; `None` if there is none.
@@ -240,14 +204,14 @@ pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// If a record cannot be read or has another layout.
-pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<RecordedProvenance>> {
+pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<VersionRecord>> {
     let all = match name {
         Some(name) => vec![datasets.join(name)],
         None => folders(datasets)?,
     };
-    let mut latest: Option<RecordedProvenance> = None;
+    let mut latest: Option<VersionRecord> = None;
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
-        let recorded = recorded(&folder)?;
+        let recorded = VersionRecord::open(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
             latest = Some(recorded);
         }
@@ -261,7 +225,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<RecordedProv
 /// # Errors
 ///
 /// If there is none, or if a record cannot be read or has another layout.
-pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, RecordedProvenance)> {
+pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, VersionRecord)> {
     let folder = match given {
         Some(given) => find(datasets, given)?,
         None => match latest(datasets, None)? {
@@ -269,17 +233,8 @@ pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, Reco
             None => return Err(ExportError::NoDataset { name: None, datasets: datasets.to_owned() }.into()),
         },
     };
-    let recorded = recorded(&folder)?;
+    let recorded = VersionRecord::open(&folder)?;
     Ok((folder, recorded))
-}
-
-/// The record of a version.
-fn recorded(folder: &Path) -> Result<RecordedProvenance> {
-    let CommonRecord { layout, .. } = read(folder)?;
-    if layout != u64::from(LAYOUT) {
-        return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT, bellwether: None }.into());
-    }
-    read(folder)
 }
 
 /// Every published version and ad hoc build of every dataset in a folder, by name.
@@ -288,14 +243,7 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
     for dataset in folders(datasets)? {
         let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
         for path in paths.filter(|path| path.join(RECORD).exists()) {
-            let record: CommonRecord = read(&path)?;
-            let layout = record.layout;
-            if layout > u64::from(LAYOUT) {
-                return Err(
-                    FileError::Layout { path: path.join(RECORD), layout, known: LAYOUT, bellwether: None }.into()
-                );
-            }
-            record.check_names(&path)?;
+            let record = AnyRecord::open(&path)?;
             let runs = if record.service.is_some() { record.runs } else { Vec::new() };
             versions.push(Version { path, files: record.files, describing: record.describing, runs });
         }
@@ -312,16 +260,10 @@ pub(crate) fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
 /// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
 /// or that cannot be read, is left out.
 pub(crate) fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
-    #[derive(Deserialize)]
-    struct Built {
-        name: String,
-        definition: String,
-    }
-
     let mut definitions = BTreeSet::new();
     for dataset in folders(datasets)? {
         for version in folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?) {
-            if let Ok(Built { name, definition }) = read(&version) {
+            if let Ok(AnyRecord { name, definition: Some(definition), .. }) = AnyRecord::open(&version) {
                 definitions.insert((name, definition));
             }
         }

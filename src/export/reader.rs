@@ -15,23 +15,21 @@ use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReaderBuilder;
+use chrono::{DateTime, Utc};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use serde::Deserialize;
 
 use super::error::ExportError;
 use super::extension;
 use super::find::find;
 use super::folder_names::{self, unescaped};
-use super::record::{FACTS, LAYOUT, Options, RECORD};
+use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use super::target_folder::BUILDS;
 use crate::cancel::{self, CancellationToken};
-use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{FileError, FileRecord};
 use crate::links;
-use crate::names;
 use crate::plan::{Column, ColumnNames, Format, describe};
 use crate::tables::{choice, date, instant};
 
@@ -42,7 +40,7 @@ const BATCH_ROWS: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct PublishedReader {
     pub(super) folder: PathBuf,
-    pub(super) record: ReadRecord,
+    pub(super) record: VersionRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
     /// The names of its columns.
@@ -61,42 +59,6 @@ pub(crate) enum AnyReader {
     Wide(BTreeMap<String, PublishedReader>),
 }
 
-/// The fields of `dataset.json` needed for reading.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct ReadRecord {
-    name: String,
-    version: String,
-    #[serde(default)]
-    definition: String,
-    #[serde(default)]
-    ad_hoc: Option<Options>,
-    as_of: String,
-    shape: String,
-    sort: Vec<String>,
-    #[serde(default = "key_of_signals")]
-    key: Option<Vec<String>>,
-    columns: Vec<ReadColumn>,
-    partition_by: Vec<String>,
-    pub(super) rows: u64,
-    content: String,
-    pub(super) files: Vec<FileRecord>,
-    facts: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct ReadColumn {
-    name: String,
-    /// Its own name, if it was renamed.
-    #[serde(default)]
-    column: Option<String>,
-    r#type: String,
-}
-
-/// The key of versions whose record has none.
-fn key_of_signals() -> Option<Vec<String>> {
-    Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
-}
-
 impl PublishedReader {
     /// Finds a long version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
@@ -109,7 +71,7 @@ impl PublishedReader {
     }
 
     fn is_wide(&self) -> bool {
-        self.record.shape == "wide"
+        self.record.shape == VersionShape::Wide
     }
 
     /// Finds a version of either shape; the columns of a wide one are its dates and values.
@@ -118,22 +80,8 @@ impl PublishedReader {
     }
 
     fn open(folder: PathBuf) -> Result<Self> {
-        let path = folder.join(RECORD);
-        let text = links::read(&path)?;
-        let damaged = |source: Reason| FileError::damaged(&path, source);
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
-        match value["layout"].as_u64() {
-            Some(layout) if layout == u64::from(LAYOUT) => {}
-            Some(layout) => return Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: None }.into()),
-            None => return Err(damaged("it has no `layout`".into())),
-        }
-        let record: ReadRecord = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
-        if let Some(file) = record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
-            return Err(damaged(format!("`{}` is not a file of a version", file.name.escape_debug()).into()));
-        }
-        if !["long", "wide"].contains(&record.shape.as_str()) {
-            return Err(damaged(format!("unknown shape `{}`", record.shape).into()));
-        }
+        let record = VersionRecord::open(&folder)?;
+        let damaged = |source: Reason| FileError::damaged(&folder.join(RECORD), source);
         let fields = record.columns.iter().map(|column| {
             let data_type =
                 type_of(&column.r#type).ok_or_else(|| format!("unknown column type `{}`", column.r#type))?;
@@ -163,14 +111,14 @@ impl PublishedReader {
 
     /// Its name: the dataset, and the version or ad hoc build.
     pub fn name(&self) -> String {
-        let ReadRecord { name, version, ad_hoc, .. } = &self.record;
+        let VersionRecord { name, version, ad_hoc, .. } = &self.record;
         let builds = if ad_hoc.is_some() { format!("{BUILDS}/") } else { String::new() };
         format!("{name}/{builds}{version}")
     }
 
-    /// The instant as of which it was built, as recorded.
-    pub fn as_of(&self) -> &str {
-        &self.record.as_of
+    /// The instant as of which it was built.
+    pub fn as_of(&self) -> DateTime<Utc> {
+        self.record.as_of
     }
 
     /// The text of the definition that it was built from.
@@ -190,12 +138,7 @@ impl PublishedReader {
 
     /// The facts about its rows, as stored.
     pub(crate) fn facts(&self) -> Result<Vec<u8>> {
-        let path = self.folder.join(FACTS);
-        let facts = links::read(&path)?;
-        if digest::of(&facts) != self.record.facts {
-            return Err(FileError::damaged(&path, "it does not match its checksum"));
-        }
-        Ok(facts)
+        facts_of(&self.folder, Some(&self.record.facts))
     }
 
     /// Its columns. Text columns have the type `Utf8`, whatever they are in the files.
@@ -247,7 +190,7 @@ impl PublishedReader {
 
     /// The columns that sort its rows, as read by [`rows`](Self::rows).
     pub fn order(&self) -> Vec<&str> {
-        let ReadRecord { partition_by, sort, .. } = &self.record;
+        let VersionRecord { partition_by, sort, .. } = &self.record;
         let within = sort.iter().filter(|column| !partition_by.contains(column));
         partition_by.iter().chain(within).map(String::as_str).collect()
     }

@@ -15,16 +15,14 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde::Deserialize;
 
 use super::link;
-use super::record::{self, RECORD};
+use super::record::{AnyRecord, RECORD};
 use super::target_folder::BUILDS;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::names::is_unique;
 use crate::remove;
-use crate::time::as_record;
 
 /// How long `bellwether prune` spares a version after it was replaced: a reader of `latest` may still be reading it.
 const GRACE: Duration = Duration::from_secs(60 * 60);
@@ -134,25 +132,18 @@ struct DatedVersion {
     name: String,
 }
 
-/// The build time in a record, which all layouts have.
-#[derive(Deserialize)]
-struct BuildTime {
-    #[serde(with = "as_record")]
-    built_at: DateTime<Utc>,
-}
-
 /// A version, if a folder is one.
 fn version(path: &Path) -> Result<Option<DatedVersion>> {
     let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_unique(name));
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let Some(name) = name.filter(|_| is_folder) else { return Ok(None) };
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
-    let built_at = match record::read(path) {
-        Ok(BuildTime { built_at }) => Some(built_at),
+    let built_at = match AnyRecord::open(path) {
+        Ok(AnyRecord { built_at: Some(built_at), .. }) => Some(built_at),
         Err(error) if FileError::is_missing(&error) => None,
         // Which of two versions of one second is older must not be guessed.
         Err(error) if FileError::is_unreadable(&error) => return Err(error),
-        Err(_) => second().map(|second| second.and_utc()),
+        _ => second().map(|second| second.and_utc()),
     };
     Ok(built_at.map(|built_at| DatedVersion { built_at, name: name.to_owned() }))
 }

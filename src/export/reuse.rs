@@ -13,12 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use serde::Deserialize;
 
 use super::link;
 use super::publication::Provenance;
 use super::published;
-use super::record::{self, ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RecordContents, options};
+use super::record::{FACTS, RecordContents, VersionRecord, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use super::target_folder::TargetFolder;
@@ -27,9 +26,7 @@ use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
-use crate::names;
 use crate::plan::Plan;
-use crate::time::to_record;
 use crate::trace::work;
 
 /// The latest version of a dataset, if it has the files that the next one needs.
@@ -57,25 +54,8 @@ pub(crate) struct ReusedVersion {
 /// A published version being reused.
 struct PreviousVersion {
     path: PathBuf,
-    known: ReusableRecord,
+    known: VersionRecord,
     facts: Vec<u8>,
-}
-
-/// The fields of a record needed for reuse.
-#[derive(Deserialize)]
-struct ReusableRecord {
-    layout: u32,
-    name: String,
-    version: String,
-    as_of: String,
-    runs: Vec<String>,
-    ad_hoc: Option<Options>,
-    basis: String,
-    columns: Vec<ColumnRecord>,
-    rows: u64,
-    content: String,
-    files: Vec<FileRecord>,
-    facts: String,
 }
 
 impl LatestVersion {
@@ -101,7 +81,7 @@ impl LatestVersion {
             return Ok(Takeover::Damaged(damaged));
         }
         let PreviousVersion { path, known, facts } = before;
-        let ReusableRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
+        let VersionRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
         let (version, staging) = home.stage(provenance.built_at)?;
         files.par_iter().try_for_each(|file| {
             cancel::check(stop)?;
@@ -119,8 +99,8 @@ impl LatestVersion {
             files: &files,
             facts: &digest,
         };
-        let record = Box::new(DatasetRecord::of(plan, written));
-        let staged = Staged { home, version, staging, record, rows, files, content, keep: plan.files.keep };
+        let record = Box::new(VersionRecord::of(plan, written));
+        let staged = Staged { home, staging, record, keep: plan.files.keep };
         Ok(Takeover::Reused(ReusedVersion { staged, from }))
     }
 }
@@ -136,13 +116,13 @@ pub(crate) fn built_before(
     let is_same = |PreviousVersion { known, .. }: &PreviousVersion| {
         known.basis == provenance.basis
             && known.ad_hoc == ad_hoc
-            && known.as_of == to_record(provenance.as_of)
+            && known.as_of == provenance.as_of
             && known.runs == provenance.runs
     };
     let newest_first = published::folders(&home.folder)?.into_iter().rev();
     for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
         if before.damaged(stop)?.is_none() {
-            let PreviousVersion { path, known: ReusableRecord { rows, content, files, .. }, facts } = before;
+            let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;
             return Ok(Some((Dataset { path, latest: None, rows, files, content }, facts)));
         }
     }
@@ -150,12 +130,10 @@ pub(crate) fn built_before(
 }
 
 impl PreviousVersion {
-    /// Reads a version; `None` if its record has another layout, or lists files that no version has.
+    /// Reads a version; `None` if its record has another layout, or cannot be read.
     fn read(path: PathBuf) -> Option<Self> {
-        let known: ReusableRecord = record::read(&path).ok()?;
-        let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
-        let is_known = known.layout == LAYOUT && known.files.iter().all(is_ours);
-        is_known.then(|| Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
+        let known = VersionRecord::open(&path).ok()?;
+        Some(Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
     }
 
     /// A file that does not match the record.

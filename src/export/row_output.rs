@@ -10,61 +10,42 @@ use std::path::PathBuf;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::stream::{self, RowWriter};
+use super::stream::{self, OutputKind, RowFormat, RowWriter};
 use crate::columns::Rows;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, TargetFile};
-use crate::plan::{Format, FormulaGuard};
+use crate::plan::FormulaGuard;
 use crate::remove;
 
-/// The format of the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowFormat {
-    /// Apache Parquet.
-    Parquet,
-    /// CSV with a header.
-    Csv,
-    /// JSON Lines.
-    Json,
-    /// Arrow IPC: a file or a stream, depending on the destination.
-    Arrow,
-}
-
-impl From<Format> for RowFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Parquet => Self::Parquet,
-            Format::Csv => Self::Csv,
-            Format::Arrow => Self::Arrow,
-        }
-    }
-}
-
 /// Where the rows go.
-pub(crate) enum Destination {
+pub enum Destination<'a> {
     /// A file.
     File(TargetFile),
     /// A stream, such as standard output.
-    Stream(Box<dyn Write + Send>),
+    Stream(Box<dyn Write + Send + 'a>),
 }
 
 /// Rows being written.
-pub(crate) struct RowOutput {
-    writer: RowWriter<Box<dyn Write + Send>>,
+pub struct RowOutput<'a> {
+    writer: RowWriter<Box<dyn Write + Send + 'a>>,
     /// The file; none for a stream.
     file: Option<TargetFile>,
     hidden: HiddenFile,
 }
 
-impl RowOutput {
+impl<'a> RowOutput<'a> {
     /// Starts writing.
-    pub(crate) fn begin(
+    ///
+    /// # Errors
+    ///
+    /// If the file exists and is not to be replaced, or if nothing can be written.
+    pub fn begin(
         format: RowFormat,
-        destination: Destination,
+        destination: Destination<'a>,
         schema: SchemaRef,
         guard: FormulaGuard,
     ) -> Result<Self> {
-        let (out, file, hidden): (Box<dyn Write + Send>, _, _) = match destination {
+        let (out, file, hidden): (Box<dyn Write + Send + 'a>, _, _) = match destination {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
             Destination::File(target) => {
                 target.check()?;
@@ -74,29 +55,36 @@ impl RowOutput {
                 (Box::new(out), Some(target), HiddenFile(Some(hidden)))
             }
         };
-        let writer = match format {
-            RowFormat::Parquet => RowWriter::parquet(schema, guard, out),
-            RowFormat::Csv => RowWriter::csv(&schema, guard, out),
-            RowFormat::Json => Ok(RowWriter::json(out)),
-            RowFormat::Arrow if file.is_some() => RowWriter::arrow_file(&schema, out),
-            RowFormat::Arrow => RowWriter::arrow(&schema, out),
-        };
+        let kind = if file.is_some() { OutputKind::File } else { OutputKind::Stream };
+        let writer = RowWriter::create(format, kind, out, schema, guard);
         let writer = writer.map_err(|error| failed(file.as_ref(), error))?;
         Ok(Self { writer, file, hidden })
     }
 
     /// Adds rows.
-    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.write_rows(&rows.clone().into())
     }
 
     /// Adds rows as runs of equal values.
-    pub(crate) fn write_rows(&mut self, rows: &Rows) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn write_rows(&mut self, rows: &Rows) -> Result<()> {
         self.writer.write(rows).map_err(|error| failed(self.file.as_ref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
-    pub(crate) fn finish(self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn finish(self) -> Result<()> {
         let Self { writer, file, mut hidden } = self;
         writer.finish().map_err(|error| failed(file.as_ref(), error))?;
         let (Some(target), Some(from)) = (file, &hidden.0) else { return Ok(()) };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::link::Link;
-use super::record::{DatasetRecord, RECORD, REPORT};
+use super::record::{RECORD, REPORT, VersionRecord};
 use super::retention;
 use super::target_folder::TargetFolder;
 use crate::error::Result;
@@ -12,12 +12,8 @@ use crate::file::{self, FileRecord, Staging};
 /// A version of a dataset under its hidden name, with all its files. Its record is written last.
 pub(crate) struct Staged {
     pub(super) home: TargetFolder,
-    pub(super) version: String,
     pub(super) staging: Staging,
-    pub(super) record: Box<DatasetRecord>,
-    pub(super) rows: u64,
-    pub(super) files: Vec<FileRecord>,
-    pub(super) content: String,
+    pub(super) record: Box<VersionRecord>,
     pub(super) keep: usize,
 }
 
@@ -39,12 +35,12 @@ pub(crate) struct Dataset {
 impl Staged {
     /// Name of the version.
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        &self.record.version
     }
 
     /// The digest of its content, which does not depend on its files.
     pub(crate) fn content(&self) -> &str {
-        &self.content
+        &self.record.content
     }
 
     /// Adds the report, which the record then names.
@@ -56,8 +52,9 @@ impl Staged {
     /// Writes the record, and gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
     /// an ad hoc build does neither.
     pub(crate) fn publish(self) -> Result<Dataset> {
-        let Self { home, version, staging, record, rows, files, content, keep } = self;
+        let Self { home, staging, record, keep } = self;
         file::write_json(&staging.file(RECORD), &record)?;
+        let VersionRecord { version, rows, files, content, .. } = *record;
         let folder = &home.folder;
         let path = folder.join(&version);
         let latest = if home.is_own() {

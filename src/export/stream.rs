@@ -1,9 +1,11 @@
-//! Streams rows to a pipe.
+//! Writes rows to a file or a pipe in any format.
+//!
+//! Arrow has a stream format that needs no seeking, and sends every batch at once. Parquet buffers row groups.
 
 use std::io::{self, BufWriter, Write};
 use std::slice;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 
 use super::arrow_ipc::ArrowFileWriter;
@@ -12,16 +14,42 @@ use super::error::ExportError;
 use super::json::JsonWriter;
 use super::{Encoding, parquet};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
-use crate::error::{Error, Reason, Result, system_error};
+use crate::error::{Error, Reason, system_error};
 use crate::plan::{Codec, Format, FormulaGuard};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
-/// Rows being streamed. Arrow has a stream format that needs no seeking, and sends every batch at once. Parquet buffers
-/// row groups.
-pub struct Stream<W: Write + Send>(RowWriter<W>);
+/// The format of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// Apache Parquet.
+    Parquet,
+    /// CSV with a header.
+    Csv,
+    /// JSON Lines.
+    Json,
+    /// Arrow IPC: a file or a stream, depending on the destination.
+    Arrow,
+}
 
-/// Writes rows to a pipe in one of the formats.
+impl From<Format> for RowFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Parquet => Self::Parquet,
+            Format::Csv => Self::Csv,
+            Format::Arrow => Self::Arrow,
+        }
+    }
+}
+
+/// What rows are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputKind {
+    File,
+    Stream,
+}
+
+/// Writes rows in one of the formats.
 pub(super) enum RowWriter<W: Write + Send> {
     Parquet(Box<ParquetWriter<W>>, RowBuffer),
     Csv(CsvWriter<W>),
@@ -30,64 +58,28 @@ pub(super) enum RowWriter<W: Write + Send> {
     ArrowFile(Box<ArrowFileWriter<W>>),
 }
 
-impl<W: Write + Send> Stream<W> {
-    /// Starts a stream and sends its header.
-    ///
-    /// # Errors
-    ///
-    /// [`ExportError::Stream`] if it cannot be sent.
-    pub fn begin(format: Format, schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self> {
-        Self::create(format, schema, guard, out).map_err(failed)
-    }
-
-    fn create(format: Format, schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
-        Ok(Self(match format {
-            Format::Parquet => RowWriter::parquet(schema, guard, out)?,
-            Format::Csv => RowWriter::csv(&schema, guard, out)?,
-            Format::Arrow => RowWriter::arrow(&schema, out)?,
-        }))
-    }
-
-    /// Sends rows.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin`](Self::begin).
-    pub fn write(&mut self, rows: &Rows) -> Result<()> {
-        self.0.write(rows).map_err(failed)
-    }
-
-    /// Sends the rest.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin`](Self::begin).
-    pub fn finish(self) -> Result<()> {
-        self.0.finish().map_err(failed)
-    }
-}
-
 impl<W: Write + Send> RowWriter<W> {
-    pub(super) fn parquet(schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
-        let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
-        let buffer = RowBuffer::new(ROW_GROUP_ROWS);
-        Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), buffer))
-    }
-
-    pub(super) fn csv(schema: &Schema, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
-        Ok(Self::Csv(CsvWriter::create(out, schema, guard)?))
-    }
-
-    pub(super) fn json(out: W) -> Self {
-        Self::Json(JsonWriter::new(out))
-    }
-
-    pub(super) fn arrow(schema: &Schema, out: W) -> Result<Self, Reason> {
-        Ok(Self::Arrow(Box::new(StreamWriter::try_new_buffered(out, schema)?)))
-    }
-
-    pub(super) fn arrow_file(schema: &Schema, out: W) -> Result<Self, Reason> {
-        Ok(Self::ArrowFile(Box::new(ArrowFileWriter::create(out, schema)?)))
+    /// Starts a file or a stream, and writes its header.
+    pub(super) fn create(
+        format: RowFormat,
+        kind: OutputKind,
+        out: W,
+        schema: SchemaRef,
+        guard: FormulaGuard,
+    ) -> Result<Self, Reason> {
+        Ok(match (format, kind) {
+            (RowFormat::Parquet, _) => {
+                let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
+                let writer = parquet::create(out, schema, &encoding)?;
+                Self::Parquet(Box::new(writer), RowBuffer::new(ROW_GROUP_ROWS))
+            }
+            (RowFormat::Csv, _) => Self::Csv(CsvWriter::create(out, &schema, guard)?),
+            (RowFormat::Json, _) => Self::Json(JsonWriter::new(out)),
+            (RowFormat::Arrow, OutputKind::File) => Self::ArrowFile(Box::new(ArrowFileWriter::create(out, &schema)?)),
+            (RowFormat::Arrow, OutputKind::Stream) => {
+                Self::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?))
+            }
+        })
     }
 
     pub(super) fn write(&mut self, rows: &Rows) -> Result<(), Reason> {

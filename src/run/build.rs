@@ -25,8 +25,7 @@ use crate::dataset::{DatasetError, Wide};
 use crate::definition::changed_keys;
 use crate::error::Result;
 use crate::export::{
-    Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Stream, Takeover,
-    built_before,
+    Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Takeover, built_before,
 };
 use crate::file::{self, TargetFile};
 use crate::human::{counted, grouped};
@@ -113,10 +112,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
 ///
 /// As [`build`].
 pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static, options: BuildOptions) -> Result<()> {
-    fetch(&plan, &options).await?;
-    let before = PreviousVersions::default();
-    blocking(move || from_archive(plan, options, before, |work, options, _| work.stream(format, out, options.clock)))
-        .await
+    write(plan, format, Destination::Stream(Box::new(out)), options).await.map(drop)
 }
 
 /// Builds the dataset of a plan from the archive alone, and writes it to one file. Returns the number of rows.
@@ -129,9 +125,13 @@ pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static
 ///
 /// As [`build`].
 pub async fn save(plan: Plan, format: Format, file: TargetFile, options: BuildOptions) -> Result<u64> {
+    write(plan, format, Destination::File(file), options).await
+}
+
+async fn write(plan: Plan, format: Format, to: Destination<'static>, options: BuildOptions) -> Result<u64> {
     fetch(&plan, &options).await?;
     let before = PreviousVersions::default();
-    blocking(move || from_archive(plan, options, before, |work, options, _| work.save(format, file, options.clock)))
+    blocking(move || from_archive(plan, options, before, |work, options, _| work.write(format, to, options.clock)))
         .await
 }
 
@@ -431,20 +431,12 @@ impl Builder<'_> {
         Ok(BuiltVersion { staged, beside: beside?.with_revisions(revisions), facts, rewritten, notes: Vec::new() })
     }
 
-    /// Writes the dataset to a stream.
-    fn stream(&self, format: Format, out: impl Write + Send, clock: Clock) -> Result<()> {
+    /// Writes the dataset to a file or a stream. Returns the number of rows.
+    fn write(&self, format: Format, to: Destination<'_>, clock: Clock) -> Result<u64> {
         let schema = Arc::clone(self.plan.dataset.written.schema());
-        let mut stream = Stream::begin(format, schema, self.plan.files.guard, out)?;
-        self.each(clock, |rows| stream.write(&rows))?;
-        stream.finish()
-    }
-
-    /// Writes the dataset to one file. Returns the number of rows.
-    fn save(&self, format: Format, target: TargetFile, clock: Clock) -> Result<u64> {
-        let schema = Arc::clone(self.plan.dataset.written.schema());
-        let mut file = RowOutput::begin(format.into(), Destination::File(target), schema, self.plan.files.guard)?;
-        let count = self.each(clock, |rows| file.write_rows(&rows))?;
-        file.finish()?;
+        let mut out = RowOutput::begin(format.into(), to, schema, self.plan.files.guard)?;
+        let count = self.each(clock, |rows| out.write_rows(&rows))?;
+        out.finish()?;
         Ok(count)
     }
 

@@ -22,7 +22,7 @@ use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesN
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
-use crate::report::facts::{self, ArticleCounts, Facts, News, NewsTally};
+use crate::report::facts::{self, Facts, News, NewsTally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
@@ -237,9 +237,7 @@ impl Builder<'_> {
 
 /// Adds the counts of a build to the facts of its rows.
 pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
-    let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
-    facts.repeated = repeated_signals;
-    facts.articles = ArticleCounts { all, unscored, repeated };
+    (facts.repeated, facts.articles) = (counts.repeated_signals, counts.articles);
 }
 
 /// The temporary folder for builds that do not go to an output folder.

@@ -28,12 +28,12 @@ use crate::interface::Ticker;
 use crate::names::{ROWS_OF_SPARK, fits};
 use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::remove;
-use crate::report::facts::{ArticleCounts, Facts, Tally};
+use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
 use crate::spark::{Cluster, RowDigest, SUCCESS, Write};
 use crate::sql::{Dialect, Engine, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
-use crate::tables::Table;
+use crate::tables::{ArticleCounts, Table};
 use crate::time::unique_name;
 
 /// The options of a build on a cluster.
@@ -340,9 +340,7 @@ fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Re
                 continue;
             }
             let is_repeated = plan.duplicates == Duplicates::Once && repeats.value(row) > 0;
-            counts.all += 1;
-            counts.repeated += u64::from(is_repeated);
-            counts.unscored += u64::from(!is_repeated && scores.is_null(row));
+            counts.count((!is_repeated).then(|| scores.is_valid(row).then(|| scores.value(row))));
         }
     }
     Ok(counts)

@@ -14,7 +14,7 @@ use crate::archive::{Archive, ArchiveError};
 use crate::definition::DefinitionFile;
 use crate::digest;
 use crate::error::{ErrorKind, Result};
-use crate::export::{self, RecordedProvenance};
+use crate::export::{self, VersionRecord};
 use crate::plan::{Plan, ServiceIdentity};
 
 /// What a run goes on with.
@@ -36,7 +36,7 @@ pub(super) struct Expected<'a> {
     /// The runs of the definition that the journal names.
     pub(super) known_runs: &'a [String],
     /// The record of the latest version in the store.
-    pub(super) in_store: Option<&'a RecordedProvenance>,
+    pub(super) in_store: Option<&'a VersionRecord>,
     pub(super) when_lost: WhenLost,
 }
 
@@ -118,7 +118,7 @@ fn note_on_new_name(plan: &Plan, archive: &Archive) -> Option<String> {
 }
 
 /// The service that a version was built from: as recorded or, by an older version of the program, as its definition says.
-fn service(recorded: &RecordedProvenance) -> Option<ServiceIdentity> {
+fn service(recorded: &VersionRecord) -> Option<ServiceIdentity> {
     let of_definition = || {
         let found = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
         found.and_then(Plan::of).ok().map(|plan| plan.service)
@@ -143,15 +143,11 @@ fn moved(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
 }
 
 /// The runs of the service that versions and the journal name, each with what names it.
-fn named(
-    expected: Expected<'_>,
-    datasets: &Path,
-    own: Option<&RecordedProvenance>,
-) -> Result<BTreeMap<String, String>> {
+fn named(expected: Expected<'_>, datasets: &Path, own: Option<&VersionRecord>) -> Result<BTreeMap<String, String>> {
     let Expected { plan, known_runs, in_store, .. } = expected;
     let mut named = BTreeMap::new();
     let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);
-    let others: Vec<RecordedProvenance> =
+    let others: Vec<VersionRecord> =
         others.filter_map(|name| export::latest(datasets, Some(&name)).ok().flatten()).collect();
     for version in own.into_iter().chain(in_store).chain(&others) {
         // An older version of the program listed the runs of all services.

@@ -2,16 +2,28 @@
 
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::observer::Control;
 use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, open_all};
 use crate::error::Result;
-use crate::time::Clock;
+use crate::time::{Clock, as_record};
 
 /// The outcome of forgetting a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Forgot {
-    /// The note in the archive.
-    pub note: Forgetting,
+    /// The run.
+    pub run: String,
+    /// The service that answered.
+    pub service: String,
+    /// Why it is forgotten.
+    pub reason: String,
+    /// Since when.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
+    pub forgotten_at: DateTime<Utc>,
     /// Whether it was not forgotten before.
     pub is_new: bool,
 }
@@ -27,6 +39,7 @@ pub fn forget(archive: &Path, run: &str, reason: &ForgetReason, control: &Contro
     let Some((_, of_service)) = archives.iter().find(|(_, archive)| has_run(archive)) else {
         return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
     };
-    let (note, is_new) = archive::forget(of_service.path(), run, reason, Clock::System.now(), &control.stop)?;
-    Ok(Forgot { note, is_new })
+    let (Forgetting { run, service, reason, forgotten_at, .. }, is_new) =
+        archive::forget(of_service.path(), run, reason, Clock::System.now(), &control.stop)?;
+    Ok(Forgot { run, service, reason, forgotten_at, is_new })
 }

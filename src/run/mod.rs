@@ -28,6 +28,7 @@ mod names;
 mod observer;
 mod options;
 mod past;
+mod plan_document;
 mod prune;
 mod rejects;
 mod repair;
@@ -63,6 +64,7 @@ pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migra
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;
+pub use plan_document::{ColumnDocument, PlanDocument};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
 pub use report::{ReportOptions, latest_facts, report};
@@ -73,7 +75,6 @@ pub use store::{
     DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder, StorePrunedKind,
     StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope,
 };
-pub(crate) use summary::day;
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};
 
@@ -81,7 +82,7 @@ use crate::address::host_of;
 pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, Settled, Unfinished, of_service};
 use crate::error::Result;
-use crate::export::RecordedProvenance;
+use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ClockTrust};
 pub use crate::file::{FileRecord, TargetFile, WhenExists};
 use crate::links;
@@ -114,7 +115,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     if let Source::Remote(remote) = &plan.source
         && let Some(warning) = remote.key.warning()
     {
-        options.control.observe(Event::Warning(&warning));
+        options.control.observe(Event::Warning { message: &warning });
     }
     let ours =
         [options.archive.join(&plan.service.name), options.evidence(), options.data.join("datasets").join(&plan.name)];
@@ -149,7 +150,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let (definition, text, whole) = (&plan.name, &plan.text, &plan.whole);
     let beginning = NewRun { definition, text, service, whole, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
-    options.control.observe(Event::Named(unfinished.name()));
+    options.control.observe(Event::Named { run: unfinished.name() });
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,
@@ -211,7 +212,7 @@ struct Finishing {
     lost: Vec<String>,
     store: Option<RemoteStore>,
     /// The record of the latest version in the store.
-    in_store: Option<RecordedProvenance>,
+    in_store: Option<VersionRecord>,
     /// Learns that the run is sealed.
     sealed: oneshot::Sender<()>,
 }

@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 pub use crate::cancel::CancellationToken;
+use crate::time::as_seconds;
 
 /// Observes an operation. The library prints nothing: callers get events instead.
 ///
@@ -20,12 +24,16 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// What happens during an operation.
-#[derive(Clone, Copy, Debug)]
+/// What happens during an operation. As JSON, an event is the same for `--log json` and for Python.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// The run has its name, which its folder in the archive will have. A resumed run keeps its name.
-    Named(&'a str),
+    Named {
+        /// The name.
+        run: &'a str,
+    },
     /// A stage started. Stages follow one another. A stage that fails, or is replaced by another, does not finish.
     Started(&'a Progress<'a>),
     /// A stage advanced, or waits for the service.
@@ -38,13 +46,19 @@ pub enum Event<'a> {
         answers: usize,
     },
     /// A remark on the result, which is also in its summary. It may quote the service: escape it before printing it.
-    Note(&'a str),
+    Note {
+        /// The remark.
+        message: &'a str,
+    },
     /// Something to correct, although the operation can continue.
-    Warning(&'a str),
+    Warning {
+        /// What to correct.
+        message: &'a str,
+    },
 }
 
 /// The progress of a stage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Progress<'a> {
     /// The name of the stage.
@@ -64,11 +78,13 @@ pub struct Progress<'a> {
     /// The requests that wait to be retried, if any.
     pub waiting: Option<Waiting<'a>>,
     /// The time since the stage started.
+    #[serde(rename = "seconds", serialize_with = "as_seconds")]
+    #[schemars(with = "f64")]
     pub elapsed: Duration,
 }
 
 /// Requests that wait to be retried.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Waiting<'a> {
     /// How many.
     pub requests: u32,
@@ -111,11 +127,11 @@ impl Control {
 
     /// Warnings are shown at once, also where nothing else is.
     pub(super) fn warn(&self, warnings: &[String]) {
-        warnings.iter().for_each(|warning| self.observe(Event::Warning(warning)));
+        warnings.iter().for_each(|message| self.observe(Event::Warning { message }));
     }
 
     pub(super) fn note(&self, notes: &[String]) {
-        notes.iter().for_each(|note| self.observe(Event::Note(note)));
+        notes.iter().for_each(|message| self.observe(Event::Note { message }));
     }
 }
 

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::error::RunError;
 use super::observer::Control;
 use super::options::EVIDENCE;
@@ -26,7 +29,7 @@ use crate::cancel;
 use crate::definition;
 use crate::error::Result;
 use crate::export;
-use crate::file::{self, FileError};
+use crate::file::{self, FileError, as_text};
 use crate::footprint::{Footprint, size};
 use crate::human::counted;
 use crate::links;
@@ -71,7 +74,8 @@ pub struct PruneOptions {
 }
 
 /// What is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum PrunedKind {
     /// A version of a dataset.
     Version,
@@ -88,8 +92,8 @@ pub enum PrunedKind {
 }
 
 impl PrunedKind {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
+    /// It in words.
+    pub fn in_words(self) -> &'static str {
         match self {
             Self::Version => "version",
             Self::PackedRun => "packed run",
@@ -102,21 +106,26 @@ impl PrunedKind {
 }
 
 /// Something to remove, or that was removed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Pruned {
     /// What it is.
     pub kind: PrunedKind,
     /// Its file or folder.
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
 }
 
 /// What can be removed from a project.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Prunable {
+    #[serde(skip)]
     options: PruneOptions,
+    /// Whether nothing was removed.
+    pub dry_run: bool,
     /// Each of them, by kind and path.
+    #[serde(rename = "removed")]
     pub all: Vec<Pruned>,
     /// Entries that match the rules but are kept, with the reason, a line each.
     pub kept: Vec<String>,
@@ -146,7 +155,7 @@ impl Prunable {
     ///
     /// If a folder cannot be read.
     pub fn with(options: PruneOptions, archives: Vec<Archive>) -> Result<Self> {
-        let mut prunable = Self { options, all: Vec::new(), kept: Vec::new(), freed: 0 };
+        let mut prunable = Self { options, dry_run: true, all: Vec::new(), kept: Vec::new(), freed: 0 };
         prunable.find_in_datasets()?;
         for archive in archives {
             prunable.find_in_archive(archive)?;
@@ -167,7 +176,7 @@ impl Prunable {
     /// If another process is pruning the archive, if something cannot be removed, or once it is cancelled.
     pub fn remove(&mut self, control: &Control) -> Result<()> {
         let found = std::mem::take(&mut self.all);
-        self.freed = 0;
+        (self.dry_run, self.freed) = (false, 0);
         let PruneOptions { data, archive, clock, .. } = self.options.clone();
         let archive = archive.exists().then_some(archive);
         let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;

@@ -17,7 +17,7 @@ use crate::archive::{Inspected, damaged_notes, difference, inspect, open_merged,
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{ErrorKind, Result};
-use crate::export::{self, RECORD, RecordedVersion};
+use crate::export::{self, RECORD, VersionRecord};
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::time::Clock;
@@ -82,7 +82,7 @@ impl Repairs {
 pub(super) struct InspectedVersion {
     pub(super) path: PathBuf,
     /// Its record, if that can be read.
-    pub(super) whole: Option<RecordedVersion>,
+    pub(super) whole: Option<VersionRecord>,
     pub(super) faults: Vec<String>,
 }
 
@@ -183,10 +183,10 @@ impl InspectedFolders {
     }
 
     /// The intact version of a dataset with a name.
-    pub(super) fn intact_version(&self, name: &str, version: &str) -> Option<(&Path, &RecordedVersion)> {
+    pub(super) fn intact_version(&self, name: &str, version: &str) -> Option<(&Path, &VersionRecord)> {
         let versions = self.versions.get(name)?.iter().filter(|one| one.faults.is_empty());
         let mut versions = versions.filter_map(|one| Some((one.path.as_path(), one.whole.as_ref()?)));
-        versions.find(|(_, whole)| whole.recorded.version == version)
+        versions.find(|(_, whole)| whole.version == version)
     }
 
     /// What has the rows of a damaged folder.
@@ -212,14 +212,14 @@ impl InspectedFolders {
     /// Has `latest` point to the newest intact version if the version that it points to is damaged or missing.
     fn repair_latest(&self, dataset: &Path, name: &str, repairs: &mut Repairs) -> Result<()> {
         let intact = self.versions[name].iter().filter(|version| version.faults.is_empty());
-        let intact: Vec<&RecordedVersion> = intact.filter_map(|version| version.whole.as_ref()).collect();
+        let intact: Vec<&VersionRecord> = intact.filter_map(|version| version.whole.as_ref()).collect();
         let target = export::latest_target(dataset);
-        if target.is_some_and(|target| intact.iter().any(|whole| whole.recorded.version == target)) {
+        if target.is_some_and(|target| intact.iter().any(|whole| whole.version == target)) {
             return Ok(());
         }
-        let newest = intact.iter().max_by_key(|whole| (whole.recorded.as_of, whole.recorded.built_at));
+        let newest = intact.iter().max_by_key(|whole| (whole.as_of, whole.built_at));
         let Some(newest) = newest else { return Ok(()) };
-        let version = &newest.recorded.version;
+        let version = &newest.version;
         repairs.add(RepairKind::Rebuilt, dataset.join("latest").display(), format!("it points to `{version}`"));
         if !repairs.dry_run {
             export::point_latest(dataset, version, Clock::System.now())?;
@@ -232,7 +232,7 @@ impl InspectedFolders {
 fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedVersion> {
     let record = path.join(RECORD);
     let whole = match links::read(&record) {
-        Ok(text) => RecordedVersion::parsed(&text, &path),
+        Ok(text) => VersionRecord::of_version(&text, &path),
         Err(error) => Err(error),
     };
     let whole = match whole {
@@ -251,7 +251,7 @@ fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedV
         cancel::check(stop)?;
         faults.extend(difference(&path.join(&file.name), file, stop)?);
     }
-    for (name, expected) in whole.describing.iter() {
+    for (name, expected) in whole.describing().iter() {
         let file = path.join(name);
         match links::read(&file) {
             Ok(bytes) if digest::of(&bytes) == expected => {}
@@ -268,9 +268,9 @@ fn is_damage(error: &crate::error::Error) -> bool {
 }
 
 /// The files of a version with their sizes, those that describe its rows last.
-pub(super) fn files_of(path: &Path, whole: &RecordedVersion) -> Result<Vec<FileRecord>> {
+pub(super) fn files_of(path: &Path, whole: &VersionRecord) -> Result<Vec<FileRecord>> {
     let mut files = whole.files.clone();
-    for (name, digest) in whole.describing.iter() {
+    for (name, digest) in whole.describing().iter() {
         let file = path.join(name);
         let bytes = links::open(&file)?.metadata().map_err(FileError::read(&file))?.len();
         files.push(FileRecord { name: name.to_owned(), rows: 0, bytes, blake3: digest.to_owned() });

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::observer::{Control, Event, Progress, Waiting};
 use crate::fetch::Gauge;
 use crate::usage;
@@ -28,14 +31,14 @@ pub(super) struct Stage<'a> {
 }
 
 /// The time that a stage took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Timing {
     /// Its name.
     pub stage: &'static str,
     /// The wall clock time.
-    pub wall: Duration,
+    pub seconds: f64,
     /// The processor time of the process, if the system provides it.
-    pub processor: Option<Duration>,
+    pub cpu_seconds: Option<f64>,
 }
 
 impl<'a> Stage<'a> {
@@ -98,9 +101,9 @@ impl<'a> Stage<'a> {
     /// Ends the stage.
     pub(super) fn finish(self) -> Timing {
         self.observed(|progress| Event::Finished(progress));
-        let wall = self.begun.elapsed();
         let processor = usage::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
-        Timing { stage: self.name, wall, processor }
+        let cpu_seconds = processor.map(|time| time.as_secs_f64());
+        Timing { stage: self.name, seconds: self.begun.elapsed().as_secs_f64(), cpu_seconds }
     }
 
     fn observed(&self, event: impl for<'e> FnOnce(&'e Progress<'e>) -> Event<'e>) {

@@ -5,25 +5,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use serde_json::json;
+use chrono::{DateTime, NaiveDate, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::gather::SignalSource;
 use super::stage::Timing;
-use super::store::transfer::{StoreUpload, TransferCounts};
+use super::store::transfer::StoreUpload;
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
-use crate::file::FileRecord;
+use crate::file::{FileRecord, as_text, as_text_if_any};
 use crate::human::{self, counted, grouped, lasted};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
-use crate::time::to_record;
+use crate::time::{as_record, as_seconds, to_record};
 use crate::usage;
 
-/// The result of a run or a build.
-#[derive(Clone, Debug)]
+/// The result of a run or a build. As JSON, it is the same for `--log json` and for Python.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Summary {
     /// Its rows, counted once for all formats; the rows of all matrices of a wide dataset.
     pub rows: u64,
@@ -33,34 +34,50 @@ pub struct Summary {
     pub matrices: Option<usize>,
     /// Its tickers.
     pub tickers: usize,
-    /// Its first and last date, in naive microseconds.
-    pub dates: Option<(i64, i64)>,
+    /// Its first date.
+    #[schemars(with = "Option<String>")]
+    pub first_date: Option<NaiveDate>,
+    /// Its last date.
+    #[schemars(with = "Option<String>")]
+    pub last_date: Option<NaiveDate>,
     /// The instant as of which it was built.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
     /// What was fetched for it; none for a build.
+    #[serde(flatten)]
     pub fetched: Option<Fetched>,
     /// Notes, one line each.
     pub notes: Vec<String>,
     /// How long it took.
+    #[serde(rename = "seconds", serialize_with = "as_seconds")]
+    #[schemars(with = "f64")]
     pub elapsed: Duration,
     /// What each stage took.
+    #[serde(rename = "stages")]
     pub timings: Vec<Timing>,
+    /// The peak memory of the process, if the system provides it.
+    pub peak_bytes: Option<u64>,
     /// The folder of the dataset.
+    #[serde(serialize_with = "as_text")]
     pub dataset: PathBuf,
     /// The link to it as the latest version; none for an ad hoc build.
+    #[serde(serialize_with = "as_text_if_any")]
     pub latest: Option<PathBuf>,
     /// The dataset's files.
     pub files: Vec<FileRecord>,
     /// The hash of its content.
     pub content: String,
     /// What was sent to the object store; none without one.
+    #[serde(rename = "store")]
     pub stored: Option<StoreUpload>,
 }
 
 /// What a run fetched and archived.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Fetched {
     /// Where the signals came from.
+    #[serde(rename = "source")]
     pub signals: SignalSource,
     /// The number of answered requests.
     pub requests: usize,
@@ -71,12 +88,14 @@ pub struct Fetched {
     /// How many of them the previous answers did not have; none if there are no previous answers.
     pub new_rejects: Option<u64>,
     /// Unknown fields, unusual values and accepted leniencies.
+    #[serde(flatten)]
     pub oddities: Oddities,
     /// The changes to the cells of the archive.
     pub changes: Counts,
     /// The cells that the archive knew before of the series that were answered.
     pub known: u64,
     /// The folder of the sealed run.
+    #[serde(rename = "archive", serialize_with = "as_text")]
     pub run: PathBuf,
 }
 
@@ -124,12 +143,14 @@ impl Summary {
                 Shape::Long => None,
             },
             tickers: facts.tickers.len(),
-            dates: facts.dates,
+            first_date: facts.bounds().map(|(first, _)| first),
+            last_date: facts.bounds().map(|(_, last)| last),
             as_of,
             fetched: None,
             notes,
             elapsed,
             timings,
+            peak_bytes: usage::peak_memory(),
             dataset: dataset.path,
             latest: dataset.latest,
             files: dataset.files,
@@ -138,64 +159,19 @@ impl Summary {
         }
     }
 
-    /// The summary as one JSON object, for programs.
-    pub fn to_json(&self) -> serde_json::Value {
-        let drift = |field: &Drift| json!({ "endpoint": field.endpoint, "field": field.field, "count": field.count, "example": field.example });
-        let stage = |timing: &Timing| {
-            let processor = timing.processor.map(|time| time.as_secs_f64());
-            json!({ "stage": timing.stage, "seconds": timing.wall.as_secs_f64(), "cpu_seconds": processor })
-        };
-        let mut json = json!({
-            "event": "summary",
-            "rows": self.rows,
-            "signals": self.signals,
-            "matrices": self.matrices,
-            "tickers": self.tickers,
-            "first_date": self.dates.map(|(first, _)| day(first)),
-            "last_date": self.dates.map(|(_, last)| day(last)),
-            "as_of": to_record(self.as_of),
-            "notes": self.notes,
-            "seconds": self.elapsed.as_secs_f64(),
-            "stages": self.timings.iter().map(stage).collect::<Vec<_>>(),
-            "peak_bytes": usage::peak_memory(),
-            "dataset": self.dataset,
-            "latest": self.latest,
-            "files": self.files,
-            "content": self.content,
-        });
-        if let Some(StoreUpload { url, moved }) = &self.stored {
-            let TransferCounts { folders, versions, bytes, .. } = moved;
-            json["store"] = json!({ "url": url, "folders": folders, "versions": versions, "bytes": bytes });
-        }
-        if let Some(fetched) = &self.fetched {
-            let SignalSource { operation, instead_of, tickers } = &fetched.signals;
-            json["signals"] = json!({ "operation": operation, "instead_of": instead_of, "tickers": tickers });
-            json["requests"] = fetched.requests.into();
-            json["retries"] = fetched.retries.into();
-            json["rejects"] = fetched.rejects.into();
-            json["new_rejects"] = fetched.new_rejects.into();
-            json["unusual"] = fetched.oddities.unusual.into();
-            json["lenient"] = json!(fetched.oddities.lenient);
-            json["oversized"] = json!(fetched.oddities.oversized);
-            json["drift"] = fetched.oddities.drift.iter().map(drift).collect();
-            json["changes"] = json!(fetched.changes);
-            json["archive"] = json!(fetched.run);
-        }
-        json
-    }
-
     /// The time of each stage, as a table.
     pub fn timings(&self) -> String {
-        let row = |name: &str, wall: Duration, processor: Option<Duration>| {
-            let processor = processor.map_or_else(|| "-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()));
-            format!("{name:<10}{:>10}{processor:>10}\n", format!("{:.2} s", wall.as_secs_f64()))
+        let row = |name: &str, wall: f64, processor: Option<f64>| {
+            let processor = processor.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.2} s"));
+            format!("{name:<10}{:>10}{processor:>10}\n", format!("{wall:.2} s"))
         };
         let mut text = format!("{:<10}{:>10}{:>10}\n", "stage", "wall", "cpu");
-        for Timing { stage, wall, processor } in &self.timings {
-            text.push_str(&row(stage, *wall, *processor));
+        for Timing { stage, seconds, cpu_seconds } in &self.timings {
+            text.push_str(&row(stage, *seconds, *cpu_seconds));
         }
-        text.push_str(&row("all", self.elapsed, usage::processor_time()));
-        if let Some(bytes) = usage::peak_memory() {
+        let processor = usage::processor_time().map(|time| time.as_secs_f64());
+        text.push_str(&row("all", self.elapsed.as_secs_f64(), processor));
+        if let Some(bytes) = self.peak_bytes {
             text.push_str(&format!("{:<10}{:>10}\n", "memory", format!("{:.0} MB", bytes as f64 / 1e6)));
         }
         text
@@ -231,8 +207,8 @@ impl fmt::Display for Summary {
             }
         }
         writeln!(formatter, "tickers   {}", grouped(self.tickers as u64))?;
-        if let Some((first, last)) = self.dates {
-            writeln!(formatter, "dates     {} to {}", day(first), day(last))?;
+        if let (Some(first), Some(last)) = (self.first_date, self.last_date) {
+            writeln!(formatter, "dates     {first} to {last}")?;
         }
         if let Some(fetched) = &self.fetched {
             fetched.fmt(formatter)?;
@@ -301,9 +277,4 @@ impl fmt::Display for Fetched {
         }
         Ok(())
     }
-}
-
-/// The day of a naive timestamp.
-pub(crate) fn day(micros: i64) -> String {
-    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
 }

@@ -193,7 +193,7 @@ impl Basis {
             Ok(versions) => self.versions = versions,
             Err(error) => return self.fault(&error),
         }
-        self.versions.retain(|version| version.recorded.name == name);
+        self.versions.retain(|version| version.dataset == name);
         let link = dataset.join("latest");
         let success =
             self.journal.iter().flat_map(|journal| &journal.runs).rfind(|run| run.outcome == Outcome::Success);
@@ -207,7 +207,7 @@ impl Basis {
             return;
         };
         let mut faults = Vec::new();
-        if let Some(success) = success.filter(|success| latest.recorded.built_at < success.started_at) {
+        if let Some(success) = success.filter(|success| latest.built_at < success.started_at) {
             let published = to_minute(success.ended_at);
             faults.push(format!("the version that was published at {published} is gone: `latest` is older"));
         }
@@ -253,7 +253,7 @@ impl Basis {
         let service = |archive: &&Archive| plan.is_some_and(|plan| archive.path().ends_with(&plan.service.name));
         let sealed = archives.readable().filter(service).flat_map(Archive::runs).map(|run| run.seal().sealed_at);
         let ended = self.journal.iter().flat_map(|journal| &journal.runs).map(|run| run.ended_at);
-        let built = self.versions.iter().map(|version| version.recorded.built_at);
+        let built = self.versions.iter().map(|version| version.built_at);
         let done = self.memory.iter().map(|memory| memory.done);
         if let Some(newest) = sealed.chain(ended).chain(built).chain(done).max().filter(|newest| *newest - now > SKEW) {
             let (now, newest) = (to_minute(now), to_minute(newest));

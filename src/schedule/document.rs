@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::disk::Disk;
-use super::look::{LookFault, LookRecord};
+use super::look::LookRecord;
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict};
 use crate::definition::ChangedKey;
@@ -27,26 +27,13 @@ pub struct StatusDocument {
     /// The definitions, by name.
     definitions: Vec<Definition>,
     /// The scheduler that is running, if one is.
-    scheduler: Option<Scheduler>,
+    scheduler: Option<LookRecord>,
     /// The bytes of the project's folders, by what they are for.
     disk: Disk,
     /// The bytes that are free on the disk with the data.
     disk_free_bytes: Option<u64>,
     /// The bytes that `prune` would free.
     prunable_bytes: Option<u64>,
-}
-
-/// A scheduler that is running.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Scheduler {
-    /// When it was started.
-    running_since: String,
-    /// When it last looked at the clock and the definitions; at most a minute before it last did.
-    last_look: String,
-    /// How many looks in a row have failed, up to the last one.
-    failed_looks: u64,
-    /// What is wrong.
-    faults: Vec<LookFault>,
 }
 
 /// How a definition is doing.
@@ -73,11 +60,11 @@ struct Definition {
     /// When the archive was last fetched for it.
     fetched_at: Option<String>,
     /// The last run that published a version.
-    last_success: Option<Run>,
+    last_success: Option<RunRecord>,
     /// The last run that failed.
-    last_failure: Option<Run>,
+    last_failure: Option<RunRecord>,
     /// The last run that ended with a temporary failure.
-    last_later: Option<Run>,
+    last_later: Option<RunRecord>,
     /// How many runs in a row have not succeeded, up to the last one.
     consecutive_failures: usize,
     /// Whether a run is in progress.
@@ -102,25 +89,6 @@ struct Definition {
     bytes: u64,
 }
 
-/// A run.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Run {
-    /// Its name; none if it failed before it had one.
-    run: Option<String>,
-    /// The time that it was scheduled for; none if it was started by hand.
-    due: Option<String>,
-    /// When it started.
-    started_at: String,
-    /// When it ended.
-    ended_at: String,
-    /// How long it took.
-    seconds: f64,
-    /// The exit code of `bellwether run` for it.
-    exit_code: u8,
-    /// Why it failed.
-    reason: Option<String>,
-}
-
 impl StatusDocument {
     /// The status of some definitions.
     pub fn of(overview: &Overview) -> Self {
@@ -130,7 +98,7 @@ impl StatusDocument {
             verdict: overview.verdict(),
             reasons: overview.reasons.clone(),
             definitions: overview.definitions.iter().map(Definition::of).collect(),
-            scheduler: overview.scheduler.as_ref().map(Scheduler::of),
+            scheduler: overview.scheduler.clone(),
             disk: overview.disk,
             disk_free_bytes: overview.free,
             prunable_bytes: overview.prunable,
@@ -145,20 +113,9 @@ impl StatusDocument {
     }
 }
 
-impl Scheduler {
-    fn of(look: &LookRecord) -> Self {
-        Self {
-            running_since: to_record(look.running_since),
-            last_look: to_record(look.last_look),
-            failed_looks: look.failed_looks,
-            faults: look.faults.clone(),
-        }
-    }
-}
-
 impl Definition {
     fn of(status: &Status) -> Self {
-        let last = |outcome: Outcome| status.last(outcome).map(Run::of);
+        let last = |outcome: Outcome| status.last(outcome).cloned();
         let ([rows, rows_before], [tickers, tickers_before]) = (status.rows, status.tickers);
         Self {
             name: status.name.clone(),
@@ -185,20 +142,6 @@ impl Definition {
             tickers_before,
             versions: status.versions.0,
             bytes: status.versions.1,
-        }
-    }
-}
-
-impl Run {
-    fn of(run: &RunRecord) -> Self {
-        Self {
-            run: run.run.clone(),
-            due: run.due.map(to_record),
-            started_at: to_record(run.started_at),
-            ended_at: to_record(run.ended_at),
-            seconds: run.seconds,
-            exit_code: run.exit_code,
-            reason: run.reason(),
         }
     }
 }

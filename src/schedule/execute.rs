@@ -113,7 +113,7 @@ fn warn_of_journal(control: &Control, record: &RunRecord, error: &Error) {
 
 fn warn(control: &Control, text: &str) {
     if let Some(observer) = &control.observer {
-        observer.observe(&Event::Warning(text));
+        observer.observe(&Event::Warning { message: text });
     }
 }
 
@@ -125,7 +125,7 @@ struct Naming {
 
 impl Observer for Naming {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Named(run) = event {
+        if let Event::Named { run } = event {
             let _ = self.run.set((*run).to_owned());
         }
         if let Some(inner) = &self.inner {

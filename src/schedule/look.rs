@@ -32,14 +32,16 @@ const WRITE_EVERY: TimeDelta = TimeDelta::seconds(60);
 const LONG_AGO: TimeDelta = TimeDelta::seconds(180);
 
 /// The last look of a scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LookRecord {
     version: u32,
     /// When the scheduler was started.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub running_since: DateTime<Utc>,
     /// When it last looked.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub last_look: DateTime<Utc>,
     /// How many looks in a row have failed, up to the last one.
     pub failed_looks: u64,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Counts;
@@ -15,7 +16,7 @@ use crate::time::as_record;
 const VERSION: u32 = 1;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// A version was published.
@@ -44,7 +45,7 @@ impl Outcome {
 }
 
 /// The record of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     /// Version of the record.
     pub version: u32,
@@ -57,12 +58,15 @@ pub struct RunRecord {
     pub service: Option<String>,
     /// The time that it was scheduled for; none for a run that was started by hand.
     #[serde(default, with = "optional")]
+    #[schemars(with = "Option<String>")]
     pub due: Option<DateTime<Utc>>,
     /// When it started.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub started_at: DateTime<Utc>,
     /// When it ended.
     #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub ended_at: DateTime<Utc>,
     /// How long it took, by a monotonic clock.
     pub seconds: f64,
@@ -82,7 +86,7 @@ pub struct RunRecord {
 }
 
 /// What a run published.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRecord {
     /// The folder of the version.
     pub dataset: PathBuf,
@@ -143,7 +147,10 @@ impl RunRecord {
             content: summary.content.clone(),
             rows: summary.rows,
             tickers: summary.tickers,
-            dates: summary.dates.map(|(first, last)| [first, last].map(crate::run::day)),
+            dates: summary
+                .first_date
+                .zip(summary.last_date)
+                .map(|(first, last)| [first, last].map(|it| it.to_string())),
             requests: fetched.map_or(0, |fetched| fetched.requests),
             retries: fetched.map_or(0, |fetched| fetched.retries),
             rejects: fetched.map_or(0, |fetched| fetched.rejects),

@@ -272,7 +272,7 @@ impl Shared<'_> {
         status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
         match plan {
             Ok(plan) => {
-                let before = latest.map(|latest| &latest.recorded.definition);
+                let before = latest.map(|latest| &latest.definition);
                 status.changed = before.map_or_else(Vec::new, |before| changed_keys(before, &plan.text));
                 self.judge(&mut status, &plan, &basis);
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::SeriesKey;
 use crate::human::grouped;
@@ -32,7 +32,7 @@ pub struct SeriesWatch {
 }
 
 /// When the vendor told of the series of a dataset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     /// The first answer that listed one of them.
     #[serde(with = "as_record")]

@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, T
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::instant;
@@ -73,9 +74,10 @@ impl Reject {
 }
 
 /// An unknown field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
     /// The operation that returned it.
+    #[schemars(with = "String")]
     pub endpoint: Endpoint,
     /// Its path, with `*` for a ticker or a position: `/*/predictions/*/model`.
     pub field: String,
@@ -108,7 +110,7 @@ impl Drift {
 }
 
 /// Values accepted though they deviate from the interface's notation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leniencies {
     /// Signals in another letter case, such as `BUY`.
     pub signals: u64,
@@ -127,8 +129,36 @@ impl AddAssign for Leniencies {
     }
 }
 
+/// Counts of articles, by their latest values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArticleCounts {
+    /// Number of articles.
+    pub all: u64,
+    /// Those without a score, except exact duplicates.
+    pub unscored: u64,
+    /// Exact duplicates, which count in no window.
+    pub repeated: u64,
+}
+
+impl ArticleCounts {
+    /// Counts an article by its score; `None` for an exact duplicate that does not count.
+    pub(crate) fn count(&mut self, score: Option<Option<f64>>) {
+        self.all += 1;
+        self.unscored += u64::from(score == Some(None));
+        self.repeated += u64::from(score.is_none());
+    }
+}
+
+impl AddAssign for ArticleCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.unscored += other.unscored;
+        self.repeated += other.repeated;
+    }
+}
+
 /// A record rejected for its size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Oversized {
     /// Its ticker, if known.
     pub ticker: Option<String>,

@@ -9,6 +9,17 @@ use crate::support::python;
 
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
 
+/// Checks a document against the schema that is printed for it.
+fn check(place: &Place, name: &str, document: &str) {
+    let schema = place.run(["schema", "--for", name]).succeeded().stdout;
+    let files = [("schema.json", schema.as_str()), ("document.json", document)].map(|(file, text)| {
+        let path = place.file(file);
+        fs::write(&path, text).unwrap();
+        path
+    });
+    python::check("check_document.py", files);
+}
+
 #[test]
 fn every_json_command_prints_one_document_that_matches_its_schema() {
     let place = Place::new();
@@ -48,21 +59,20 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("archive forget", &[&run, "--reason", "a test"], 0),
     ];
     let mut seen = Vec::new();
-    for (number, (command, arguments, code)) in commands.into_iter().enumerate() {
+    for (command, arguments, code) in commands {
         let words = command.split(' ').chain(arguments.iter().copied()).chain(["--json"]);
         let outcome = place.run(words).failed_with(code);
         assert_eq!(outcome.stdout.lines().count(), 1, "{command}: {}", outcome.stdout);
         let document: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{}", outcome.stdout));
         assert_eq!(document["version"], 1, "{command}");
-        let schema = place.run(["schema", "--for", command]).succeeded().stdout;
-        let [document, schema] = [("document", outcome.stdout), ("schema", schema)].map(|(name, text)| {
-            let path = place.file(&format!("{name}-{number}.json"));
-            fs::write(&path, text).unwrap();
-            path
-        });
-        python::check("check_document.py", [schema, document]);
+        check(&place, command, &outcome.stdout);
         seen.push(command);
     }
+    let run = place.run(["run", "demo", "--log", "json"]).succeeded();
+    check(&place, "run", &run.stdout);
+    run.stderr.lines().for_each(|event| check(&place, "events", event));
+    assert!(run.stderr.contains("\"event\":\"finished\""), "{}", run.stderr);
+    seen.extend(["run", "events"]);
     let removed = place.run(["datasets", "remove", &build, "--json"]).succeeded().stdout;
     assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
     seen.push("datasets remove");

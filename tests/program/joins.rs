@@ -1,4 +1,4 @@
-//! The join on messy data, against three independent implementations.
+//! The join on messy data, against brute force in Python.
 
 use std::fmt::Write;
 use std::fs;

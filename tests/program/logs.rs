@@ -102,7 +102,7 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
     fs::write(&memory, text.to_string()).unwrap();
     let events = events(&once());
     let kinds: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert!(kinds.is_superset(&["broken", "missed", "started", "stage", "ended"].into()), "{events:?}");
+    assert!(kinds.is_superset(&["broken", "missed", "started", "finished", "ended"].into()), "{events:?}");
     let run = &journal(&place, "energy")[0]["run"];
     assert!(events.iter().all(|event| event["run"].is_null() || event["run"] == *run), "{events:?}");
 }

@@ -33,7 +33,7 @@ fn progress_summary_and_errors_are_json_on_request() {
     assert_eq!(stages, ["signals", "archive", "dataset"]);
     assert_eq!(events[0]["rows"], 27_632);
     let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert_eq!((&summary["event"], &summary["rows"]), (&"summary".into(), &27_632.into()));
+    assert_eq!((&summary["version"], &summary["rows"]), (&1.into(), &27_632.into()));
     assert!(place.path().join(summary["latest"].as_str().unwrap()).join("it.parquet").exists());
 
     drop(service);

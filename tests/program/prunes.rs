@@ -100,7 +100,7 @@ fn pruning_removes_only_what_its_rules_allow() {
 
     let expected = set(&[
         ("version", &format!("datasets/demo/{}", name(2))),
-        ("interrupted run", "archive/demo/.partial/20260101T000000Z-0005"),
+        ("interrupted_run", "archive/demo/.partial/20260101T000000Z-0005"),
         ("leftover", ".scratch-20260101T000000Z-0004"),
         ("evidence", "evidence/20260101T000000Z-0001.body"),
         ("evidence", "evidence/20260101T000000Z-0002.rejects.parquet"),

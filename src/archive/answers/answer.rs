@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer_files::{ByteRange, Files, Section};
@@ -37,7 +38,7 @@ pub struct AnswerRecord {
 }
 
 /// Findings in answers, besides their rows.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Oddities {
     /// Unknown fields.
     pub drift: Vec<Drift>,

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest;
@@ -117,7 +118,7 @@ pub struct Definition {
 }
 
 /// Changed cells of all tables, and listed and delisted series.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// New cells.
     pub added: u64,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::contained::incomplete_files;
 use super::inspect::has_sealed_name;
@@ -25,7 +27,7 @@ use crate::file::{self, FileError, FileRecord};
 use crate::tables::{Change, Reject, RequestRecord, Table};
 
 /// The result of a verification.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Verified {
     /// Files whose size, checksum and rows were compared.
     pub files: usize,

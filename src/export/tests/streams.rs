@@ -7,14 +7,15 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{rows, schema, signals};
 use crate::error::Result;
-use crate::export::{ExportError, Stream};
+use crate::export::{Destination, ExportError, RowOutput};
 use crate::plan::{Format, FormulaGuard};
 
 const ALL: [Format; 3] = [Format::Parquet, Format::Csv, Format::Arrow];
 
 fn send<W: Write + Send>(format: Format, batches: &[RecordBatch], out: W) -> Result<()> {
-    let mut stream = Stream::begin(format, schema(), FormulaGuard::None, out)?;
-    batches.iter().try_for_each(|batch| stream.write(&batch.clone().into()))?;
+    let out = Destination::Stream(Box::new(out));
+    let mut stream = RowOutput::begin(format.into(), out, schema(), FormulaGuard::None)?;
+    batches.iter().try_for_each(|batch| stream.write(batch))?;
     stream.finish()
 }
 

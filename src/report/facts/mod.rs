@@ -34,6 +34,7 @@ pub use work::{Activity, OperationAnswers};
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
 use crate::split_days::SplitDays;
+pub use crate::tables::ArticleCounts;
 
 /// The numbers of a dataset, and of the news about its tickers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,17 +74,6 @@ pub struct Facts {
     pub windows: Vec<WindowFacts>,
     /// Articles about the tickers; `None` if the dataset has no news, or they have not been counted yet.
     pub news: Option<News>,
-}
-
-/// Articles that features were computed from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArticleCounts {
-    /// Number of articles.
-    pub all: u64,
-    /// Articles without a score.
-    pub unscored: u64,
-    /// Exact duplicates, which count in no window.
-    pub repeated: u64,
 }
 
 /// The rows of a ticker.

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use chrono::{DateTime, NaiveDate};
-use serde::Deserialize;
+use chrono::NaiveDate;
 
 use crate::archive::Archive;
 use crate::definition::DefinitionFile;
-use crate::export::{self, RecordedProvenance, RecordedVersion};
+use crate::export::{self, VersionRecord};
 use crate::plan::Plan;
 
 /// The latest version of a definition, here or in its store.
 #[derive(Clone, Debug)]
 pub(crate) struct PreviousVersion {
-    pub(in crate::run) recorded: RecordedProvenance,
+    pub(in crate::run) recorded: VersionRecord,
     /// What its definition meant; none if this version of the program does not accept it.
     pub(in crate::run) plan: Option<Plan>,
     /// Its newest date; none if its facts cannot be read, or are on another machine.
@@ -27,7 +26,7 @@ pub(in crate::run) struct PreviousVersions<'a> {
     /// The folder of published datasets; none if nothing is published.
     pub(in crate::run) datasets: Option<&'a Path>,
     /// The record of the latest version in the store.
-    pub(in crate::run) in_store: Option<&'a RecordedProvenance>,
+    pub(in crate::run) in_store: Option<&'a VersionRecord>,
 }
 
 impl PreviousVersions<'_> {
@@ -36,14 +35,14 @@ impl PreviousVersions<'_> {
     pub(in crate::run) fn find(self, name: &str, archive: &Archive) -> (Option<PreviousVersion>, Vec<String>) {
         let Some(datasets) = self.datasets else { return (None, Vec::new()) };
         let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
-        let counts = |one: &&RecordedProvenance| !one.runs.iter().any(|run| forgotten.contains(run.as_str()));
+        let counts = |one: &&VersionRecord| !one.runs.iter().any(|run| forgotten.contains(run.as_str()));
         let found = export::latest(datasets, Some(name)).and_then(|here| {
-            let all: Vec<&RecordedProvenance> = here.iter().chain(self.in_store).collect();
+            let all: Vec<&VersionRecord> = here.iter().chain(self.in_store).collect();
             let newest = all.iter().copied().filter(counts).max_by_key(|one| one.built_at).cloned();
             if newest.is_some() || all.is_empty() {
                 return Ok(newest);
             }
-            let older = RecordedVersion::of_dataset(datasets, name)?.into_iter().map(|(_, whole)| whole.recorded);
+            let older = VersionRecord::of_dataset(datasets, name)?.into_iter().map(|(_, whole)| whole);
             Ok(older.filter(|one| counts(&one)).max_by_key(|one| one.built_at))
         });
         match found {
@@ -53,23 +52,11 @@ impl PreviousVersions<'_> {
     }
 }
 
-/// The part of a version's facts that is needed here.
-#[derive(Deserialize)]
-struct Dated {
-    /// Earliest and latest date, in naive microseconds.
-    dates: Option<(i64, i64)>,
-}
-
 impl PreviousVersion {
-    fn of(datasets: &Path, recorded: &RecordedProvenance) -> Self {
+    fn of(datasets: &Path, recorded: &VersionRecord) -> Self {
         let file = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
         let facts = export::facts(&datasets.join(&recorded.name).join(&recorded.version)).ok();
-        let facts = facts.and_then(|text| serde_json::from_slice(&text).ok());
-        let newest = facts.and_then(|Dated { dates }| DateTime::from_timestamp_micros(dates?.1));
-        Self {
-            recorded: recorded.clone(),
-            plan: file.and_then(Plan::of).ok(),
-            newest: newest.map(|moment| moment.date_naive()),
-        }
+        let newest = facts.and_then(|facts| export::dates_of(&facts)).map(|(_, last)| last);
+        Self { recorded: recorded.clone(), plan: file.and_then(Plan::of).ok(), newest }
     }
 }

@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use super::{Diagnosis, DoctorOptions};
 use crate::archive::{self, Archive, services, unfinished_runs};
 use crate::error::ErrorKind;
-use crate::export::RecordedProvenance;
+use crate::export::VersionRecord;
 use crate::footprint::{free_space, nearest};
 use crate::human::{bytes, counted};
 use crate::links;
@@ -34,7 +34,7 @@ pub(super) fn of_machine(options: &DoctorOptions) -> Vec<Diagnosis> {
 }
 
 /// What a run of a plan needs.
-pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&RecordedProvenance>) -> Vec<Diagnosis> {
+pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&VersionRecord>) -> Vec<Diagnosis> {
     let archive = options.archive.join(&plan.service.name);
     let written = [
         options.data.join("datasets").join(&plan.name),
@@ -136,7 +136,7 @@ fn of_archives(options: &DoctorOptions) -> Vec<Diagnosis> {
 }
 
 /// The archive of the definition's service, and its history.
-fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&RecordedProvenance>) -> Vec<Diagnosis> {
+fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&VersionRecord>) -> Vec<Diagnosis> {
     const HISTORY: &str = "history";
     let (root, now) = (&options.archive, options.clock.now());
     let archive = match archive::of_service(root, &plan.service.name) {

@@ -8,6 +8,9 @@ mod service;
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::blocking::blocking;
 use super::observer::Control;
 use crate::error::{Error, Result};
@@ -15,7 +18,7 @@ use crate::plan::{Plan, StoreUrl};
 use crate::time::Clock;
 
 /// The result of a check.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// What was checked.
     pub check: &'static str,
@@ -28,7 +31,8 @@ pub struct Diagnosis {
 }
 
 /// The status of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Health {
     /// No problem.
     Ok,
@@ -37,19 +41,8 @@ pub enum Health {
     /// A run would fail.
     Failed,
     /// There is nothing to check.
+    #[serde(rename = "not applicable")]
     NotApplicable,
-}
-
-impl Health {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-            Self::NotApplicable => "not applicable",
-        }
-    }
 }
 
 impl Diagnosis {

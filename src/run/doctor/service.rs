@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::{Diagnosis, DoctorOptions, Health};
 use crate::error::{Error, Result};
-use crate::export::RecordedProvenance;
+use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ResponseHead};
 use crate::human::counted;
 use crate::interface::{Base, Endpoint, Ticker};
@@ -238,7 +238,7 @@ fn clock(skew: Option<TimeDelta>) -> Diagnosis {
 pub(super) async fn of_store(
     plan: &Plan,
     options: &DoctorOptions,
-) -> Option<Result<(Diagnosis, Option<RecordedProvenance>)>> {
+) -> Option<Result<(Diagnosis, Option<VersionRecord>)>> {
     let opened = RemoteStore::of(
         plan,
         options.store.as_ref(),

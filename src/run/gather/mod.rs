@@ -14,6 +14,9 @@ mod operation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use self::operation::{MissingOperation, UNKNOWN_SUBJECTS, WaveOutcome};
 use super::error::RunError;
 use super::last_listed::LastListed;
@@ -49,9 +52,10 @@ pub(super) struct Gathered {
 }
 
 /// Where the signals came from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SignalSource {
     /// The operation that gave them.
+    #[schemars(with = "String")]
     pub operation: Endpoint,
     /// The operations that it replaced.
     pub instead_of: Vec<&'static str>,
@@ -302,7 +306,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn note(&mut self, note: String) {
-        self.options.control.observe(Event::Note(&note));
+        self.options.control.observe(Event::Note { message: &note });
         self.notes.push(note);
     }
 

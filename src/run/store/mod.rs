@@ -24,7 +24,7 @@ use super::observer::{Control, Event};
 use super::summary::Summary;
 use crate::archive::{Archive, of_service, services};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::RecordedProvenance;
+use crate::export::VersionRecord;
 use crate::fetch::ClockTrust;
 use crate::plan::{Plan, ServiceIdentity, StoreKind, StoreUrl};
 pub use crate::store::Access as StoreAccess;
@@ -67,7 +67,7 @@ impl RemoteStore {
     /// and is only read.
     pub fn open(url: &StoreUrl, access: StoreAccess, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
         let told = control.clone();
-        let store = Store::open(url, access, &control.stop, move |warning| told.observe(Event::Warning(warning)))?;
+        let store = Store::open(url, access, &control.stop, move |message| told.observe(Event::Warning { message }))?;
         let (archive, datasets) = (archive.to_owned(), output.join("datasets"));
         Ok(Self { store, archive, service: None, datasets, control: control.clone() })
     }
@@ -139,7 +139,7 @@ impl RemoteStore {
     }
 
     /// A forgotten run that a version was built from, if there is one.
-    fn forgotten_run_of(&self, version: &RecordedProvenance) -> Result<Option<String>> {
+    fn forgotten_run_of(&self, version: &VersionRecord) -> Result<Option<String>> {
         let Some(service) = &version.service else { return Ok(None) };
         let archive = self.archive.join(&service.name);
         if !archive.exists() {
@@ -161,7 +161,7 @@ impl RemoteStore {
     }
 
     /// What a run would need of the store, without the runs. Returns the record of the latest version in it.
-    pub(super) async fn test(&self, name: &str) -> Result<Option<RecordedProvenance>> {
+    pub(super) async fn test(&self, name: &str) -> Result<Option<VersionRecord>> {
         self.store.probe().await?;
         self.refuse_older().await?;
         self.latest_record(name).await
@@ -169,7 +169,7 @@ impl RemoteStore {
 
     /// Before a run or a build: tests the store, and fetches the runs that the archive does not have. Returns the record of
     /// the latest version in the store.
-    pub(super) async fn begin(&self, name: &str, clock: Clock) -> Result<Option<RecordedProvenance>> {
+    pub(super) async fn begin(&self, name: &str, clock: Clock) -> Result<Option<VersionRecord>> {
         let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
         let skew = probed?;
         if skew.is_too_large() && matches!(clock, Clock::System) {

@@ -12,7 +12,7 @@ use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{self, IncomingVersion, Linking, RECORD, RecordedProvenance, RecordedVersion};
+use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::file::{self, FileError};
 use crate::links;
 use crate::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
@@ -231,17 +231,17 @@ impl RemoteStore {
     }
 
     /// The record of the latest version of a dataset in the store.
-    pub(in crate::run) async fn latest_record(&self, name: &str) -> Result<Option<RecordedProvenance>> {
+    pub(in crate::run) async fn latest_record(&self, name: &str) -> Result<Option<VersionRecord>> {
         let Some(latest) = self.store.latest(name).await? else { return Ok(None) };
         let version = self.read_version(name, &latest.version).await?;
-        Ok(version.map(|(_, whole)| whole.recorded))
+        Ok(version.map(|(_, whole)| whole))
     }
 
     /// The record of a version in the store, as text and parsed; `None` if there is none.
-    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, RecordedVersion)>> {
+    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, VersionRecord)>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };
-        let whole = RecordedVersion::parsed(&text, &PathBuf::from(self.store.address(&at)));
+        let whole = VersionRecord::of_version(&text, &PathBuf::from(self.store.address(&at)));
         Ok(Some((text, whole.map_err(|error| self.in_store(&format!("{at}/{RECORD}"), error))?)))
     }
 
@@ -265,7 +265,7 @@ impl RemoteStore {
             return Ok(TransferCounts::default());
         }
         if let Some((_, whole)) = self.read_version(name, &latest.version).await?
-            && let Some(run) = self.forgotten_run_of(&whole.recorded)?
+            && let Some(run) = self.forgotten_run_of(&whole)?
         {
             self.control.warn(&[format!(
                 "did not fetch `{name}/{}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` makes \
@@ -284,10 +284,10 @@ impl RemoteStore {
             return Err(self.store.damaged(&at, "it has no record").into());
         };
         let arriving = IncomingVersion::begin(&self.datasets, name, version, Clock::System.now())?;
-        let sealed = Sealed { at, record: RECORD, files: whole.files };
+        let sealed = Sealed { at, record: RECORD, files: whole.files.clone() };
         let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
         self.store.fetch(&sealed, &arriving.path(), |bytes| stage.done(0, bytes)).await?;
-        for (name, expected) in whole.describing.iter() {
+        for (name, expected) in whole.describing().iter() {
             let key = format!("{}/{name}", sealed.at);
             match self.store.read(&key).await? {
                 None => return Err(self.store.damaged(&key, "it is missing").into()),

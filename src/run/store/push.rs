@@ -10,7 +10,7 @@ use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::error::{Error, Result};
-use crate::export::{self, RECORD, RecordedProvenance, RecordedVersion};
+use crate::export::{self, RECORD, VersionRecord};
 use crate::file;
 use crate::links;
 use crate::run::repair::files_of;
@@ -207,12 +207,12 @@ impl RemoteStore {
         let complete: HashSet<&str> = versions(&listed).map(|(_, version)| version).collect();
         let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
         let pruned_before = self.store.pruned_before(name, &listed).await?;
-        for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
-            if pruned_before.as_ref().is_some_and(|pruned| pruned.covers(&whole.recorded.version)) {
+        for (path, whole) in VersionRecord::of_dataset(&self.datasets, name)? {
+            if pruned_before.as_ref().is_some_and(|pruned| pruned.covers(&whole.version)) {
                 continue;
             }
-            let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
-            let is_there = complete.contains(whole.recorded.version.as_str());
+            let at = format!("{DATASETS}/{name}/{}", whole.version);
+            let is_there = complete.contains(whole.version.as_str());
             let pushed = async {
                 let sealed = Sealed { at, record: RECORD, files: files_of(&path, &whole)? };
                 match is_there {
@@ -234,7 +234,7 @@ impl RemoteStore {
         let mut later = self.store.name_latest(latest, None).await?;
         if let Some(there) = &later
             && let Some((_, whole)) = self.read_version(&there.name, &there.version).await?
-            && self.forgotten_run_of(&whole.recorded)?.is_some()
+            && self.forgotten_run_of(&whole)?.is_some()
         {
             later = self.store.name_latest(latest, Some(&there.version)).await?;
         }
@@ -307,7 +307,7 @@ impl Packed {
 }
 
 /// What names a version as the latest of its dataset.
-pub(super) fn latest_of(recorded: &RecordedProvenance) -> Latest {
-    let RecordedProvenance { name, version, as_of, built_at, content, .. } = recorded;
+pub(super) fn latest_of(recorded: &VersionRecord) -> Latest {
+    let VersionRecord { name, version, as_of, built_at, content, .. } = recorded;
     Latest::new(name, version, (*as_of, *built_at), content)
 }

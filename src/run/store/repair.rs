@@ -17,7 +17,7 @@ use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Forgetting, SEAL, Seal, set_aside};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{self, Linking, RECORD, RecordedVersion, latest_target};
+use crate::export::{self, Linking, RECORD, VersionRecord, latest_target};
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::run::blocking::blocking;
@@ -243,11 +243,11 @@ impl Repairing<'_> {
     }
 
     /// Repairs the versions of every dataset. Returns those that are intact then, or are about to be sent.
-    async fn datasets(&mut self, listed: &[Object]) -> Result<BTreeMap<String, Vec<RecordedVersion>>> {
+    async fn datasets(&mut self, listed: &[Object]) -> Result<BTreeMap<String, Vec<VersionRecord>>> {
         let stage = Stage::begin(&self.of.control, "repair");
         let mut all = BTreeMap::new();
         for name in names_of_datasets(listed) {
-            let mut intact: Vec<RecordedVersion> = Vec::new();
+            let mut intact: Vec<VersionRecord> = Vec::new();
             for (_, version) in versions_with_record(listed).filter(|(of, _)| *of == name) {
                 intact.extend(self.version(name, version, &stage).await?);
             }
@@ -261,7 +261,7 @@ impl Repairing<'_> {
     }
 
     /// Repairs a version, and returns its record if it is intact now, or would be.
-    async fn version(&mut self, name: &str, version: &str, stage: &Stage<'_>) -> Result<Option<RecordedVersion>> {
+    async fn version(&mut self, name: &str, version: &str, stage: &Stage<'_>) -> Result<Option<VersionRecord>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let own = self.here.intact_version(name, version).map(|(path, whole)| (path.to_owned(), whole.clone()));
         match self.of.read_version(name, version).await {
@@ -290,10 +290,10 @@ impl Repairing<'_> {
     async fn mend_version(
         &mut self,
         at: String,
-        whole: RecordedVersion,
-        copy: Option<(PathBuf, RecordedVersion)>,
+        whole: VersionRecord,
+        copy: Option<(PathBuf, VersionRecord)>,
         stage: &Stage<'_>,
-    ) -> Result<Option<RecordedVersion>> {
+    ) -> Result<Option<VersionRecord>> {
         let (files, faults) = match &copy {
             Some((path, own)) => {
                 let files = files_of(path, own)?;
@@ -302,7 +302,7 @@ impl Repairing<'_> {
             }
             None => {
                 let mut faults = self.of.faults(&at, &whole.files, stage).await?;
-                for (name, expected) in whole.describing.iter() {
+                for (name, expected) in whole.describing().iter() {
                     let found = self.of.store.read(&format!("{at}/{name}")).await?.map(|bytes| digest::of(&bytes));
                     if found.as_deref() != Some(expected) {
                         let file = FileRecord { name: name.to_owned(), rows: 0, bytes: 0, blake3: expected.to_owned() };
@@ -323,17 +323,17 @@ impl Repairing<'_> {
     }
 
     /// Fetches the versions that are damaged here and intact in the store, and sets the others aside.
-    async fn fetch_damaged_versions(&mut self, name: &str, there: &[RecordedVersion]) -> Result<()> {
+    async fn fetch_damaged_versions(&mut self, name: &str, there: &[VersionRecord]) -> Result<()> {
         let dataset = self.of.datasets.join(name);
         for version in self.here.versions.get(name).cloned().unwrap_or_default() {
             let Some(fault) = version.faults.first() else { continue };
-            let is_of_it = |whole: &&RecordedVersion| version.path.file_name() == Some(whole.recorded.version.as_ref());
+            let is_of_it = |whole: &&VersionRecord| version.path.file_name() == Some(whole.version.as_ref());
             let intact = there.iter().find(is_of_it);
             if !self.is_dry() {
                 set_aside(&version.path)?;
                 if let Some(whole) = intact {
                     let linking = if latest_target(&dataset).is_some() { Linking::Unchanged } else { Linking::Latest };
-                    self.of.fetch_version(name, &whole.recorded.version, linking).await?;
+                    self.of.fetch_version(name, &whole.version, linking).await?;
                 }
             }
             let kind = if intact.is_some() { RepairKind::Fetched } else { RepairKind::SetAside };
@@ -343,10 +343,10 @@ impl Repairing<'_> {
     }
 
     /// Has `latest.json` name the newest intact version, unless it names an intact one.
-    async fn latest(&mut self, name: &str, intact: &[RecordedVersion]) -> Result<()> {
+    async fn latest(&mut self, name: &str, intact: &[VersionRecord]) -> Result<()> {
         let reason = match self.of.store.latest(name).await {
-            Ok(Some(latest)) if intact.iter().any(|whole| latest_of(&whole.recorded) == latest) => return Ok(()),
-            Ok(Some(latest)) if intact.iter().any(|whole| whole.recorded.version == latest.version) => {
+            Ok(Some(latest)) if intact.iter().any(|whole| latest_of(&whole) == latest) => return Ok(()),
+            Ok(Some(latest)) if intact.iter().any(|whole| whole.version == latest.version) => {
                 "it differed from the record of its version".to_owned()
             }
             Ok(Some(latest)) => format!("it named `{}`, which is damaged or missing", latest.version),
@@ -355,7 +355,7 @@ impl Repairing<'_> {
             Err(error) if is_damage(&error) => in_words(&error),
             Err(error) => return Err(error),
         };
-        let newest = intact.iter().map(|whole| &whole.recorded).max_by_key(|one| (one.as_of, one.built_at));
+        let newest = intact.iter().max_by_key(|one| (one.as_of, one.built_at));
         let at = format!("{DATASETS}/{name}/latest.json");
         if !self.is_dry() {
             self.of.store.set_aside(&at, &self.name).await?;
@@ -388,7 +388,7 @@ impl Repairing<'_> {
         let versions = self.here.versions.iter().flat_map(|(name, versions)| {
             let intact = versions.iter().filter(|version| version.faults.is_empty());
             let recorded = intact.filter_map(|version| version.whole.as_ref());
-            recorded.map(move |whole| (format!("{DATASETS}/{name}/{}", whole.recorded.version), RECORD))
+            recorded.map(move |whole| (format!("{DATASETS}/{name}/{}", whole.version), RECORD))
         });
         let is_missing = |(at, record): &(String, &str)| !there.contains(format!("{at}/{record}").as_str());
         let missing: Vec<(String, &str)> = runs.into_iter().chain(versions).filter(is_missing).collect();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Seal};
 use crate::error::Result;
-use crate::export::{self, RecordedVersion};
+use crate::export::{self, VersionRecord};
 use crate::names::{is_dataset, is_unique};
 use crate::store::{Object, by_folder, record_of};
 
@@ -98,8 +98,8 @@ impl RemoteStore {
         }
         let mut datasets = Vec::new();
         for (name, there) in there {
-            let here = RecordedVersion::of_dataset(&self.datasets, &name)?;
-            let here: BTreeSet<String> = here.into_iter().map(|(_, whole)| whole.recorded.version).collect();
+            let here = VersionRecord::of_dataset(&self.datasets, &name)?;
+            let here: BTreeSet<String> = here.into_iter().map(|(_, whole)| whole.version).collect();
             let latest = export::latest(&self.datasets, Some(&name)).ok().flatten();
             datasets.push(DatasetStatus {
                 latest_here: latest.map(|latest| latest.version),

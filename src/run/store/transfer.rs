@@ -2,8 +2,11 @@
 
 use std::ops::AddAssign;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// What was sent to a store, or fetched from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TransferCounts {
     /// Runs and packs.
     pub folders: usize,
@@ -31,11 +34,12 @@ impl AddAssign for TransferCounts {
 }
 
 /// What was sent to an object store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StoreUpload {
     /// The store.
     pub url: String,
     /// What was sent.
+    #[serde(flatten)]
     pub moved: TransferCounts,
 }
 

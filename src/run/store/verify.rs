@@ -13,7 +13,7 @@ use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{RECORD, RecordedVersion};
+use crate::export::{RECORD, VersionRecord};
 use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::run::stage::Stage;
@@ -198,7 +198,7 @@ impl RemoteStore {
                         let key = format!("{at}/{RECORD}");
                         verified.faults.extend(self.misfit(datasets, &key, &path.join(RECORD))?);
                     }
-                    for (name, expected) in whole.describing.iter() {
+                    for (name, expected) in whole.describing().iter() {
                         let key = format!("{at}/{name}");
                         verified.files += 1;
                         if let Some(path) = &path {
@@ -211,12 +211,12 @@ impl RemoteStore {
                             verified.faults.push(format!("`{key}`: it is missing or does not match its checksum"));
                         }
                     }
-                    let lacks = whole.recorded.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
+                    let lacks = whole.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
                         let key = self.store.address(&format!("{at}/{RECORD}"));
                         format!("`{key}`: it was built from run `{run}`, which is missing")
                     });
                     verified.faults.extend(lacks);
-                    complete.insert((name, version), latest_of(&whole.recorded));
+                    complete.insert((name, version), latest_of(&whole));
                     folders.push(Sealed { at, record: RECORD, files: whole.files });
                 }
                 Ok(None) => {}
@@ -261,10 +261,10 @@ impl RemoteStore {
     }
 
     /// A version of this machine, whose record need not be read from the store.
-    fn own_version(&self, name: &str, version: &str) -> Result<Option<(PathBuf, RecordedVersion)>> {
+    fn own_version(&self, name: &str, version: &str) -> Result<Option<(PathBuf, VersionRecord)>> {
         let path = self.datasets.join(name).join(version);
         match links::read(&path.join(RECORD)) {
-            Ok(text) => Ok(Some((path.clone(), RecordedVersion::parsed(&text, &path)?))),
+            Ok(text) => Ok(Some((path.clone(), VersionRecord::of_version(&text, &path)?))),
             Err(error) if FileError::is_missing(&error) => Ok(None),
             Err(error) => Err(error),
         }

@@ -241,7 +241,7 @@ fn folders_the_key_and_the_log_format_can_come_from_the_environment() {
     command.env("BELLWETHER_ARCHIVE", "archived").env("BELLWETHER_LOG", "json").env("BELLWETHER_METRICS", "it.prom");
     let outcome = Outcome::of(&mut command).succeeded();
     let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["version"], 1);
     let run = summary["archive"].as_str().unwrap().strip_prefix("archived/vendor/run=").unwrap().to_owned();
     let events: Vec<Value> = outcome.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(!events.is_empty() && events.iter().all(|event| event["run"] == run.as_str() && event["level"] == "info"));

@@ -1,66 +1,16 @@
-//! Datasets: their versions, what differs between two, and what one holds.
+//! The summary of a dataset.
 
-use std::path::Path;
-
-use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::audit::documents::Revisions;
-use crate::export::ListedVersion;
 use crate::report::Report;
 use crate::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
 use crate::time::to_record;
 
-/// The published versions, by dataset, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Versions {
-    versions: Vec<Version>,
-}
-
-/// A published version.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Version {
-    /// The name that commands take.
-    name: String,
-    /// The dataset.
-    dataset: String,
-    /// The version.
-    version: String,
-    /// `latest`, `earlier` or `ad hoc`.
-    kind: String,
-    /// The links that pin it, besides `latest`.
-    pins: Vec<String>,
-    /// `long` or `wide`.
-    shape: String,
-    /// Its rows, counted once for all formats.
-    rows: u64,
-    /// Its first date.
-    first_date: Option<String>,
-    /// Its last date.
-    last_date: Option<String>,
-    /// The size of its data files.
-    bytes: u64,
-    /// The instant as of which it was built.
-    as_of: String,
-    /// When it was built.
-    built_at: String,
-    /// Its folder.
-    path: String,
-}
-
-/// Versions that were removed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Removed {
-    /// Their names.
-    pub(in crate::cli) removed: Vec<String>,
-    /// What their removal freed; versions may share files with others.
-    pub(in crate::cli) bytes: u64,
-}
-
 /// What a dataset holds, and how its past was revised.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Summary {
+pub(in crate::cli) struct DatasetSummary {
     /// Its name.
     name: String,
     /// Its description.
@@ -169,42 +119,6 @@ struct Window {
     unknown: u64,
 }
 
-fn day(micros: i64) -> String {
-    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
-}
-
-/// How commands name a version: its path in the folder of datasets.
-pub(in crate::cli) fn name_of(published: &ListedVersion, datasets: &Path) -> String {
-    published.path.strip_prefix(datasets).unwrap_or(&published.path).display().to_string()
-}
-
-impl Versions {
-    pub(in crate::cli) fn of(published: &[ListedVersion], datasets: &Path) -> Self {
-        Self { versions: published.iter().map(|one| Version::of(one, datasets)).collect() }
-    }
-}
-
-impl Version {
-    fn of(published: &ListedVersion, datasets: &Path) -> Self {
-        let ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins } = published;
-        Self {
-            name: name_of(published, datasets),
-            dataset: recorded.name.clone(),
-            version: recorded.version.clone(),
-            kind: kind.as_str().to_owned(),
-            pins: pins.clone(),
-            shape: shape.clone(),
-            rows: *rows,
-            first_date: dates.map(|(first, _)| day(first)),
-            last_date: dates.map(|(_, last)| day(last)),
-            bytes: *bytes,
-            as_of: to_record(recorded.as_of),
-            built_at: to_record(recorded.built_at),
-            path: path.display().to_string(),
-        }
-    }
-}
-
 impl Signals {
     fn of(totals: SignalTotals) -> Self {
         Self { count: totals.rows, buys: totals.buys, mean_confidence: totals.mean_confidence() }
@@ -217,7 +131,7 @@ impl Flipping {
     }
 }
 
-impl Summary {
+impl DatasetSummary {
     pub(in crate::cli) fn of(report: &Report) -> Self {
         let (identity, facts) = (&report.identity, &report.facts);
         let pair = |pair: &PairFacts| Pair {

@@ -1,49 +1,18 @@
-//! Definitions: whether they are correct, what they mean, and whether they can be run here.
+//! A plan as it is told to users: `bellwether plan --json` and Python give the same document.
+
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::plan::Unknown;
+use super::report::latest_facts;
 use crate::interface::Endpoint;
-use crate::plan::{self, Request, RequestList, Source, TickerSource, Way, describe};
-use crate::problem::Problems;
-use crate::run::Diagnosis;
-
-/// Definitions that were checked.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Checked {
-    pub(in crate::cli) definitions: Vec<Definition>,
-}
-
-/// A definition that was checked.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Definition {
-    /// Its file.
-    path: String,
-    /// Whether it can be run.
-    ok: bool,
-    /// Warnings.
-    warnings: Vec<String>,
-    /// What is wrong.
-    problems: Vec<Problem>,
-}
-
-/// Something wrong with a definition.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Problem {
-    /// What is wrong.
-    message: String,
-    /// What to do about it.
-    hint: Option<String>,
-    /// The line, from 1; none if it is about the whole file.
-    line: Option<usize>,
-    /// The column, from 1.
-    column: Option<usize>,
-}
+use crate::plan::{Plan, Request, RequestList, Source, TickerSource, Way, describe};
+use crate::report::facts::Facts;
 
 /// What a definition means.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Plan {
+pub struct PlanDocument {
     /// The name of the definition, and of its dataset.
     name: String,
     /// Its description.
@@ -59,13 +28,15 @@ pub(in crate::cli) struct Plan {
     /// The operations requested for each ticker.
     of_each_ticker: Vec<String>,
     /// The columns.
-    columns: Vec<Column>,
+    pub columns: Vec<ColumnDocument>,
     /// The columns that rows are sorted by.
     sort: Vec<String>,
     /// The formats.
     formats: Vec<String>,
     /// When it is run.
     schedule: Option<Schedule>,
+    /// The text of the definition.
+    text: String,
 }
 
 /// A way to get the signals.
@@ -81,20 +52,20 @@ struct WayToGet {
 
 /// A column.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Column {
+pub struct ColumnDocument {
     /// Its name.
-    name: String,
+    pub name: String,
     /// Its type.
-    r#type: String,
+    pub r#type: String,
     /// What it holds.
-    meaning: String,
+    pub meaning: String,
     /// When it is null; none if it never is.
-    null: Option<String>,
+    pub null: Option<String>,
     /// A value, as CSV has it.
-    example: String,
+    pub example: String,
     /// The share of the rows of the latest version for which it is unknown; none without a version, and for columns that
     /// are always known.
-    unknown: Option<f64>,
+    pub unknown: Option<f64>,
 }
 
 /// When a definition is run.
@@ -106,51 +77,10 @@ struct Schedule {
     timezone: String,
 }
 
-/// The checks of everything that a run needs.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Diagnoses {
-    checks: Vec<Check>,
-}
-
-/// A check.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Check {
-    /// What was checked.
-    check: String,
-    /// `ok`, `warning`, `failed` or `not applicable`.
-    health: String,
-    /// What was found.
-    found: String,
-    /// What to do about it.
-    remedy: Option<String>,
-}
-
-impl Definition {
-    pub(in crate::cli) fn right(plan: &plan::Plan, warnings: Vec<String>) -> Self {
-        let path = plan.path.display().to_string();
-        Self { path, ok: true, warnings, problems: Vec::new() }
-    }
-
-    /// A definition whose text has problems.
-    pub(in crate::cli) fn wrong(given: &str, problems: &Problems) -> Self {
-        let problem = |problem: &crate::problem::Problem| {
-            let (line, column) = problems.place(problem);
-            let (message, hint) = (problem.message.clone(), problem.hint.clone());
-            Problem { message, hint, line: Some(line), column: Some(column) }
-        };
-        let problems = problems.list().iter().map(problem).collect();
-        Self { path: given.to_owned(), ok: false, warnings: Vec::new(), problems }
-    }
-
-    /// A definition that cannot be read.
-    pub(in crate::cli) fn unreadable(given: &str, message: String, hint: Option<String>) -> Self {
-        let problem = Problem { message, hint, line: None, column: None };
-        Self { path: given.to_owned(), ok: false, warnings: Vec::new(), problems: vec![problem] }
-    }
-}
-
-impl Plan {
-    pub(in crate::cli) fn of(plan: &plan::Plan, unknown: &Unknown) -> Self {
+impl PlanDocument {
+    /// The plan of a definition whose dataset is published in a data folder.
+    pub fn of(plan: &Plan, data: &Path) -> Self {
+        let facts = latest_facts(data, &plan.name);
         let remote = match &plan.source {
             Source::Remote(remote) => Some(remote),
             Source::Demo => None,
@@ -167,13 +97,13 @@ impl Plan {
             columns: columns
                 .map(|it| {
                     let meaning = plan.dataset.meaning(it.name()).expect("each column has one");
-                    Column {
+                    ColumnDocument {
                         name: it.name().clone(),
                         r#type: describe(it),
                         meaning: meaning.what,
                         null: meaning.null.map(str::to_owned),
                         example: meaning.example.to_owned(),
-                        unknown: unknown.share(&plan.dataset, it.name()),
+                        unknown: facts.as_ref().and_then(|facts| unknown_share(facts, plan, it.name())),
                     }
                 })
                 .collect(),
@@ -183,6 +113,7 @@ impl Plan {
                 .schedule
                 .as_ref()
                 .map(|schedule| Schedule { cron: schedule.cron.to_string(), timezone: schedule.timezone.to_string() }),
+            text: plan.text.clone(),
         }
     }
 }
@@ -203,14 +134,10 @@ impl WayToGet {
     }
 }
 
-impl Diagnoses {
-    pub(in crate::cli) fn of(found: &[Diagnosis]) -> Self {
-        let check = |one: &Diagnosis| Check {
-            check: one.check.to_owned(),
-            health: one.health.as_str().to_owned(),
-            found: one.found.clone(),
-            remedy: one.remedy.clone(),
-        };
-        Self { checks: found.iter().map(check).collect() }
-    }
+/// The share of rows for which a column is unknown; none if it cannot be.
+fn unknown_share(facts: &Facts, plan: &Plan, column: &str) -> Option<f64> {
+    let own = plan.dataset.written.names().own(column);
+    let feature = plan.dataset.features.iter().find(|feature| feature.to_string() == own)?;
+    let window = facts.windows.iter().find(|window| Some(window.length) == feature.window())?;
+    (facts.rows > 0).then(|| window.unknown as f64 / facts.rows as f64)
 }

@@ -1,0 +1,177 @@
+//! The runs of an archive as they are told to users: `--json` prints these documents, and Python's rows have the same
+//! columns.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::forgotten::{ForgottenCause, ForgottenRun};
+use super::sealed::catalog::SealedRun;
+use super::sealed::seal::Seal;
+use super::services::open_all;
+use super::unfinished::{UnfinishedRun, unfinished_runs};
+use crate::error::Result;
+use crate::file::FileRecord;
+use crate::tables::Drift;
+use crate::time::{as_record, to_record};
+
+/// The runs of every service.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunListing {
+    /// The sealed runs, oldest first.
+    pub runs: Vec<ListedRun>,
+    /// Runs that were interrupted, or are in progress.
+    pub unfinished: Vec<UnfinishedRun>,
+    /// The folders that `archive prune` would remove.
+    pub packed_folders: usize,
+    /// The runs that are forgotten, and do not count.
+    pub forgotten: Vec<LeftOut>,
+}
+
+/// A sealed run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Its name.
+    pub run: String,
+    /// The service that answered.
+    pub service: String,
+    /// The name of its definition.
+    pub definition: Option<String>,
+    /// When it started.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
+    pub started_at: DateTime<Utc>,
+    /// When it was sealed.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
+    pub sealed_at: DateTime<Utc>,
+    /// The number of answered requests.
+    pub requests: u64,
+    /// New cells.
+    pub added: u64,
+    /// Cells whose values changed.
+    pub revised: u64,
+    /// Cells that are no longer listed.
+    pub withdrawn: u64,
+    /// Rejected records.
+    pub rejected: u64,
+    /// The size of its files.
+    pub bytes: u64,
+}
+
+/// A sealed run with its files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunDetails {
+    /// Its line in a list.
+    #[serde(flatten)]
+    pub listed: ListedRun,
+    /// The folder of its rows: its own, or that of a pack.
+    pub folder: String,
+    /// The BLAKE3 of its definition.
+    pub definition_digest: Option<String>,
+    /// The version of bellwether that wrote it.
+    pub written_by: String,
+    /// Its layout.
+    pub layout: u32,
+    /// Series that were listed for the first time, or again.
+    pub series_listed: u64,
+    /// Series that are no longer listed.
+    pub series_delisted: u64,
+    /// Its files.
+    pub files: Vec<FileRecord>,
+    /// Fields that the interface does not have.
+    pub unknown_fields: Vec<Drift>,
+}
+
+/// A run that does not count.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// Its name.
+    pub run: String,
+    /// Why it was forgotten; none if it is based on another one that is.
+    pub reason: Option<String>,
+    /// When it was forgotten.
+    pub forgotten_at: Option<String>,
+    /// The forgotten run that it is based on.
+    pub based_on: Option<String>,
+    /// All that in words.
+    #[serde(skip)]
+    pub in_words: String,
+}
+
+impl RunListing {
+    /// The runs in the archive of a project.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be read.
+    pub fn of(archive: &Path) -> Result<Self> {
+        let archives = open_all(archive)?;
+        let unfinished =
+            archives.iter().map(|(_, archive)| unfinished_runs(archive.path())).collect::<Result<Vec<_>>>()?;
+        let archives = || archives.iter().map(|(_, archive)| archive);
+        let mut runs: Vec<ListedRun> =
+            archives().flat_map(|archive| archive.runs()).map(|run| ListedRun::of(run.seal())).collect();
+        runs.sort_by_key(|run| run.sealed_at);
+        Ok(Self {
+            runs,
+            unfinished: unfinished.concat(),
+            packed_folders: archives().map(|archive| archive.superseded_count()).sum(),
+            forgotten: archives().flat_map(|archive| archive.forgotten()).map(LeftOut::of).collect(),
+        })
+    }
+}
+
+impl ListedRun {
+    fn of(seal: &Seal) -> Self {
+        Self {
+            run: seal.run.clone(),
+            service: seal.service.name.clone(),
+            definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
+            started_at: seal.started_at,
+            sealed_at: seal.sealed_at,
+            requests: seal.rows("requests.parquet"),
+            added: seal.changes.added,
+            revised: seal.changes.revised,
+            withdrawn: seal.changes.withdrawn,
+            rejected: seal.rows("rejects.parquet"),
+            bytes: seal.bytes(),
+        }
+    }
+}
+
+impl RunDetails {
+    /// A run with its files.
+    pub fn of(run: &SealedRun) -> Self {
+        let seal = run.seal();
+        Self {
+            listed: ListedRun::of(seal),
+            folder: run.path().display().to_string(),
+            definition_digest: seal.definition.as_ref().map(|definition| definition.digest.clone()),
+            written_by: seal.bellwether.clone(),
+            layout: seal.layout,
+            series_listed: seal.changes.listed,
+            series_delisted: seal.changes.delisted,
+            files: seal.files.clone(),
+            unknown_fields: seal.drift.clone(),
+        }
+    }
+}
+
+impl LeftOut {
+    fn of(forgotten: &ForgottenRun) -> Self {
+        let (note, based_on) = match &forgotten.cause {
+            ForgottenCause::Noted(note) => (Some(note), None),
+            ForgottenCause::BasedOn(run) => (None, Some(run.clone())),
+        };
+        Self {
+            run: forgotten.run.clone(),
+            reason: note.map(|note| note.reason.clone()),
+            forgotten_at: note.map(|note| to_record(note.forgotten_at)),
+            based_on,
+            in_words: forgotten.to_string(),
+        }
+    }
+}
