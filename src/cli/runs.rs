@@ -78,11 +78,13 @@ fn listed(archives: &[(String, Archive)], unfinished: &[(String, Vec<UnfinishedR
         [_] | [] => Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
         _ => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
     };
-    for run in archives.iter().flat_map(|(_, archive)| archive.runs()) {
+    for (service, run) in
+        archives.iter().flat_map(|(service, archive)| archive.runs().iter().map(move |run| (service, run)))
+    {
         let seal = run.seal();
         let changes = seal.changes;
         let counts = [changes.added, changes.revised, changes.withdrawn, seal.rows("rejects.parquet")].map(grouped);
-        let names = [seal.run.clone()].into_iter().chain(of_service(&seal.service.name)).chain([whose(seal)]);
+        let names = [seal.run.clone()].into_iter().chain(of_service(service)).chain([whose(seal)]);
         table.row(names.chain(counts).chain([bytes(seal.bytes())]));
     }
     for (service, runs) in unfinished {
@@ -122,6 +124,10 @@ fn shown(run: &SealedRun) -> String {
     }
     line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
     line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
+    if let Some(claim) = &seal.claimed {
+        let (at, files) = (to_record(claim.imported_at), counted(claim.files.len() as u64, "file", "files"));
+        line(&mut text, format_args!("claimed     imported at {at} from {files}, which nobody witnessed"));
+    }
     line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
     let changes = seal.changes;
     let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(grouped);

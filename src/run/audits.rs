@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::as_of::{check_past, first, view};
+use super::as_of::{check_past, first, view, view_of};
 use super::demo::DEMO_SEED;
 use super::observer::Control;
 use super::scope::{archived, requested};
 use super::stage::Stage;
-use crate::archive::{Archive, ArchiveError, View, of_service, services};
+use crate::archive::{ArchiveError, View, of_service, services};
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
@@ -49,7 +49,7 @@ impl AuditOptions<'_> {
     /// The archive, or the part of it, to audit.
     pub(crate) fn subject(&self) -> Result<Subject> {
         let view = self.view()?;
-        self.control.warn(&view.notes_on_forgotten());
+        self.control.warn(&view.notes_on_runs());
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
@@ -58,7 +58,10 @@ impl AuditOptions<'_> {
 
     /// The archive of the service as of the instant.
     fn view(&self) -> Result<View> {
-        view(&self.of_service()?, self.as_of, &self.control.stop)
+        match self.plan {
+            Some(plan) => view_of(plan, self.archive, self.as_of, &self.control.stop),
+            None => view(&self.of_service()?, self.as_of, &self.control.stop),
+        }
     }
 
     /// The folder of the service.
@@ -91,8 +94,8 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
         let what = format!("`{}` has no join to audit", plan.name);
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
-    let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
-    control.warn(&view.notes_on_forgotten());
+    let view = view_of(plan, archive, None, &control.stop)?;
+    control.warn(&view.notes_on_runs());
     let scope = archived(plan, &view)?;
     observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
 }
@@ -110,7 +113,8 @@ pub fn audit_revisions(
 ) -> Result<Revisions> {
     if let Some(as_of) = from {
         check_past(as_of)?;
-        let first = first(&Archive::open(&options.of_service()?)?).filter(|first| as_of < *first);
+        let view = AuditOptions { as_of: None, ..options }.view()?;
+        let first = first(view.archive()).filter(|first| as_of < *first);
         first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }))?;
     }
     observed(options.control, "revisions", || revisions(&options.subject()?, from, deliver))

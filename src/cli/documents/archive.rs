@@ -66,6 +66,8 @@ impl LeftOut {
         let (note, based_on) = match &forgotten.cause {
             ForgottenCause::Noted(note) => (Some(note), None),
             ForgottenCause::BasedOn(run) => (None, Some(run.clone())),
+            // Only who asks for claims meets one that is left out.
+            ForgottenCause::Witnessed(_) => (None, None),
         };
         Self {
             run: forgotten.run.clone(),
@@ -89,6 +91,8 @@ struct Listed {
     started_at: String,
     /// When it was sealed.
     sealed_at: String,
+    /// When it was imported, if it is a claim.
+    imported_at: Option<String>,
     /// The number of answered requests.
     requests: u64,
     /// New cells.
@@ -188,6 +192,7 @@ impl Listed {
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
             started_at: to_record(seal.started_at),
             sealed_at: to_record(seal.sealed_at),
+            imported_at: seal.claimed.as_ref().map(|claim| to_record(claim.imported_at)),
             requests: seal.rows("requests.parquet"),
             added: seal.changes.added,
             revised: seal.changes.revised,

@@ -7,6 +7,7 @@
 pub(super) mod archive;
 pub(super) mod datasets;
 pub(super) mod definitions;
+pub(super) mod import;
 pub(super) mod skill;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -38,6 +39,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("datasets remove", schema_of::<datasets::Removed>),
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<definitions::Diagnoses>),
+    ("import", schema_of::<import::Imported>),
     ("plan", schema_of::<definitions::Plan>),
     ("prune", schema_of::<archive::Pruned>),
     ("runs", schema_of::<archive::Runs>),

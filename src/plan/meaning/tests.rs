@@ -33,7 +33,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 79] = [
+const KEYS: [(&str, &str); 80] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -53,6 +53,7 @@ const KEYS: [(&str, &str); 79] = [
     ("signals.periods", "\"5d\""),
     ("signals.regimes", "\"bull\""),
     ("signals.complete", "true"),
+    ("archive.claimed", "true"),
     ("sentiment.articles", "false"),
     ("sentiment.summary", "true"),
     ("sentiment.historical", "true"),
