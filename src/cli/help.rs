@@ -141,11 +141,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "import",
         &[
             (
-                "import demo energy.json --request signals-history-all?sector=energy --observed-at 2025-03-31T21:30:00Z",
+                "import demo energy.json --request \"signals-history-all?sector=energy\" --observed-at 2025-03-31T21:30:00Z",
                 "one answer that was saved in March",
             ),
             (
-                "import demo XOM-2025-03-31.json --request news_articles/{ticker} --names {ticker}-{observed_at}.json",
+                "import demo XOM-2025-03-31.json --request \"news_articles/{ticker}\" --names \"{ticker}-{observed_at}.json\"",
                 "ticker and day from the names of the files",
             ),
         ],

@@ -165,7 +165,7 @@ pub(crate) struct SentimentSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct ArchiveSection {
     /// Whether claims count, which `bellwether import` makes of files that were saved before the first run. If so, a column
-    /// `claimed` marks the rows that rest on them. `--include claimed` takes precedence. Default: false.
+    /// `claimed` marks the rows that rest on them. `--include claimed` does the same for one command. Default: false.
     pub claimed: Option<Placed<bool>>,
 }
 

@@ -281,7 +281,7 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
     let signals_alone = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\n";
     for place in [&of_answers, &of_csv, &of_parquet] {
         let text = format!(
-            "[source]\nname = \"vendor\"\nbase_url = \"http://a.example/\"\n{signals_alone}{LINEAGE}kind = \"signals\"\n"
+            "[source]\nname = \"vendor\"\nbase_url = \"https://a.example/\"\n{signals_alone}{LINEAGE}kind = \"signals\"\n"
         );
         place.define("it", &text);
     }

@@ -302,6 +302,17 @@ impl Archive {
         self.claims.as_deref()
     }
 
+    /// The archives that it was read from, one for each folder with something sealed: without claims, itself.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read.
+    pub(crate) fn apart(&self) -> Result<Vec<Self>> {
+        let Some(claims) = &self.claims else { return Ok(vec![self.clone()]) };
+        let folders = [&self.path, claims, &self.merges].into_iter().filter(|folder| !file::is_gone(folder));
+        folders.map(|folder| Ok(Self::open_whole(folder)?.until(&self.stop))).collect()
+    }
+
     /// Where merges are written: with claims, beside these, so that nobody reads them who does not read the claims.
     pub(in crate::archive) fn merges(&self) -> &Path {
         &self.merges

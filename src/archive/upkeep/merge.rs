@@ -59,13 +59,7 @@ pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
 
 /// The same with the claims that are beside it: they and the runs are histories that meet.
 pub(crate) fn open_merged_with_claims(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    let archive = open_all_merged(|| Ok(Archive::open_with_claims(path)?.until(stop)))?;
-    if archive.claims().is_some()
-        && let Err(error) = super::prune::prune_joined(archive.merges(), stop)
-    {
-        tracing::warn!(%error, "cannot remove replaced merges");
-    }
-    Ok(archive)
+    open_all_merged(|| Ok(Archive::open_with_claims(path)?.until(stop)))
 }
 
 fn open_all_merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {

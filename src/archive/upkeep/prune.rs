@@ -13,7 +13,7 @@ use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::{SEAL, Seal};
-use crate::cancel::{self, CancellationToken};
+use crate::cancel;
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::links;
@@ -86,15 +86,6 @@ impl Pruning {
     pub(crate) fn archive(&self) -> &Archive {
         &self.archive
     }
-}
-
-/// Removes the merges of claims and runs that a larger one has replaced for a day.
-pub(super) fn prune_joined(merges: &Path, stop: &CancellationToken) -> Result<()> {
-    if file::is_gone(merges) {
-        return Ok(());
-    }
-    let plan = Pruning::of_copies(Archive::open_whole(merges)?.until(stop));
-    if plan.removals.is_empty() { Ok(()) } else { prune(&plan) }
 }
 
 /// Compares each pack of a plan with the folders that it replaces.

@@ -294,10 +294,6 @@ impl Known {
         if let Some(since) = self.since.filter(|since| at >= *since) {
             return Err(ImportError::Witnessed { path, at, since });
         }
-        if let Some(newest) = self.claims.iter().map(SealedRun::seal).find(|seal| seal.started_at > at) {
-            let (run, newest) = (newest.run.clone(), newest.started_at);
-            return Err(ImportError::Order { path, at, run, newest });
-        }
         let of_instant = self.claims.iter().filter(|run| run.seal().started_at == at);
         let known: Vec<(&str, &ClaimedFile)> = of_instant
             .flat_map(|run| run.seal().claimed.iter().flat_map(|claim| &claim.files).map(|file| (run.name(), file)))
@@ -311,13 +307,18 @@ impl Known {
             }
             runs.push((*run).to_owned());
         }
-        match runs.len() {
-            0 => Ok(None),
-            count if count == answers.len() => Ok(runs.pop()),
-            _ => {
-                let (run, newest) = (runs.swap_remove(0), at);
+        if runs.len() == answers.len() {
+            return Ok(runs.pop());
+        }
+        if let Some(run) = runs.pop() {
+            return Err(ImportError::Order { path, at, run, newest: at });
+        }
+        match self.claims.iter().map(SealedRun::seal).find(|seal| seal.started_at > at) {
+            Some(newest) => {
+                let (run, newest) = (newest.run.clone(), newest.started_at);
                 Err(ImportError::Order { path, at, run, newest })
             }
+            None => Ok(None),
         }
     }
 

@@ -151,12 +151,11 @@ impl RemoteStore {
     /// A forgotten run that a version was built from, if there is one.
     fn forgotten_run_of(&self, version: &RecordedProvenance) -> Result<Option<String>> {
         let Some(service) = &version.service else { return Ok(None) };
-        let archive = self.archive.join(&service.name);
-        if !archive.exists() {
-            return Ok(None);
-        }
-        let archive = Archive::open(&archive)?;
-        let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
+        let folder = self.archive.join(&service.name);
+        let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
+        let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
+        let forgotten: BTreeSet<&str> =
+            archives.iter().flat_map(Archive::forgotten).map(|run| run.run.as_str()).collect();
         Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
     }
 
