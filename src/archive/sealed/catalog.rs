@@ -149,9 +149,7 @@ pub struct Archive {
     /// The runs that do not count, by name.
     forgotten: Arc<BTreeMap<String, ForgottenRun>>,
     /// The folder of the claims beside it; none if they are not read, or there are none.
-    claims: Option<PathBuf>,
-    /// Where merges are written.
-    merges: PathBuf,
+    claims: Option<Arc<Path>>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -228,8 +226,7 @@ impl Archive {
         let runs = runs(&folders, &read)?;
         let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
         let (path, forgotten, stop) = (path.to_owned(), Arc::default(), CancellationToken::new());
-        let merges = joined.unwrap_or_else(|| path.clone());
-        Ok(Self { path, runs, folders, read, lineage, forgotten, claims, merges, stop })
+        Ok(Self { path, runs, folders, read, lineage, forgotten, claims: claims.map(Arc::from), stop })
     }
 
     fn seals(&self) -> impl Iterator<Item = &Seal> + Clone {
@@ -309,13 +306,14 @@ impl Archive {
     /// If one cannot be read.
     pub(crate) fn apart(&self) -> Result<Vec<Self>> {
         let Some(claims) = &self.claims else { return Ok(vec![self.clone()]) };
-        let folders = [&self.path, claims, &self.merges].into_iter().filter(|folder| !file::is_gone(folder));
-        folders.map(|folder| Ok(Self::open_whole(folder)?.until(&self.stop))).collect()
+        let folders = [self.path.clone(), claims.to_path_buf(), self.merges()].into_iter();
+        let folders = folders.filter(|folder| !file::is_gone(folder));
+        folders.map(|folder| Ok(Self::open_whole(&folder)?.until(&self.stop))).collect()
     }
 
     /// Where merges are written: with claims, beside these, so that nobody reads them who does not read the claims.
-    pub(in crate::archive) fn merges(&self) -> &Path {
-        &self.merges
+    pub(in crate::archive) fn merges(&self) -> PathBuf {
+        self.claims.as_deref().map_or_else(|| self.path.clone(), joined_in)
     }
 
     /// The folders in which there is something sealed.

@@ -91,10 +91,11 @@ fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result
 fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     let _work = work!("merge histories");
     let name = name(runs);
+    let merges = archive.merges();
     if archive.claims().is_some() {
-        links::folder(archive.merges())?;
+        links::folder(&merges)?;
     }
-    let work = PackFolder::begin(archive.merges(), &name)?;
+    let work = PackFolder::begin(&merges, &name)?;
     let joining = Joining::of(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;
@@ -131,7 +132,7 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     };
     seal.write(&work.path)?;
     cancel::check(archive.stop())?;
-    let target = archive.merges().join(seal.folder_name());
+    let target = merges.join(seal.folder_name());
     match file::rename_durably(&work.path, &target) {
         // Another process was faster.
         Err(_) if Seal::read(&target).is_ok() => Ok(()),

@@ -353,7 +353,7 @@ impl ClaimedAnswer {
     fn decode(&self, rules: Rules, deliver: impl FnMut(Decoded) -> Result<()>) -> Result<()> {
         let answer = Answer { request: &self.request, rules };
         answer.decode(self.body()?, deliver).map_err(|fault| match fault {
-            Fault::Read(error) => FileError::read(&self.path)(error).into(),
+            Fault::Read(error) => FileError::read(&self.path)(error),
             Fault::Malformed { offset, reason } => {
                 let (path, request) = (self.path.clone(), self.request.target());
                 ImportError::Malformed { path, request, offset, reason }.into()

@@ -3,6 +3,7 @@
 //! The rows of one instant are one answer. Whatever the types of the columns, values are read as text and written as the
 //! service would, so that one decoder says what is valid.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -135,11 +136,11 @@ impl Table<'_> {
             Some(text) => text
                 .parse::<f64>()
                 .ok()
-                .and_then(|number| serde_json::Number::from_f64(number))
+                .and_then(serde_json::Number::from_f64)
                 .map_or(Value::String(text), Value::Number),
             None => Value::Null,
         };
-        let newest_first = |rows: &mut Vec<Row>| rows.sort_by(|one, next| text(next, "date").cmp(&text(one, "date")));
+        let newest_first = |rows: &mut Vec<Row>| rows.sort_by_key(|row| Reverse(text(row, "date")));
         let mut rows = rows;
         let value = if self.request.endpoint == Endpoint::NewsArticles {
             newest_first(&mut rows);
