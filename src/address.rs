@@ -35,7 +35,12 @@ pub(crate) fn secrets(text: &str) -> Vec<&str> {
         Some(Err(user)) if after_scheme.is_some() && !is_azure => Some(user).filter(|user| user.len() >= 8),
         _ => None,
     };
-    let values = rest.split(['?', '#', '&', ';']).map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    let values = rest.split(['?', '#', '&', ';']).filter_map(|pair| match pair.split_once('=') {
+        // The parameters of the interface.
+        Some(("sector" | "period" | "regime", _)) => None,
+        Some((_, value)) => Some(value),
+        None => Some(pair),
+    });
     let tokens = address.split([';', '/']).filter_map(|pair| pair.strip_prefix("token="));
     of_user.into_iter().chain(values.chain(tokens).filter(|value| value.len() >= 4)).collect()
 }
@@ -62,6 +67,7 @@ mod tests {
         for (text, expected) in [
             ("https://v/v1?api_key=SECRET", &["SECRET"][..]),
             ("--base-url=https://v/v1?a=5d&api_key=SECRET#OTHER", &["SECRET", "OTHER"]),
+            ("signals-history-all?sector=energy&regime=neutral&api_key=SECRET", &["SECRET"]),
             ("https://user:PASSWORD@v/v1", &["PASSWORD"]),
             ("https://LONG-TOKEN@v/v1", &["LONG-TOKEN"]),
             ("https://user@v/v1", &[]),

@@ -73,6 +73,8 @@ pub enum ForgottenCause {
     Noted(Forgetting),
     /// It is based on this run, which is forgotten.
     BasedOn(String),
+    /// It is a claim of an instant when the service was watched already, since then.
+    Witnessed(DateTime<Utc>),
 }
 
 impl fmt::Display for ForgottenRun {
@@ -84,6 +86,14 @@ impl fmt::Display for ForgottenRun {
             }
             ForgottenCause::BasedOn(run) => {
                 write!(formatter, "run `{}` is left out: it is based on `{run}`, which is forgotten", self.run)
+            }
+            ForgottenCause::Witnessed(since) => {
+                let since = to_record(*since);
+                write!(
+                    formatter,
+                    "run `{}` is left out: it is a claim, and the service was watched since {since}",
+                    self.run
+                )
             }
         }
     }
@@ -212,15 +222,21 @@ pub(crate) fn damaged_notes(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
     Ok(damaged)
 }
 
-/// The runs that do not count, by name: those of the notes, and of some runs those that are based on them.
+/// The runs that do not count, by name: those of the notes, claims of instants since when the service was watched, and of
+/// some runs those that are based on them.
 pub(super) fn forgotten<'s>(
     notes: BTreeMap<String, Forgetting>,
+    late: BTreeMap<String, DateTime<Utc>>,
     runs: impl Iterator<Item = &'s Seal> + Clone,
 ) -> BTreeMap<String, ForgottenRun> {
     let mut forgotten: BTreeMap<String, ForgottenRun> = BTreeMap::new();
-    for (run, note) in notes {
+    let late = late.into_iter().map(|(run, since)| (run, ForgottenCause::Witnessed(since)));
+    for (run, cause) in late.chain(notes.into_iter().map(|(run, note)| (run, ForgottenCause::Noted(note)))) {
         let sealed_at = runs.clone().find(|seal| seal.run == run).map(|seal| seal.sealed_at);
-        forgotten.insert(run.clone(), ForgottenRun { run, sealed_at, cause: ForgottenCause::Noted(note) });
+        forgotten.insert(run.clone(), ForgottenRun { run, sealed_at, cause });
+    }
+    if forgotten.is_empty() {
+        return forgotten;
     }
     // Clocks of machines differ, so a run may come before one that it is based on.
     loop {
@@ -263,7 +279,7 @@ pub(crate) fn forget(
     };
     let note = Forgetting::of(seal, reason, now);
     let known: BTreeSet<&str> = opened.forgotten().map(|run| run.run.as_str()).collect();
-    let alone = forgotten([(run.to_owned(), note.clone())].into(), all.iter().copied());
+    let alone = forgotten([(run.to_owned(), note.clone())].into(), BTreeMap::new(), all.iter().copied());
     let based: Vec<String> =
         alone.into_keys().filter(|other| other != run && !known.contains(other.as_str())).collect();
     if !based.is_empty() {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::forgotten::{ForgottenCause, ForgottenRun};
-use super::sealed::catalog::SealedRun;
+use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::seal::Seal;
 use super::services::open_all;
 use super::unfinished::{UnfinishedRun, unfinished_runs};
@@ -47,6 +47,8 @@ pub struct ListedRun {
     #[serde(with = "as_record")]
     #[schemars(with = "String")]
     pub sealed_at: DateTime<Utc>,
+    /// When it was imported, if it is a claim.
+    pub imported_at: Option<String>,
     /// The number of answered requests.
     pub requests: u64,
     /// New cells.
@@ -111,9 +113,11 @@ impl RunListing {
         let archives = open_all(archive)?;
         let unfinished =
             archives.iter().map(|(_, archive)| unfinished_runs(archive.path())).collect::<Result<Vec<_>>>()?;
+        let of_archive = |(service, archive): &(String, Archive)| -> Vec<ListedRun> {
+            archive.runs().iter().map(|run| ListedRun::of(service, run.seal())).collect()
+        };
+        let mut runs: Vec<ListedRun> = archives.iter().flat_map(of_archive).collect();
         let archives = || archives.iter().map(|(_, archive)| archive);
-        let mut runs: Vec<ListedRun> =
-            archives().flat_map(|archive| archive.runs()).map(|run| ListedRun::of(run.seal())).collect();
         runs.sort_by_key(|run| run.sealed_at);
         Ok(Self {
             runs,
@@ -125,13 +129,14 @@ impl RunListing {
 }
 
 impl ListedRun {
-    fn of(seal: &Seal) -> Self {
+    fn of(service: &str, seal: &Seal) -> Self {
         Self {
             run: seal.run.clone(),
-            service: seal.service.name.clone(),
+            service: service.to_owned(),
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
             started_at: seal.started_at,
             sealed_at: seal.sealed_at,
+            imported_at: seal.claimed.as_ref().map(|claim| to_record(claim.imported_at)),
             requests: seal.rows("requests.parquet"),
             added: seal.changes.added,
             revised: seal.changes.revised,
@@ -147,7 +152,7 @@ impl RunDetails {
     pub fn of(run: &SealedRun) -> Self {
         let seal = run.seal();
         Self {
-            listed: ListedRun::of(seal),
+            listed: ListedRun::of(&seal.service.name, seal),
             folder: run.path().display().to_string(),
             definition_digest: seal.definition.as_ref().map(|definition| definition.digest.clone()),
             written_by: seal.bellwether.clone(),
@@ -164,6 +169,8 @@ impl LeftOut {
     fn of(forgotten: &ForgottenRun) -> Self {
         let (note, based_on) = match &forgotten.cause {
             ForgottenCause::Noted(note) => (Some(note), None),
+            // Only who asks for claims meets one that is left out.
+            ForgottenCause::Witnessed(_) => (None, None),
             ForgottenCause::BasedOn(run) => (None, Some(run.clone())),
         };
         Self {

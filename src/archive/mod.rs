@@ -17,6 +17,8 @@
 //!         forgotten=20261120T213000Z-7f3a/    a note in `run.json`: that run does not count, and why
 //!         .partial/                runs and packs in progress, or interrupted
 //!         .locks/.seal             locked while a run is sealed
+//!     acme.claimed/                what was imported from earlier downloads: the same folders, which only who asks for claims reads
+//!         joined/                  merges of claims and runs
 //!     .locks/                      a file per definition, locked while it runs
 //!     .layout-9/                   an archive of layout 9 that was migrated, until it is removed on request
 //! ```
@@ -72,7 +74,8 @@
 //! `run.json` has the `layout`, the `run`, its `service` (name and addresses), the version of `bellwether`, the
 //! `definition` (name and BLAKE3), `started_at`, `sealed_at`, the `basis`, runs that it went on without (`lost`), the
 //! `operations` that answered, the number of `changes`, unknown fields (`drift`), `files`, and its own BLAKE3 (`seal`).
-//! A pack has `members`, a merge `joins`, a migrated run its former layout and seal (`migrated`).
+//! A pack has `members`, a merge `joins`, a migrated run its former layout and seal (`migrated`), an imported one when
+//! and from which files (`claimed`).
 //!
 //! One run is sealed at a time, later than every run that it knows. Its `basis` names the heads, with their seals: the
 //! runs known then that no other one knew. So it names its whole past, and a run that is gone is missed. Runs of
@@ -91,6 +94,7 @@
 //! to do the same: `tests/archives` keeps archives of every earlier layout.
 
 mod answers;
+mod claims;
 mod copies;
 pub(crate) mod coverage;
 mod edge;
@@ -117,7 +121,8 @@ pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use listing::{LeftOut, ListedRun, RunDetails, RunListing};
 pub use sealed::catalog::{Archive, SealedRun};
-pub use sealed::seal::{Counts, Definition, Joined, Migrated, Parent, Seal};
+pub use sealed::seal::{Claim, ClaimedFile, Counts, Definition, Joined, Migrated, Parent, Seal};
+pub(crate) use services::folders;
 pub use services::{of_service, open_all, services};
 pub use settle::Settled;
 pub use unfinished::{Interrupted, UnfinishedRun};
@@ -125,6 +130,7 @@ pub use upkeep::{Removal, Verified};
 
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
+pub(crate) use claims::claims_of;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
@@ -145,8 +151,8 @@ pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{NewRun, Unfinished, abandoned_runs, remove_abandoned, unfinished_runs};
 pub use upkeep::open_merged;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, prune, set_aside, verify,
-    wanted,
+    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, open_merged_with_claims,
+    prune, set_aside, verify, wanted,
 };
 pub(crate) use view::{ArticleObservations, Giant, View};
 

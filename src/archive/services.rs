@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::ArchiveError;
+use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::SEAL;
 use crate::error::Result;
@@ -47,14 +48,22 @@ pub fn services(archive: &Path) -> Result<Vec<String>> {
     Ok(services)
 }
 
-/// The runs of every service in an archive, by the name of the service.
+/// The runs of every service in an archive, by the name of the service; and its claims, by that of their folder.
 ///
 /// # Errors
 ///
 /// If the archive does not exist, cannot be read, or has an older layout.
 pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
     let open = |service: String| Ok((service.clone(), Archive::open(&archive.join(service))?));
-    services(archive)?.into_iter().map(open).collect()
+    folders(archive)?.into_iter().map(open).collect()
+}
+
+/// The names of the folders of services and of claims in an archive.
+pub(crate) fn folders(archive: &Path) -> Result<Vec<String>> {
+    let mut folders = services(archive)?;
+    folders.extend(folders_of_claims(archive)?);
+    folders.sort_unstable();
+    Ok(folders)
 }
 
 /// The sealed folders of an older layout, which had no services.

@@ -16,7 +16,7 @@ use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
-use super::sealed::seal::{LAYOUT, Origin};
+use super::sealed::seal::{Claim, LAYOUT, Origin};
 use super::sealing::SealingLock;
 use super::settle::{self, Settled, Settling};
 use super::upkeep;
@@ -220,6 +220,26 @@ impl Unfinished {
         sealing: impl Fn() -> Result<DateTime<Utc>>,
         is_current: impl Fn() -> Result<bool>,
     ) -> Result<Settled> {
+        self.seal_as(None, lost, sealing, is_current)
+    }
+
+    /// Settles the run against the claims that an archive has, and seals it as a claim of an instant, which is later than
+    /// that of every other claim.
+    ///
+    /// # Errors
+    ///
+    /// As [`seal`](Self::seal).
+    pub fn seal_claim(&self, claim: &Claim, instant: DateTime<Utc>) -> Result<Settled> {
+        self.seal_as(Some(claim), &[], || Ok(instant), || Ok(true))
+    }
+
+    fn seal_as(
+        &self,
+        claimed: Option<&Claim>,
+        lost: &[String],
+        sealing: impl Fn() -> Result<DateTime<Utc>>,
+        is_current: impl Fn() -> Result<bool>,
+    ) -> Result<Settled> {
         /// How often a run is settled again because others arrived. Histories that meet later are merged.
         const MOST_TIMES: usize = 3;
 
@@ -234,7 +254,7 @@ impl Unfinished {
             let newest = before.runs().iter().map(|run| run.seal().sealed_at + TimeDelta::microseconds(1)).max();
             let sealed_at = newest.map_or_else(&sealing, |newest| Ok(sealing()?.max(newest)))?;
             let (before, origin, answers, whole) = (&before, &self.origin, &answers, &self.whole);
-            let settling = Settling { before, origin, answers, sealed_at, lost, whole };
+            let settling = Settling { before, origin, answers, sealed_at, lost, whole, claimed };
             let (seal, known) = settling.settle(&folder)?;
             if times < MOST_TIMES && !is_current()? {
                 continue;

@@ -27,9 +27,11 @@ use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
+use crate::human::counted;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::Vintage;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
+use crate::time::to_record;
 use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
@@ -70,9 +72,17 @@ impl View {
         self.horizon.left_out().filter_map(DateTime::from_timestamp_micros).collect()
     }
 
-    /// Notes on the runs that are forgotten.
-    pub(crate) fn notes_on_forgotten(&self) -> Vec<String> {
-        self.archive.forgotten().map(ToString::to_string).collect()
+    /// Notes on the runs that do not count, and on claims that do.
+    pub(crate) fn notes_on_runs(&self) -> Vec<String> {
+        let claims: Vec<DateTime<Utc>> =
+            self.runs().filter(|run| run.is_claimed()).map(|run| run.seal().started_at).collect();
+        let mut notes: Vec<String> = self.archive.forgotten().map(ToString::to_string).collect();
+        if let (Some(first), Some(last)) = (claims.first(), claims.last()) {
+            let count = counted(claims.len() as u64, "claim counts", "claims count");
+            let [first, last] = [first, last].map(|instant| to_record(*instant));
+            notes.push(format!("{count} that nobody witnessed, of {first} to {last}"));
+        }
+        notes
     }
 
     /// The instant.

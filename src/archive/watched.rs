@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::sealed::catalog::SealedRun;
 use super::sealed::listings::{Listing, Listings, read};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::file::FileError;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan, Request, TickerSource};
-use crate::tables::{Change, Past, RequestRecord, SeriesKey, SeriesWatch, Table, Watch, Watched};
+use crate::tables::{Change, ClaimedUntil, Past, RequestRecord, SeriesKey, SeriesWatch, Table, Watch, Watched};
 
 impl View {
     /// The tickers whose news a scope asks for.
@@ -87,12 +87,27 @@ impl View {
                 }
             },
         )?;
-        past = past.with_sectors(self.sectors_over_time(scope)?);
+        past = past.with_sectors(self.sectors_over_time(scope)?).with_claims(self.claimed_until(dataset));
         Ok(if dataset.columns.contains(&Column::WatchedUntil) {
             past.with_series(self.watched_series(scope)?)
         } else {
             past
         })
+    }
+
+    /// Until when rows of a dataset rest on claims; none if no claim counts.
+    pub(crate) fn claimed_until(&self, dataset: &DatasetPlan) -> Option<ClaimedUntil> {
+        /// How far naive dates may be from UTC, twice: as they were written, and as the dataset has them.
+        const APART: TimeDelta = TimeDelta::hours(28);
+        let claims = || self.runs().map(SealedRun::seal).filter(|seal| seal.claimed.is_some());
+        let observed = claims().map(|seal| seal.started_at).max()?;
+        let inputs = dataset.inputs();
+        let of_news = claims().filter(|seal| seal.operations.iter().any(|operation| inputs.contains(operation)));
+        let dated = of_news.map(|seal| seal.started_at).max().map(|last| match dataset.reach() {
+            Some(reach) => (last + APART + reach).timestamp_micros(),
+            None => i64::MAX,
+        });
+        Some(ClaimedUntil { observed: observed.timestamp_micros(), dated })
     }
 
     /// Passes on each answered request that is wanted, run by run in the order in which these were sealed. Packs are read

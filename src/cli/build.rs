@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
+use super::include::Include;
 use super::log::{LogForm, LogLevel};
 #[cfg(feature = "polars")]
 use super::note;
@@ -26,7 +27,7 @@ use crate::human::counted;
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
-use crate::plan::{AdHoc, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
+use crate::plan::{AdHoc, Claims, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
 use crate::project::Project;
 #[cfg(feature = "spark")]
 use crate::run::ClusterOptions;
@@ -53,6 +54,9 @@ pub(super) struct Build {
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
     #[arg(long, value_name = "VINTAGE", value_parser = one_of::<Vintage>(Vintage::ALL.iter().map(|it| it.as_str())))]
     vintage: Option<Vintage>,
+
+    #[command(flatten)]
+    include: Include,
 
     /// Only these tickers, separated by commas.
     #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>)]
@@ -290,7 +294,12 @@ impl Build {
             (Some(AsOf::Instant(as_of)), None) => (Some(*as_of), None),
             (_, None) => (None, None),
         };
-        Ok(AdHoc { as_of, version, vintage: self.vintage, filter, formats })
+        let claims = match plan.claims {
+            // The definition's own.
+            Claims::Included => Claims::LeftOut,
+            Claims::LeftOut => self.include.claims(),
+        };
+        Ok(AdHoc { as_of, version, vintage: self.vintage, claims, filter, formats })
     }
 
     /// The plan; to rebuild a version, that of its definition as it was, with its instant and its runs.

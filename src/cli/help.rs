@@ -24,7 +24,7 @@ pub(super) const TEMPLATE: &str =
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["init", "doctor", "run"]),
     ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
-    ("Archive", &["runs", "verify", "audit", "archive"]),
+    ("Archive", &["runs", "verify", "audit", "archive", "import"]),
     ("Definitions", &["check", "plan", "schema"]),
     ("Operations", &["schedule", "status", "prune", "store"]),
     ("More", &["serve", "completions", "man"]),
@@ -135,6 +135,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("archive migrate --dry-run", "list the old runs, and their services"),
             ("archive migrate", "migrate them, and keep the old folders"),
             ("archive migrate --remove-old", "remove the old folders"),
+        ],
+    ),
+    (
+        "import",
+        &[
+            (
+                "import demo energy.json --request \"signals-history-all?sector=energy\" --observed-at 2025-03-31T21:30:00Z",
+                "one answer that was saved in March",
+            ),
+            (
+                "import demo XOM-2025-03-31.json --request \"news_articles/{ticker}\" --names \"{ticker}-{observed_at}.json\"",
+                "ticker and day from the names of the files",
+            ),
         ],
     ),
     ("prune", &[("prune --dry-run", "list what would be removed, with sizes")]),

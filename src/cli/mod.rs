@@ -14,6 +14,8 @@ mod doctor;
 mod documents;
 mod folders;
 mod help;
+mod import;
+mod include;
 mod init;
 mod log;
 mod migrate;
@@ -106,6 +108,7 @@ enum Command {
     Schedule(schedule::Schedule),
     Verify(verify::Verify),
     Audit(audit::Audit),
+    Import(import::Import),
     Diff(diff::Diff),
     Archive(archive::Archive),
     Prune(prune::Prune),
@@ -136,6 +139,7 @@ impl Command {
             Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
+            Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
             Self::Archive(command) => command.execute(project),
             Self::Prune(command) => command.execute(project),

@@ -116,6 +116,10 @@ fn shown(run: &SealedRun) -> String {
     }
     line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
     line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
+    if let Some(claim) = &seal.claimed {
+        let (at, files) = (to_record(claim.imported_at), counted(claim.files.len() as u64, "file", "files"));
+        line(&mut text, format_args!("claimed     imported at {at} from {files}, which nobody witnessed"));
+    }
     line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
     let changes = seal.changes;
     let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(grouped);

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use super::check::Checked;
 use super::datasets::{Removed, Versions};
 use super::doctor::Diagnoses;
-use super::documents::{Document, summary};
+use super::documents::{Document, import, summary};
 use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
@@ -33,6 +33,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
     ("events", whole_schema_of::<LogLine<'_>>),
+    ("import", schema_of::<import::Imported>),
     ("plan", schema_of::<PlanDocument>),
     ("prune", schema_of::<Prunable>),
     ("run", schema_of::<Summary>),

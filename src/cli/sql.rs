@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::cancellable;
 use super::folders::DataFolder;
+use super::include::Include;
 use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::talk::data as stdout;
@@ -38,6 +39,9 @@ pub(super) struct Sql {
     #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
     vintage: Option<Vintage>,
 
+    #[command(flatten)]
+    include: Include,
+
     /// The archive: a folder, or the URL of a copy for the engine to read, such as `s3://bucket/archive`. Default: `archive`
     /// in the data folder.
     #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE")]
@@ -64,7 +68,8 @@ impl Sql {
             LocalFolders { archive: &archive, data: &data },
             &[FetchItem::Runs(self.as_of)],
         )?;
-        let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, ..AdHoc::default() };
+        let claims = self.include.claims();
+        let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, claims, ..AdHoc::default() };
         let dialect = self.dialect;
         let statement = cancellable(move |control| {
             let control = control.clone();

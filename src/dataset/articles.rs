@@ -133,6 +133,12 @@ impl ArticleRows<'_> {
                     let late = written.iter().zip(first).map(|(date, first)| live.is_backfilled(*date, *first));
                     filter(&late.map(Some).collect::<BooleanArray>(), &is_kept)
                 }
+                Column::Claimed => {
+                    let seen = column("observed_at").as_primitive::<TimestampMicrosecondType>().values().iter();
+                    let past = self.past.as_ref();
+                    let is_claimed = |seen: &i64| Some(past.is_some_and(|past| past.is_claimed(*seen, i64::MAX)));
+                    filter(&seen.map(is_claimed).collect::<BooleanArray>(), &is_kept)
+                }
                 Column::WatchedUntil => {
                     let of_list = |ticker: &Option<Ticker>| {
                         let table = Some(Table::Articles);

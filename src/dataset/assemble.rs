@@ -115,7 +115,7 @@ fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<Array
         (Column::Sector, Numbers::Names(names)) => {
             Arc::new(names.iter().map(Option::as_deref).collect::<StringArray>())
         }
-        (Column::Backfilled, Numbers::Bytes(flags)) => {
+        (Column::Backfilled | Column::Claimed, Numbers::Bytes(flags)) => {
             Arc::new(flags.iter().map(|flag| Some(*flag != 0)).collect::<BooleanArray>())
         }
         (other, _) => return Err(ArrowError::SchemaError(format!("{} is made of other numbers", other.name()))),

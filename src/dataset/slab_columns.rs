@@ -143,6 +143,12 @@ impl Signals {
             let late = live.backfilled(&signals.tickers, dates.values(), first(), tickers);
             signals.lineage.push((Column::Backfilled, Numbers::Bytes(late)));
         }
+        if let Some(past) = past.filter(|_| plan.columns.contains(&Column::Claimed)) {
+            let observed = column(batch, "observed_at").as_primitive::<TimestampMicrosecondType>().values();
+            let rows = observed.iter().zip(&signals.dates);
+            let claimed = rows.map(|(&observed, &date)| i8::from(past.is_claimed(observed, date))).collect();
+            signals.lineage.push((Column::Claimed, Numbers::Bytes(claimed)));
+        }
         if let Some(past) = past.filter(|_| plan.columns.contains(&Column::WatchedUntil)) {
             let until = Numbers::Long(signals.watched_until(past, tickers));
             signals.lineage.push((Column::WatchedUntil, until));

@@ -64,6 +64,8 @@ pub(crate) struct Definition {
     pub signals: Placed<SignalsSection>,
     /// The news and sentiment to fetch.
     pub sentiment: Placed<SentimentSection>,
+    /// Which part of the archive counts.
+    pub archive: Placed<ArchiveSection>,
     /// What the dataset has a row for, and its columns.
     pub dataset: Placed<DatasetSection>,
     /// How to handle rejected records and unknown fields.
@@ -156,6 +158,15 @@ pub(crate) struct SentimentSection {
     /// begin after the day of the oldest article ever listed is null, since there may have been more. If it does, a
     /// run also withdraws articles that are no longer listed however old they are. Default: false.
     pub complete: Option<Placed<bool>>,
+}
+
+/// Which part of the archive counts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct ArchiveSection {
+    /// Whether claims count, which `bellwether import` makes of files that were saved before the first run. If so, a column
+    /// `claimed` marks the rows that rest on them. `--include claimed` does the same for one command. Default: false.
+    pub claimed: Option<Placed<bool>>,
 }
 
 /// What the dataset has a row for, and its columns.

@@ -11,13 +11,13 @@ use arrow::datatypes::SchemaRef;
 use tokio_util::sync::DropGuard;
 
 use super::Selection;
-use crate::archive::{Scope, View, of_service};
+use crate::archive::{Scope, View};
 use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
-use crate::run::{Builder, Control, archived, scratch, view};
+use crate::run::{Builder, Control, archived, scratch, view_of};
 use crate::tables::SeriesKey;
 use crate::time::Clock;
 
@@ -39,7 +39,7 @@ impl Built {
     pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
         ad_hoc.apply(&mut plan);
         let stop = CancellationToken::new();
-        let view = view(&of_service(archive, &plan.service.name)?, ad_hoc.as_of, &stop)?;
+        let view = view_of(&plan, archive, ad_hoc.as_of, &stop)?;
         let scope = archived(&plan, &view)?;
         Ok(Self { plan, view, scope, selection: Selection::default(), stop })
     }

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Filter, Format, Plan, Vintage};
+use super::{Claims, Filter, Format, Plan, Vintage};
 use crate::time::to_record;
 
 /// The options of a build that override its definition. Without any, the build is the definition's own.
@@ -17,6 +17,8 @@ pub struct AdHoc {
     pub version: Option<PinnedVersion>,
     /// Another vintage.
     pub vintage: Option<Vintage>,
+    /// Whether claims count that the definition leaves out.
+    pub claims: Claims,
     /// A narrower filter on the signals.
     pub filter: Filter,
     /// Other formats; empty for those of the definition.
@@ -40,7 +42,7 @@ impl AdHoc {
 
     /// The options, as `build` takes them: their names without `--`, and a value each.
     pub fn options(&self) -> Vec<(&'static str, String)> {
-        let Self { as_of, version, vintage, filter, formats } = self;
+        let Self { as_of, version, vintage, claims, filter, formats } = self;
         let Filter { tickers, sectors, periods, regimes, from, to } = filter;
         let mut options: Vec<(&'static str, String)> = Vec::new();
         fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
@@ -49,6 +51,7 @@ impl AdHoc {
         let as_of = version.as_ref().map(|version| version.name.clone()).or(as_of.map(to_record));
         options.extend(each("as-of", as_of));
         options.extend(each("vintage", *vintage));
+        options.extend(each("include", (*claims == Claims::Included).then_some("claimed")));
         options.extend(each("ticker", tickers.iter().flatten()));
         options.extend(each("sector", sectors.iter().flatten()));
         options.extend(each("period", periods.iter().flatten()));
@@ -61,6 +64,9 @@ impl AdHoc {
 
     /// Applies the options to a plan. Filters only narrow that of the definition.
     pub fn apply(&self, plan: &mut Plan) {
+        if self.claims == Claims::Included {
+            *plan = plan.clone().with_claims();
+        }
         plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(self.filter.clone());
         plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
         if !self.formats.is_empty() {
@@ -74,7 +80,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::AdHoc;
-    use crate::plan::{Filter, Format, Vintage};
+    use crate::plan::{Claims, Filter, Format, Vintage};
 
     #[test]
     fn every_option_is_named_and_without_one_a_build_matches_the_definition() {
@@ -91,6 +97,7 @@ mod tests {
             as_of: "2026-03-31T23:59:59.999999Z".parse().ok(),
             version: None,
             vintage: Some(Vintage::First),
+            claims: Claims::Included,
             filter,
             formats: vec![Format::Csv, Format::Arrow],
         };
@@ -98,6 +105,7 @@ mod tests {
         let expected = [
             "as-of 2026-03-31T23:59:59.999999Z",
             "vintage first",
+            "include claimed",
             "ticker CVX",
             "ticker XOM",
             "sector energy",

@@ -62,6 +62,8 @@ pub enum Column {
     Source,
     /// Until when the vendor told of the series.
     WatchedUntil,
+    /// Whether the row rests on claims.
+    Claimed,
     /// The sector that listed the ticker when the row was first seen.
     Sector,
     /// The sector that lists the ticker now.
@@ -131,6 +133,7 @@ impl Column {
             Self::Backfilled => "backfilled",
             Self::Source => "source",
             Self::WatchedUntil => "watched_until",
+            Self::Claimed => "claimed",
             Self::Sector => "sector",
             Self::SectorLatest => "sector_latest",
             Self::Title => "title",
@@ -144,7 +147,7 @@ impl Column {
     pub(super) fn is_of_few(self) -> bool {
         match self {
             Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
-            Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Revisions | Self::Copy => true,
+            Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link => false,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => false,
         }
@@ -163,7 +166,7 @@ impl Column {
             Self::Confidence | Self::Score => DataType::Float64,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => tables::instant(),
             Self::Revisions | Self::Copy => DataType::Int32,
-            Self::Backfilled => DataType::Boolean,
+            Self::Backfilled | Self::Claimed => DataType::Boolean,
         }
     }
 }

@@ -72,6 +72,9 @@ impl Column {
             (Self::Backfilled, _) => {
                 Meaning::always("whether the row was complete only later than `live_within` after its date", "false")
             }
+            (Self::Claimed, _) => {
+                Meaning::always("whether the row rests on something imported, which nobody witnessed", "false")
+            }
             (Self::Source, _) => Meaning::always("the operation that returned the row's values", "signals-history-all"),
             (Self::WatchedUntil, _) => Meaning::always(
                 "when the last answer listed the series, or no longer did, in UTC; nothing is known of it after that",

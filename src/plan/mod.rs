@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use url::Url;
 
 pub use crate::definition::{
@@ -72,6 +72,8 @@ pub struct Plan {
     pub checks: Checks,
     /// The tables whose answers have all that there ever was.
     pub whole: Vec<Table>,
+    /// Whether claims count.
+    pub claims: Claims,
     /// Whether to archive unknown fields.
     pub keep_extra: bool,
     /// The dataset.
@@ -86,6 +88,16 @@ pub struct Plan {
     pub schedule: Option<Schedule>,
     /// What to call after a run.
     pub hooks: Hooks,
+}
+
+/// Whether claims count: what was imported from earlier downloads, and nobody witnessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claims {
+    /// They are not read.
+    #[default]
+    LeftOut,
+    /// They count from before the first run, and a column marks the rows that rest on them.
+    Included,
 }
 
 /// The service.
@@ -254,7 +266,8 @@ impl DatasetPlan {
     /// asked.
     pub fn needs_past(&self) -> bool {
         let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
-        self.has_a_past() || self.has_sectors() || is_live || self.columns.contains(&Column::WatchedUntil)
+        let is_needed = |column: &Column| matches!(column, Column::WatchedUntil | Column::Claimed);
+        self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
     }
 
     /// The operations that its features come from.
@@ -281,6 +294,23 @@ impl DatasetPlan {
             }
         }
         windows
+    }
+
+    /// The same dataset, with a last column that marks the rows that rest on claims.
+    #[must_use]
+    fn with_claims(mut self) -> Self {
+        self.columns.push(Column::Claimed);
+        self.schema = columns::long(&self.columns, &self.features, self.rows);
+        self.written = self.written.with_last(&self.schema);
+        self
+    }
+
+    /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
+    pub fn reach(&self) -> Option<TimeDelta> {
+        let Lag::Calendar(lag) = self.lag else { return None };
+        let window = |feature: &Feature| feature.window().map(|days| i64::from(days.count()));
+        let longest = self.features.iter().map(window).try_fold(0, |longest, days| Some(days?.max(longest)))?;
+        Some(TimeDelta::days(longest + i64::from(lag.count())))
     }
 
     /// The plan of the same signals with nothing but the count of the articles in each window.
@@ -511,6 +541,15 @@ impl Plan {
     /// If somebody whom the user does not trust could have written it.
     pub fn require_trust(&self) -> Result<()> {
         trust::require(self.author, &self.path)
+    }
+
+    /// The same plan with the claims of its service, and a column that marks the rows that rest on them.
+    #[must_use]
+    pub fn with_claims(self) -> Self {
+        match self.claims {
+            Claims::Included => self,
+            Claims::LeftOut => Self { claims: Claims::Included, dataset: self.dataset.with_claims(), ..self },
+        }
     }
 
     /// The definition's store, if it has one.

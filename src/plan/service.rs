@@ -23,6 +23,9 @@ pub struct ServiceIdentity {
 /// The longest name.
 const MOST_CHARACTERS: usize = 80;
 
+/// The end of the name of the folder with the claims of a service, which no service has.
+const OF_CLAIMS: &str = ".claimed";
+
 impl ServiceIdentity {
     /// The name of the built-in service.
     pub const DEMO: &'static str = "demo";
@@ -32,10 +35,21 @@ impl ServiceIdentity {
         Self { name: Self::DEMO.to_owned(), base_url: None, sentiment_base_url: None }
     }
 
-    /// Whether a text may be the name of a service: that of a visible folder, which is no folder of a run.
+    /// The name of the folder with the claims of a service.
+    pub(crate) fn claims_of(name: &str) -> String {
+        format!("{name}{OF_CLAIMS}")
+    }
+
+    /// Whether a name is that of a folder with the claims of a service.
+    pub(crate) fn is_of_claims(text: &str) -> bool {
+        text.strip_suffix(OF_CLAIMS).is_some_and(Self::is_name)
+    }
+
+    /// Whether a text may be the name of a service: that of a visible folder, which is no folder of a run and has no claims.
     pub fn is_name(text: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         text.len() <= MOST_CHARACTERS
+            && !text.ends_with(OF_CLAIMS)
             && text.bytes().all(is_plain)
             && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
     }
@@ -102,7 +116,7 @@ mod tests {
         for name in ["acme", "Acme-2", "a.b_c", "7"] {
             assert!(ServiceIdentity::is_name(name), "{name}");
         }
-        for odd in ["", ".", "..", ".a", "a/b", "a b", "run=x", "-a", "ä"] {
+        for odd in ["", ".", "..", ".a", "a/b", "a b", "run=x", "-a", "ä", "acme.claimed"] {
             assert!(!ServiceIdentity::is_name(odd), "{odd}");
         }
     }

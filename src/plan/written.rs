@@ -93,6 +93,16 @@ impl WrittenColumns {
         }
     }
 
+    /// The same, and the last column that is built.
+    #[must_use]
+    pub(super) fn with_last(mut self, schema: &SchemaRef) -> Self {
+        let place = schema.fields().len() - 1;
+        let field = Arc::clone(&schema.fields()[place]);
+        self.places.push(place);
+        self.schema = Arc::new(Schema::new(self.schema.fields().iter().cloned().chain([field]).collect::<Vec<_>>()));
+        self
+    }
+
     /// The columns as they are written.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -47,7 +47,7 @@ fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -
     }
 }
 
-fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Error> {
+pub(super) fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Error> {
     for part in decoded.parts {
         match part {
             AnswerPart::Series(series) => draft.add_series(series)?,

@@ -6,17 +6,46 @@ use chrono::{DateTime, Utc};
 
 use super::names::some_of;
 use super::scope::requested;
-use crate::archive::{Archive, ArchiveError, Scope, View, open_merged, wait_for_seal};
+use crate::archive::{
+    Archive, ArchiveError, Scope, View, of_service, open_merged, open_merged_with_claims, wait_for_seal,
+};
 use crate::cancel::CancellationToken;
 use crate::definition::changed_keys;
 use crate::digest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::human::counted;
-use crate::plan::Plan;
+use crate::plan::{Claims, Plan, Shape};
 use crate::time::Clock;
+
+/// The view of the service of a plan as of an instant, or of its latest state, with claims if the plan includes them.
+pub(crate) fn view_of(
+    plan: &Plan,
+    archive: &Path,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+) -> Result<View> {
+    let service = of_service(archive, &plan.service.name)?;
+    match plan.claims {
+        Claims::LeftOut => view(&service, as_of, stop),
+        Claims::Included if plan.dataset.shape != Shape::Long => {
+            let what = "a wide dataset cannot mark what rests on claims";
+            Err(Error::usage(what, "set `layout = \"long\"` in `[output]`, or leave claims out"))
+        }
+        Claims::Included => view_with(&service, as_of, stop, open_merged_with_claims),
+    }
+}
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.
 pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
+    view_with(archive, as_of, stop, open_merged)
+}
+
+fn view_with(
+    archive: &Path,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+    open_merged: impl Fn(&Path, &CancellationToken) -> Result<Archive>,
+) -> Result<View> {
     let mut opened = open_merged(archive, stop)?;
     if let Some(as_of) = as_of.filter(|as_of| newest(&opened).is_none_or(|newest| *as_of > newest)) {
         check_past(as_of)?;

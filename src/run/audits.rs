@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::as_of::{check_past, first, view};
+use super::as_of::{check_past, first, view, view_of};
 use super::observer::Control;
 use super::scope::{archived, requested};
 use super::stage::Stage;
-use crate::archive::{Archive, ArchiveError, View, of_service, services};
+use crate::archive::{ArchiveError, View, of_service, services};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
@@ -46,7 +46,7 @@ impl AuditOptions<'_> {
     /// The archive, or the part of it, to audit.
     pub(crate) fn subject(&self) -> Result<Subject> {
         let view = self.view()?;
-        self.control.warn(&view.notes_on_forgotten());
+        self.control.warn(&view.notes_on_runs());
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
@@ -56,13 +56,17 @@ impl AuditOptions<'_> {
     /// Checks that something was known at an instant.
     pub(super) fn check_known_at(&self, as_of: DateTime<Utc>) -> Result<()> {
         check_past(as_of)?;
-        let first = first(&Archive::open(&self.of_service()?)?).filter(|first| as_of < *first);
+        let view = Self { as_of: None, ..*self }.view()?;
+        let first = first(view.archive()).filter(|first| as_of < *first);
         first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }.into()))
     }
 
     /// The archive of the service as of the instant.
     fn view(&self) -> Result<View> {
-        view(&self.of_service()?, self.as_of, &self.control.stop)
+        match self.plan {
+            Some(plan) => view_of(plan, self.archive, self.as_of, &self.control.stop),
+            None => view(&self.of_service()?, self.as_of, &self.control.stop),
+        }
     }
 
     /// The folder of the service.

@@ -166,6 +166,8 @@ impl<'a> Basis<'a> {
             limits: _,
             max_reject_share: _,
             keep_extra: _,
+            // They are among the observations, and the rows have a column.
+            claims: _,
             // They decide whether and when something is built, and what happens with it.
             checks: _,
             schedule: _,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view};
+use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of};
 use super::basis::Writer;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, CountedRevisions, ReportContext, add_counts, scratch};
@@ -17,7 +17,7 @@ use super::scope::archived;
 use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{ArchiveError, SealedRun, View, of_service, open_all};
+use crate::archive::{ArchiveError, SealedRun, View, open_all};
 use crate::audit::revisions::RewrittenSince;
 use crate::cancel;
 use crate::columns::Rows;
@@ -160,8 +160,7 @@ pub(super) fn from_archive<T>(
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
-    let archive = of_service(&options.archive, &plan.service.name)?;
-    let view = view(&archive, options.ad_hoc.as_of, &options.control.stop)?;
+    let view = view_of(&plan, &options.archive, options.ad_hoc.as_of, &options.control.stop)?;
     let view = match &options.ad_hoc.version {
         Some(version) => rebuilt(view, version)?,
         None => view,
@@ -309,7 +308,11 @@ impl Builder<'_> {
 
     /// Notes on the rows.
     pub(super) fn notes(&self, facts: &Facts) -> Result<Vec<String>> {
-        let mut notes = self.view.notes_on_forgotten();
+        let mut notes = self.view.notes_on_runs();
+        if let Some(claimed) = facts.claimed {
+            let (claimed, rows) = (grouped(claimed), counted(facts.rows, "row", "rows"));
+            notes.push(format!("{claimed} of {rows} rest on claims: `claimed` marks them"));
+        }
         notes.extend(self.of_sectors(facts)?);
         if facts.repeated > 0 {
             let count = counted(facts.repeated, "signal", "signals");
@@ -442,7 +445,7 @@ impl Builder<'_> {
 
     /// Delivers the rows of the dataset, which must not be empty. Returns their number.
     fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<u64> {
-        self.control.warn(&self.view.notes_on_forgotten());
+        self.control.warn(&self.view.notes_on_runs());
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
             count += rows.num_rows() as u64;

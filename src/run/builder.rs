@@ -220,7 +220,7 @@ impl Builder<'_> {
             watched,
             definition: self.plan.text.clone(),
         };
-        let notes = self.view.notes_on_forgotten();
+        let notes = self.view.notes_on_runs();
         Report { identity, sectors, skill, revisions, work, stages: Vec::new(), notes, facts }
     }
 

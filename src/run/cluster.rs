@@ -26,7 +26,7 @@ use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, 
 use crate::file::{self, FileError, FileRecord, Staging};
 use crate::interface::Ticker;
 use crate::names::{ROWS_OF_SPARK, fits};
-use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
+use crate::plan::{Claims, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::remove;
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -105,6 +105,9 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
 
 /// Prepares the archive for the cluster. Returns the statement to run.
 async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<ClusterJob> {
+    if Claims::Included == plan.claims || Claims::Included == build.ad_hoc.claims {
+        return Err(Error::usage("a cluster cannot read claims", "build it without `--engine`, or leave claims out"));
+    }
     let own = RemoteStore::of(plan, build.store.as_ref(), StoreAccess::Write, &build.archive, data, &build.control)?;
     let archive = match &own {
         Some(own) => {
@@ -189,7 +192,8 @@ impl Builder<'_> {
             news: asked.as_ref(),
             as_of: self.view.as_of(),
             forgotten: &forgotten,
-            archive,
+            archive: &[archive.to_owned()],
+            claimed: None,
             dialect: Dialect::Spark,
         };
         Ok(ClusterJob {

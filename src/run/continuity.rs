@@ -10,11 +10,12 @@ use std::path::Path;
 
 use super::error::RunError;
 use super::options::WhenLost;
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, claims_of};
 use crate::definition::DefinitionFile;
 use crate::digest;
 use crate::error::{ErrorKind, Result};
 use crate::export::{self, VersionRecord};
+use crate::file;
 use crate::plan::{Plan, ServiceIdentity};
 
 /// What a run goes on with.
@@ -84,7 +85,9 @@ fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Con
     if own.is_none() && in_store.is_none() {
         notes.extend(archive.and_then(|archive| note_on_new_name(plan, archive)));
     }
-    let present: BTreeSet<&str> = archive.into_iter().flat_map(Archive::known_names).collect();
+    let claims = claims_of(path);
+    let claims = if file::is_gone(&claims) { None } else { Some(Archive::open(&claims)?) };
+    let present: BTreeSet<&str> = archive.into_iter().chain(&claims).flat_map(Archive::known_names).collect();
     let accepted: BTreeSet<&str> =
         archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
     let named = named(expected, &datasets, own.as_ref())?;

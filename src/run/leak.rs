@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use super::as_of::view;
+use super::as_of::view_of;
 use super::audits::observed;
 use super::observer::Control;
 use super::scope::archived;
 use super::skill::skill_trials;
-use crate::archive::of_service;
 use crate::audit::{Leak, leak};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, RowKind};
@@ -22,8 +21,8 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
         let what = format!("`{}` has no join to audit", plan.name);
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
-    let view = view(&of_service(archive, &plan.service.name)?, None, &control.stop)?;
-    control.warn(&view.notes_on_forgotten());
+    let view = view_of(plan, archive, None, &control.stop)?;
+    control.warn(&view.notes_on_runs());
     let scope = archived(plan, &view)?;
     observed(control, "leak", || {
         let mut found = leak(view.archive(), &scope, &plan.dataset, scratch)?;

@@ -20,6 +20,7 @@ mod doctor;
 mod error;
 mod forget;
 mod gather;
+mod import;
 mod last_listed;
 mod leak;
 mod migrate;
@@ -42,6 +43,7 @@ mod store;
 mod summary;
 mod upkeep;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,6 +61,10 @@ pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
 pub use forget::{Forgot, forget};
 pub use gather::SignalSource;
+pub use import::{
+    ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
+    RequestTemplate, import,
+};
 pub use leak::audit_leak;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
@@ -89,7 +95,7 @@ use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
 
-pub(crate) use as_of::view;
+pub(crate) use as_of::view_of;
 use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, PreviousVersions, RunAnswers};
@@ -176,6 +182,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         gathered: gathered?,
         begun,
         lost,
+        root,
         store: store.clone(),
         in_store,
         sealed,
@@ -210,6 +217,8 @@ struct Finishing {
     begun: StartTime,
     /// The runs that are gone and that it goes on without.
     lost: Vec<String>,
+    /// The archive of all services.
+    root: PathBuf,
     store: Option<RemoteStore>,
     /// The record of the latest version in the store.
     in_store: Option<VersionRecord>,
@@ -221,7 +230,7 @@ struct Finishing {
 async fn finish(finishing: Finishing) -> Result<Summary> {
     let runtime = Handle::current();
     blocking(move || {
-        let Finishing { plan, options, gathered, begun, lost, store, in_store, sealed } = finishing;
+        let Finishing { plan, options, gathered, begun, lost, root, store, in_store, sealed } = finishing;
         let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
         let records = unfinished.records();
         let fetched = Fetched::of(&records, signals);
@@ -251,7 +260,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
         let stage = Stage::begin(&options.control, "dataset");
-        let view = view(&options.archive, None, &options.control.stop)?;
+        let view = view_of(&plan, &root, None, &options.control.stop)?;
         let datasets = options.data.join("datasets");
         let versions = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
         let (before, found) = versions.find(&plan.name, view.archive());

@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, view};
-use crate::archive::{ArchiveError, of_service, services};
+use crate::archive::{ArchiveError, folders, of_service, services};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::serve::ArchivedServices;
@@ -23,8 +23,9 @@ pub fn past(
     stop: &CancellationToken,
 ) -> Result<ArchivedServices> {
     as_of.map_or(Ok(()), check_past)?;
-    let known = services(archive)?;
-    let mut served = if names.is_empty() { known.clone() } else { names };
+    // Claims are served if they are named.
+    let known = folders(archive)?;
+    let mut served = if names.is_empty() { services(archive)? } else { names };
     served.sort_unstable();
     served.dedup();
     let mut folders = Vec::with_capacity(served.len());

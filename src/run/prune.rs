@@ -325,10 +325,16 @@ pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<R
 /// Removes the copies of rows in packs that a larger pack has replaced for a day, which every run does. The run is
 /// complete, so a failure is a warning in the log; so is a removal that another process is at.
 pub(super) fn prune_copies(archive: &Archive) {
-    let plan = Pruning::of_copies(archive.clone());
-    let Some(root) = archive.path().parent().filter(|_| !plan.removals.is_empty()) else { return };
-    let _work = work!("prune packs");
-    let pruned = lock(root, Clock::System).and_then(|_lock| archive::prune(&plan));
+    let Some(root) = archive.path().parent() else { return };
+    let pruned = archive.apart().and_then(|archives| {
+        let plans: Vec<Pruning> = archives.into_iter().map(Pruning::of_copies).collect();
+        if plans.iter().all(|plan| plan.removals.is_empty()) {
+            return Ok(());
+        }
+        let _work = work!("prune packs");
+        let _lock = lock(root, Clock::System)?;
+        plans.iter().try_for_each(archive::prune)
+    });
     if let Err(error) = pruned {
         tracing::warn!(%error, "cannot remove replaced packs");
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
-use crate::archive::{Inspected, damaged_notes, difference, inspect, open_merged, services, set_aside};
+use crate::archive::{Inspected, damaged_notes, difference, folders, inspect, open_merged, set_aside};
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{ErrorKind, Result};
@@ -158,7 +158,7 @@ fn merges(archive: &Path) -> Result<Vec<PathBuf>> {
 impl InspectedFolders {
     /// Inspects the archives and the versions of a project.
     pub(super) fn of(archive: &Path, datasets: &Path, stop: &CancellationToken) -> Result<Self> {
-        let services = match services(archive) {
+        let services = match folders(archive) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             services => services?,
         };

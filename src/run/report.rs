@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::as_of::view;
+use super::as_of::view_of;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
-use crate::archive::{ForgottenRun, of_service};
+use crate::archive::ForgottenRun;
 use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
@@ -58,8 +58,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
         let plan = Plan::of(definition)?.below(&options.root);
         let as_of = options.as_of.unwrap_or(recorded.as_of);
-        let archive = of_service(&options.archive, &plan.service.name)?;
-        let view = view(&archive, Some(as_of), &options.control.stop)?;
+        let view = view_of(&plan, &options.archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;
         let work = Builder {
             plan: &plan,

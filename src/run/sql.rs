@@ -1,12 +1,11 @@
 //! The SQL statement of a dataset: looks up its requests in an archive and passes them to `sql`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::as_of::view;
+use super::as_of::view_of;
 use super::observer::Control;
 use super::scope::{archived, asked_news};
-use crate::archive::of_service;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
 use crate::sql::{Dialect, ForgottenRuns, Question, statement};
 
@@ -36,12 +35,18 @@ pub struct SqlOptions {
 pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
     let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
     ad_hoc.apply(&mut plan);
-    let archive = of_service(&archive, &plan.service.name)?;
-    let view = view(&archive, ad_hoc.as_of, &control.stop)?;
+    let view = view_of(&plan, &archive, ad_hoc.as_of, &control.stop)?;
     let scope = archived(&plan, &view)?;
-    let location = match location {
-        Some(location) => format!("{}/{}", location.trim_end_matches('/'), plan.service.name),
-        None => std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned(),
+    let folders = match (location, view.archive().claims()) {
+        (Some(_), Some(_)) => {
+            let what = "claims are read from the archive on this machine alone";
+            return Err(Error::usage(what, "leave the location out, or the claims"));
+        }
+        (Some(location), None) => vec![format!("{}/{}", location.trim_end_matches('/'), plan.service.name)],
+        (None, _) => {
+            let absolute = |folder: &Path| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+            view.archive().roots().into_iter().map(|root| absolute(root).to_string_lossy().into_owned()).collect()
+        }
     };
     let news = asked_news(&view, &scope)?;
     let forgotten = ForgottenRuns::of(&view);
@@ -53,7 +58,8 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         news: news.as_ref(),
         as_of: view.as_of(),
         forgotten: &forgotten,
-        archive: &location,
+        archive: &folders,
+        claimed: view.claimed_until(&plan.dataset),
         dialect,
     };
     Ok(statement(&question)?)

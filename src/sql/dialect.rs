@@ -16,7 +16,7 @@ pub enum Dialect {
 }
 
 /// Prefixes of the columns' own names; no SQL keyword starts with one, so they need no quotes.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "news_",
     "summary_",
     "historical_",
@@ -27,6 +27,7 @@ const OWN: [&str; 11] = [
     "source",
     "sector",
     "watched_until",
+    "claimed",
     "confidence",
 ];
 
@@ -64,10 +65,10 @@ impl Dialect {
     }
 
     /// The rows of some Parquet files, without columns made of folder names.
-    pub(super) fn parquet(self, files: &str) -> String {
+    pub(super) fn parquet(self, files: &[String]) -> String {
         match self {
-            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false, filename = true)", quoted(files)),
-            Self::Spark => format!("parquet.`{}`", files.replace('`', "``")),
+            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false, filename = true)", patterns(files)),
+            Self::Spark => format!("parquet.`{}`", files.concat().replace('`', "``")),
         }
     }
 
@@ -88,10 +89,10 @@ impl Dialect {
     }
 
     /// A row per file with its name and size. The content is not read.
-    pub(super) fn files(self, files: &str) -> (String, &'static str) {
+    pub(super) fn files(self, files: &[String]) -> (String, &'static str) {
         match self {
-            Self::DuckDb => (format!("read_blob({})", quoted(files)), "size"),
-            Self::Spark => (format!("binaryFile.`{}`", files.replace('`', "``")), "length"),
+            Self::DuckDb => (format!("read_blob({})", patterns(files)), "size"),
+            Self::Spark => (format!("binaryFile.`{}`", files.concat().replace('`', "``")), "length"),
         }
     }
 
@@ -163,5 +164,13 @@ impl FromStr for Dialect {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|dialect| dialect.as_str() == text);
         found.ok_or_else(|| format!("unknown dialect `{text}`\nchoose one of: duckdb, spark"))
+    }
+}
+
+/// Patterns as one value, or as a list of them.
+fn patterns(files: &[String]) -> String {
+    match files {
+        [only] => quoted(only),
+        several => format!("[{}]", several.iter().map(|files| quoted(files)).collect::<Vec<_>>().join(", ")),
     }
 }

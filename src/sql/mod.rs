@@ -28,6 +28,7 @@ use chrono::{DateTime, Utc};
 use crate::archive;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan};
+use crate::tables::ClaimedUntil;
 use crate::time::to_record;
 
 pub use dialect::Dialect;
@@ -56,8 +57,10 @@ pub(crate) struct Question<'a> {
     pub(crate) as_of: DateTime<Utc>,
     /// The notes on runs that are forgotten, when they were sealed, and the merges of them.
     pub(crate) forgotten: &'a ForgottenRuns,
-    /// The folder or URL of the service's archive, as the engine addresses it.
-    pub(crate) archive: &'a str,
+    /// The folders or URLs of the service's archive, as the engine addresses them: one, unless claims are included.
+    pub(crate) archive: &'a [String],
+    /// Until when rows rest on claims; none if none does.
+    pub(crate) claimed: Option<ClaimedUntil>,
     pub(crate) dialect: Dialect,
 }
 
@@ -73,7 +76,7 @@ impl ForgottenRuns {
     /// The forgotten runs of a view.
     pub(crate) fn of(view: &archive::View) -> Self {
         let merges = view.archive().left_out_merges().collect();
-        Self { notes: view.notes_on_forgotten(), sealed: view.left_out(), merges }
+        Self { notes: view.notes_on_runs(), sealed: view.left_out(), merges }
     }
 }
 
@@ -81,10 +84,16 @@ impl ForgottenRuns {
 pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
     Refusal::check(plan)?;
-    let archive = archive.trim_end_matches('/');
-    let literal = dialect.literal(archive).ok_or_else(|| Refusal::Path { path: archive.to_owned() })?;
+    if dialect == Dialect::Spark && archive.len() > 1 {
+        return Err(Refusal::Claims);
+    }
+    let literal = |folder: &String| {
+        let folder = folder.trim_end_matches('/');
+        dialect.literal(folder).ok_or_else(|| Refusal::Path { path: folder.to_owned() })
+    };
+    let literals = archive.iter().map(literal).collect::<Result<Vec<String>, Refusal>>()?;
     let ForgottenRuns { notes, sealed, merges } = question.forgotten;
-    let view = View { dialect, archive: &literal, as_of, left_out: sealed, left_out_merges: merges };
+    let view = View { dialect, archive: &literals, as_of, left_out: sealed, left_out_merges: merges };
     let news = News { plan, asked, view: &view };
     let signals = Signals { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();

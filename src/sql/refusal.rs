@@ -28,6 +28,9 @@ pub enum Refusal {
     #[error("SQL cannot compute a dataset with `kind = \"news\"`")]
     News,
 
+    /// Several folders for an engine that reads one.
+    #[error("a statement for Spark cannot include claims")]
+    Claims,
     /// A path that the engine takes for another.
     #[error("DuckDB takes `\\` in `{path}` for a separator of folders")]
     Path {
@@ -72,6 +75,7 @@ impl Diagnostic for Refusal {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Claims => "build it, or use DuckDB",
             Self::Clock { .. } => {
                 "engines disagree about hours that a clock skips or repeats: use `naive = \"utc\"`, or `bellwether build`"
             }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use chrono::DateTime;
+
 use super::Question;
 use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows};
@@ -10,7 +12,8 @@ use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
 use crate::freshness::days_until_older;
 use crate::plan::{Column, Filter, Lag, MaxAge, Request, Vintage};
-use crate::tables::Table;
+use crate::tables::{ClaimedUntil, Table};
+use crate::time::to_record;
 
 /// The signals of a plan.
 pub(super) struct Signals<'a> {
@@ -105,7 +108,10 @@ impl Signals<'_> {
     /// Whether columns describe the history of a signal.
     fn has_past(&self) -> bool {
         let is_past = |column: &Column| {
-            matches!(column, Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled)
+            matches!(
+                column,
+                Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled | Column::Claimed
+            )
         };
         self.question.plan.columns.iter().any(is_past)
     }
@@ -237,6 +243,18 @@ impl Signals<'_> {
         }
     }
 
+    /// The condition that a signal rests on claims.
+    fn is_claimed(&self) -> String {
+        let Some(ClaimedUntil { observed, dated }) = self.question.claimed else { return "false".to_owned() };
+        let instant = |micros: i64| DateTime::from_timestamp_micros(micros).unwrap_or_default();
+        let is_observed = format!("s.observed_at <= '{}'", to_record(instant(observed)));
+        match dated {
+            None => is_observed,
+            Some(i64::MAX) => "true".to_owned(),
+            Some(until) => format!("{is_observed} or s.date <= '{}'", instant(until).naive_utc()),
+        }
+    }
+
     /// When the last of the inputs of each signal was first answered by a run that knew the signal; only if all were.
     fn known_inputs(&self) -> String {
         let inputs = self.question.plan.inputs();
@@ -298,6 +316,7 @@ impl Signals<'_> {
             }
             Column::Sector => return "sectors.sector".to_owned(),
             Column::WatchedUntil => return "watched.until".to_owned(),
+            Column::Claimed => return self.is_claimed(),
             Column::SectorLatest => return "latest_sectors.sector".to_owned(),
             _ => {}
         }

@@ -12,8 +12,8 @@ use crate::time::to_record;
 /// The files of an archive, read as of an instant.
 pub(super) struct View<'a> {
     pub(super) dialect: Dialect,
-    /// The folder or URL of the archive, spelled so that a pattern matches only itself.
-    pub(super) archive: &'a str,
+    /// The folders or URLs of the archive, spelled so that a pattern matches only itself.
+    pub(super) archive: &'a [String],
     pub(super) as_of: DateTime<Utc>,
     /// When runs were sealed that are forgotten.
     pub(super) left_out: &'a [DateTime<Utc>],
@@ -37,13 +37,18 @@ impl View<'_> {
     /// The sealed folders. In an object store, the others are unfinished uploads. A file with the name of a seal but smaller
     /// than any seal marks a folder that is being cleared.
     pub(super) fn sealed(&self) -> String {
-        let (files, bytes) = self.dialect.files(&format!("{}/*=*/{SEAL}", self.archive));
+        let (files, bytes) = self.dialect.files(&self.patterns(SEAL));
         format!("select {} as folder\nfrom {files}\nwhere {bytes} >= {SMALLEST_RECORD}", self.dialect.folder())
+    }
+
+    /// The patterns of a file in every folder of the archive.
+    fn patterns(&self, file: &str) -> Vec<String> {
+        self.archive.iter().map(|folder| format!("{folder}/*=*/{file}")).collect()
     }
 
     /// The rows of a file in every sealed folder that count from a run sealed by the instant.
     pub(super) fn rows(&self, file: &str) -> String {
-        let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
+        let files = self.dialect.parquet(&self.patterns(file));
         let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
         let mut rows =
             format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
-pub use past::{Past, SeriesWatch, Watch, Watched};
+pub use past::{ClaimedUntil, Past, SeriesWatch, Watch, Watched};
 pub use records::{ArticleCounts, Drift, Leniencies, Oversized, Reject, RequestRecord};
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{key_columns, sources, written_date};

@@ -71,6 +71,22 @@ impl fmt::Display for Watch {
     }
 }
 
+/// Until when something rests on claims, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedUntil {
+    /// Values that were observed by then.
+    pub observed: i64,
+    /// Features of signals that are dated by then, which may use news that was claimed; none if none was.
+    pub dated: Option<i64>,
+}
+
+impl ClaimedUntil {
+    /// Whether a row rests on claims, by when its value was observed and what it is dated.
+    pub fn holds(self, observed: i64, date: i64) -> bool {
+        observed <= self.observed || self.dated.is_some_and(|until| date <= until)
+    }
+}
+
 /// The answers of all runs, for a dataset in which a signal knows what its own run knew. Instants are in microseconds
 /// since 1970.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +104,8 @@ pub struct Past {
     sectors: HashMap<Ticker, Vec<(i64, Sector)>>,
     /// When the vendor told of each series.
     series: HashMap<SeriesKey, SeriesWatch>,
+    /// Until when something rests on claims; none if there are none.
+    claimed: Option<ClaimedUntil>,
 }
 
 impl Past {
@@ -138,6 +156,17 @@ impl Past {
     #[must_use]
     pub fn with_series(self, series: HashMap<SeriesKey, SeriesWatch>) -> Self {
         Self { series, ..self }
+    }
+
+    /// Sets until when something rests on claims.
+    #[must_use]
+    pub fn with_claims(self, claimed: Option<ClaimedUntil>) -> Self {
+        Self { claimed, ..self }
+    }
+
+    /// Whether a row rests on claims, by when its value was observed and what it is dated.
+    pub fn is_claimed(&self, observed: i64, date: i64) -> bool {
+        self.claimed.is_some_and(|claimed| claimed.holds(observed, date))
     }
 
     /// Until when the vendor told of a series.

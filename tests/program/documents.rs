@@ -32,7 +32,11 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let build = crate::support::program::only_build(&place, "demo");
     let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
     let store = format!("--store=file://{}", place.file("store").display());
-    let commands: [(&str, &[&str], i32); 24] = [
+    let saved = place.file("old.json");
+    fs::write(&saved, "{}").unwrap();
+    let saved = saved.to_str().unwrap();
+    let of_sector = "signals-history-all?sector=utilities";
+    let commands: [(&str, &[&str], i32); 25] = [
         ("archive repair", &["--dry-run"], 0),
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
@@ -45,6 +49,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("datasets", &[], 0),
         ("diff", &["demo", &build], 0),
         ("doctor", &["demo"], 0),
+        ("import", &["demo", saved, "--request", of_sector, "--observed-at", "2026-01-05"], 0),
         ("plan", &["demo"], 0),
         ("prune", &["--dry-run"], 0),
         ("runs", &[], 0),

@@ -140,6 +140,7 @@ impl LegacySeal {
             members: self.members.iter().map(Self::as_seal).collect(),
             joins: Vec::new(),
             migrated: None,
+            claimed: None,
             seal: self.seal.clone(),
         }
     }

@@ -200,6 +200,7 @@ impl Writing<'_> {
             changes,
             files,
             migrated: Some(Migrated { layout: LEGACY_LAYOUT, seal: old.seal.clone() }),
+            claimed: None,
             seal: String::new(),
             ..old.clone()
         }

@@ -19,7 +19,8 @@ use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{Joined, SEAL, Seal};
 use super::seals;
 use crate::archive::ArchiveError;
-use crate::archive::forgotten::{self, Forgetting, ForgottenRun};
+use crate::archive::claims::{claims_of, joined_in};
+use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
@@ -58,6 +59,11 @@ impl SealedRun {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.seal.run
+    }
+
+    /// Whether it is a claim: nobody witnessed what it says.
+    pub fn is_claimed(&self) -> bool {
+        self.seal.claimed.is_some()
     }
 
     /// The pack that holds its rows, if its own folder was removed.
@@ -142,6 +148,8 @@ pub struct Archive {
     lineage: Arc<Lineage>,
     /// The runs that do not count, by name.
     forgotten: Arc<BTreeMap<String, ForgottenRun>>,
+    /// The folder of the claims beside it; none if they are not read, or there are none.
+    claims: Option<Arc<Path>>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -155,18 +163,59 @@ impl Archive {
     /// contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
         let whole = Self::open_whole(path)?;
-        Ok(whole.without_forgotten(forgotten::notes(path)?))
+        let forgotten = forgotten::forgotten(forgotten::notes(path)?, BTreeMap::new(), whole.seals());
+        Ok(whole.without_forgotten(forgotten))
+    }
+
+    /// The same with the claims beside it, if there are any. A claim counts only from before the first run: so it adds what
+    /// nobody witnessed, and never changes what somebody did.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) fn open_with_claims(path: &Path) -> Result<Self> {
+        let claims = claims_of(path);
+        if file::is_gone(&claims) {
+            return Self::open(path);
+        }
+        let whole = Self::open_folders(path, Some(claims.clone()))?;
+        let mut notes = forgotten::notes(path)?;
+        notes.extend(forgotten::notes(&claims)?);
+        let witnessed = whole.seals().filter(|seal| seal.claimed.is_none() && !notes.contains_key(&seal.run));
+        let late: BTreeMap<String, DateTime<Utc>> = match witnessed.map(|seal| seal.started_at).min() {
+            Some(first) => {
+                let late = whole.seals().filter(|seal| seal.claimed.is_some() && seal.started_at >= first);
+                late.map(|seal| (seal.run.clone(), first)).collect()
+            }
+            None => BTreeMap::new(),
+        };
+        let forgotten = forgotten::forgotten(notes, late, whole.seals());
+        Ok(whole.without_forgotten(forgotten))
+    }
+
+    /// Opens it again, as it is now.
+    pub(in crate::archive) fn reopened(&self) -> Result<Self> {
+        if self.claims.is_some() { Self::open_with_claims(&self.path) } else { Self::open(&self.path) }
     }
 
     /// Opens an archive as it is stored, with the runs that are forgotten.
     pub(in crate::archive) fn open_whole(path: &Path) -> Result<Self> {
-        if !path.exists() {
+        Self::open_folders(path, None)
+    }
+
+    fn open_folders(path: &Path, claims: Option<PathBuf>) -> Result<Self> {
+        if claims.is_none() && !path.exists() {
             return Err(ArchiveError::Missing { path: path.to_owned() }.into());
         }
+        let joined = claims.as_deref().map(joined_in);
+        let sealed_in_all = || -> Result<Vec<Arc<Folder>>, ListingError> {
+            let folders = [Some(path), claims.as_deref(), joined.as_deref()].into_iter().flatten();
+            folders.map(sealed_in).collect::<Result<Vec<_>, _>>().map(|sealed| sealed.concat())
+        };
         let mut looks = 0;
         let folders = loop {
             looks += 1;
-            match sealed_in(path) {
+            match sealed_in_all() {
                 // A folder was pruned meanwhile. The pack that stands for it may be missing in this listing.
                 Err(ListingError { vanished: true, .. }) if looks < MOST_LOOKS => {}
                 Err(ListingError { error, .. }) => return Err(error),
@@ -177,15 +226,18 @@ impl Archive {
         let runs = runs(&folders, &read)?;
         let lineage = Arc::new(Lineage::of(runs.iter().map(SealedRun::seal)));
         let (path, forgotten, stop) = (path.to_owned(), Arc::default(), CancellationToken::new());
-        Ok(Self { path, runs, folders, read, lineage, forgotten, stop })
+        Ok(Self { path, runs, folders, read, lineage, forgotten, claims: claims.map(Arc::from), stop })
     }
 
-    /// The same archive without the runs that notes say are forgotten, and those that are based on them.
-    fn without_forgotten(self, notes: BTreeMap<String, Forgetting>) -> Self {
-        if notes.is_empty() {
+    fn seals(&self) -> impl Iterator<Item = &Seal> + Clone {
+        self.runs.iter().map(SealedRun::seal)
+    }
+
+    /// The same archive without the runs that do not count.
+    fn without_forgotten(self, forgotten: BTreeMap<String, ForgottenRun>) -> Self {
+        if forgotten.is_empty() {
             return self;
         }
-        let forgotten = forgotten::forgotten(notes, self.runs.iter().map(SealedRun::seal));
         let counts = |run: &str| !forgotten.contains_key(run);
         let is_read = |folder: &&Arc<Folder>| {
             let seal = folder.seal();
@@ -240,6 +292,33 @@ impl Archive {
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder of the claims that are read with it, if there are any.
+    pub(crate) fn claims(&self) -> Option<&Path> {
+        self.claims.as_deref()
+    }
+
+    /// The archives that it was read from, one for each folder with something sealed: without claims, itself.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read.
+    pub(crate) fn apart(&self) -> Result<Vec<Self>> {
+        let Some(claims) = &self.claims else { return Ok(vec![self.clone()]) };
+        let folders = [self.path.clone(), claims.to_path_buf(), self.merges()].into_iter();
+        let folders = folders.filter(|folder| !file::is_gone(folder));
+        folders.map(|folder| Ok(Self::open_whole(&folder)?.until(&self.stop))).collect()
+    }
+
+    /// Where merges are written: with claims, beside these, so that nobody reads them who does not read the claims.
+    pub(in crate::archive) fn merges(&self) -> PathBuf {
+        self.claims.as_deref().map_or_else(|| self.path.clone(), joined_in)
+    }
+
+    /// The folders in which there is something sealed.
+    pub(crate) fn roots(&self) -> BTreeSet<&Path> {
+        self.read.iter().filter_map(|folder| folder.path().parent()).collect()
     }
 
     /// The same archive, read until a token is cancelled: what reads it then fails as interrupted.

@@ -73,6 +73,9 @@ pub struct Seal {
     /// The seal that the run had in an archive of an older layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrated: Option<Migrated>,
+    /// What the run was imported from, if it is a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<Claim>,
     /// The BLAKE3 of the seal's text, with 64 zeros in place of this value.
     pub seal: String,
 }
@@ -103,6 +106,29 @@ pub struct Migrated {
     pub layout: u32,
     /// The digest of its seal there.
     pub seal: String,
+}
+
+/// What a run was imported from that nobody witnessed: its instants are what somebody says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// When it was imported.
+    #[serde(with = "as_record")]
+    pub imported_at: DateTime<Utc>,
+    /// The files, in the order of their requests.
+    pub files: Vec<ClaimedFile>,
+}
+
+/// A file that a run was imported from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimedFile {
+    /// Its name, without its folder.
+    pub name: String,
+    /// The request whose answer it is taken for.
+    pub request: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The BLAKE3 of its bytes.
+    pub blake3: String,
 }
 
 /// The definition of a run.

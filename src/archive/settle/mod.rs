@@ -41,7 +41,7 @@ use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
-use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
+use super::sealed::seal::{Claim, Counts, Definition, LAYOUT, Origin, Seal};
 use crate::archive::ArchiveError;
 use crate::cancel;
 use crate::error::{Error, Result};
@@ -98,13 +98,15 @@ pub(super) struct Settling<'a> {
     pub(super) lost: &'a [String],
     /// The tables whose answers have all that there ever was.
     pub(super) whole: &'a [Table],
+    /// What it was imported from, if it is a claim.
+    pub(super) claimed: Option<&'a Claim>,
 }
 
 impl Settling<'_> {
     /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
-        let Self { before, origin, answers, sealed_at, lost, .. } = self;
+        let Self { before, origin, answers, sealed_at, lost, claimed, .. } = self;
         let mut by_series = AnswersBySeries::of(answers, before.stop());
         let series = by_series.series();
         let listings = self.listed(&by_series, &series)?;
@@ -137,6 +139,7 @@ impl Settling<'_> {
             members: Vec::new(),
             joins: Vec::new(),
             migrated: None,
+            claimed: claimed.cloned(),
             seal: String::new(),
         };
         seal.write(folder)?;

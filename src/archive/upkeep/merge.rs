@@ -40,6 +40,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileRecord};
+use crate::links;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::time::name_of;
 use crate::trace::work;
@@ -53,7 +54,15 @@ const MOST_MERGES: usize = 8;
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
 pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    let open = || Ok(Archive::open(path)?.until(stop));
+    open_all_merged(|| Ok(Archive::open(path)?.until(stop)))
+}
+
+/// The same with the claims that are beside it: they and the runs are histories that meet.
+pub(crate) fn open_merged_with_claims(path: &Path, stop: &CancellationToken) -> Result<Archive> {
+    open_all_merged(|| Ok(Archive::open_with_claims(path)?.until(stop)))
+}
+
+fn open_all_merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
     let archive = open()?;
     // What the others were compared with is not known while a run is missing.
     if archive.missing().next().is_some() { Ok(archive) } else { merge_all(archive, open) }
@@ -61,7 +70,7 @@ pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
 
 /// An archive as if it had some of its runs alone, with their histories merged.
 pub(in crate::archive) fn open_merged_part(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
-    let open = || Ok(Archive::open(archive.path())?.until(archive.stop()).of_runs(&is_known));
+    let open = || Ok(archive.reopened()?.until(archive.stop()).of_runs(&is_known));
     merge_all(open()?, open)
 }
 
@@ -82,7 +91,11 @@ fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result
 fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     let _work = work!("merge histories");
     let name = name(runs);
-    let work = PackFolder::begin(archive.path(), &name)?;
+    let merges = archive.merges();
+    if archive.claims().is_some() {
+        links::folder(&merges)?;
+    }
+    let work = PackFolder::begin(&merges, &name)?;
     let joining = Joining::of(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;
@@ -114,11 +127,12 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
         members: Vec::new(),
         joins: joins.collect(),
         migrated: None,
+        claimed: None,
         seal: String::new(),
     };
     seal.write(&work.path)?;
     cancel::check(archive.stop())?;
-    let target = archive.path().join(seal.folder_name());
+    let target = merges.join(seal.folder_name());
     match file::rename_durably(&work.path, &target) {
         // Another process was faster.
         Err(_) if Seal::read(&target).is_ok() => Ok(()),

@@ -16,6 +16,7 @@ pub(crate) use incoming::{Incoming, wanted};
 pub(crate) use inspect::{Inspected, inspect, set_aside};
 pub use merge::open_merged;
 pub(in crate::archive) use merge::open_merged_part;
+pub(crate) use merge::open_merged_with_claims;
 pub(crate) use pack::compact;
 pub(super) use pack::{PackFolder, pack_small};
 pub use prune::Removal;

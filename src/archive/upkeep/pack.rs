@@ -188,6 +188,7 @@ fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<Fi
         members,
         joins: Vec::new(),
         migrated: None,
+        claimed: None,
         seal: String::new(),
     }
 }

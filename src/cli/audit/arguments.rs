@@ -8,12 +8,13 @@ use serde::Serialize;
 use super::cancellable;
 use super::documents::AsJson;
 use super::folders::Folders;
+use super::include::Include;
 use super::outcome::Result;
 use super::rows::RowsTo;
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::{plan_of, usage};
 use crate::error;
-use crate::plan::{NaiveRule, Plan};
+use crate::plan::{Claims, NaiveRule, Plan};
 use crate::project::Project;
 use crate::run::AuditOptions;
 
@@ -26,6 +27,9 @@ pub(super) struct AuditArguments {
     /// The service to audit, if the archive has data of several and no definition is named.
     #[arg(long, value_name = "SERVICE")]
     service: Option<String>,
+
+    #[command(flatten)]
+    include: Include,
 
     #[command(flatten)]
     rows: RowsTo,
@@ -85,6 +89,13 @@ impl AuditArguments {
         let AuditScope { plan, as_of } = scope;
         let (rows, archive, plan, as_of) = (self.rows.clone(), self.folders.archive(project), plan.clone(), *as_of);
         let service = self.service.clone();
+        let plan = match (plan, self.include.claims()) {
+            (None, Claims::Included) => {
+                let hint = "name a definition, or audit the claims alone with `--service SERVICE.claimed`";
+                return Err(usage("`--include claimed` without a definition", hint));
+            }
+            (plan, _) => plan.map(|plan| self.include.in_plan(plan)),
+        };
         if let (Some(plan), Some(_)) = (&plan, &service) {
             let what = format!("`--service` beside definition `{}`, which has its own", plan.name);
             return Err(usage(&what, "leave out one of them"));

@@ -2,6 +2,7 @@
 
 use super::documents::{AsJson, document};
 use super::folders::Folders;
+use super::include::Include;
 use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
@@ -20,6 +21,9 @@ pub(super) struct Leak {
     definition: Option<String>,
 
     #[command(flatten)]
+    include: Include,
+
+    #[command(flatten)]
     json: AsJson,
 
     #[command(flatten)]
@@ -31,7 +35,7 @@ pub(super) struct Leak {
 
 impl Leak {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = plan_of(self.definition.as_deref(), project)?;
+        let plan = self.include.in_plan(plan_of(self.definition.as_deref(), project)?);
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
         let (name, archive) = (plan.name.clone(), self.folders.archive(project));
         let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };

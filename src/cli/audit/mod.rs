@@ -11,6 +11,7 @@ use super::aligned;
 use super::cancellable;
 use super::documents;
 use super::folders;
+use super::include;
 use super::outcome::{self, Result};
 use super::rows;
 use super::say;

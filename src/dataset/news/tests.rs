@@ -205,7 +205,7 @@ fn articles_are_counted_by_their_latest_values() {
         replaced(scored()),
         replaced(unscored()),
     ];
-    let expected = Counts { articles: 5, unscored_articles: 2, repeated_articles: 2, repeated_signals: 0 };
+    let expected = ArticleCounts { all: 5, unscored: 2, repeated: 2 };
     assert_eq!(counts(&articles), expected);
 }
 

@@ -85,6 +85,9 @@ impl Validator {
             } else if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.contains(char::is_control) {
                 let problem = Problem::new("no name for a column", name.span());
                 self.object(problem.with_hint("use 1 to 64 characters, without line breaks"));
+            } else if name.as_str() == Column::Claimed.name() {
+                let problem = Problem::new("`claimed` is the column that marks rows that rest on claims", name.span());
+                self.object(problem.with_hint("choose another name"));
             } else if !taken.insert(name) {
                 self.object(repeated("column", &name.as_str(), name.span()));
             }

@@ -200,6 +200,10 @@ impl Validator {
                 self.object(Problem::new(what, name.span()).with_hint("it has `date` and its `values`: remove it"));
             }
         }
+        if let Some(claimed) = definition.archive.claimed.as_ref().filter(|claimed| ***claimed) {
+            let problem = Problem::new("a wide dataset cannot mark what rests on claims", claimed.span());
+            self.object(problem.with_hint("set `layout = \"long\"`, or remove `claimed`"));
+        }
         let Some(typed) = values else { return Shape::Wide(DEFAULT_VALUES.map(str::to_owned).to_vec()) };
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let possible: Vec<&str> =

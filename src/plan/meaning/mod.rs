@@ -15,7 +15,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Checks, OnFinding, Plan};
+use super::{Checks, Claims, OnFinding, Plan};
 use crate::definition::{
     ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, Share, StoreSection, StoreUrl,
 };
@@ -52,7 +52,8 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let Some(source) = source.filter(|_| validator.problems.is_empty()) else {
         return Err(DefinitionError::Invalid(Problems::new(&path, &text, validator.problems)).into());
     };
-    Ok(Plan {
+    let has_claims = definition.archive.claimed.as_deref().copied().unwrap_or(false);
+    let plan = Plan {
         name,
         description: definition.description,
         path,
@@ -68,6 +69,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         max_reject_share,
         checks,
         whole,
+        claims: Claims::LeftOut,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,
         prices,
@@ -75,7 +77,8 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         store,
         schedule,
         hooks,
-    })
+    };
+    Ok(if has_claims { plan.with_claims() } else { plan })
 }
 
 fn checks(section: &ChecksSection) -> Checks {

@@ -34,7 +34,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 79] = [
+const KEYS: [(&str, &str); 80] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -54,6 +54,7 @@ const KEYS: [(&str, &str); 79] = [
     ("signals.periods", "\"5d\""),
     ("signals.regimes", "\"bull\""),
     ("signals.complete", "true"),
+    ("archive.claimed", "true"),
     ("sentiment.articles", "false"),
     ("sentiment.summary", "true"),
     ("sentiment.historical", "true"),

@@ -47,6 +47,9 @@ pub struct Facts {
     pub undrawn: u64,
     /// Number of days that those rows are on.
     pub undrawn_days: u64,
+    /// Rows that rest on claims; none if claims do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<u64>,
     /// Signals left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
     /// Signals that an operation of the service gives another value than the dataset has; the latest answer counts.

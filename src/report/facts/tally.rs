@@ -92,6 +92,8 @@ impl PairSets {
 pub(crate) struct Tally {
     of: RowKind,
     rows: u64,
+    /// Rows that rest on claims; none if claims do not count.
+    claimed: Option<u64>,
     tickers: TickerNumbers,
     calendar: Calendar,
     undrawn: Undrawn,
@@ -145,6 +147,7 @@ impl Tally {
         Self {
             of: plan.rows,
             rows: 0,
+            claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0),
             tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
             undrawn: Undrawn::default(),
@@ -168,6 +171,10 @@ impl Tally {
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
+        if let (Some(claimed), Some(column)) = (&mut self.claimed, rows.column(plan::Column::Claimed.name())) {
+            let flags = column.values().as_boolean();
+            *claimed += column.rows_where(|place| flags.value(place)) as u64;
+        }
         if self.of == RowKind::Article {
             return self.count_articles(rows);
         }
@@ -305,6 +312,7 @@ impl Tally {
             ..window
         });
         Facts {
+            claimed: self.claimed,
             rows: self.rows,
             dates: self.calendar.bounds(),
             undrawn: self.undrawn.rows,

@@ -6,7 +6,7 @@ use super::{Basis, Writer};
 use crate::archive::{Scope, SuspectRule};
 use crate::definition::{Definition, DefinitionFile};
 use crate::interface::Endpoint;
-use crate::plan::{AdHoc, Filter, Format, Plan, TickerSource, Vintage};
+use crate::plan::{AdHoc, Claims, Filter, Format, Plan, TickerSource, Vintage};
 
 fn plan(text: &str) -> Plan {
     Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap())
@@ -158,7 +158,8 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 35] = [
+const OF_THE_DATASET: [(&str, &str, &str); 36] = [
+    ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
     ("sentiment.duplicates", "", "sentiment.duplicates = \"keep\"\n"),
@@ -337,6 +338,7 @@ fn an_option_of_a_build_that_changes_the_dataset_changes_the_document() {
     let options = [
         AdHoc::default(),
         AdHoc { vintage: Some(Vintage::First), ..AdHoc::default() },
+        AdHoc { claims: Claims::Included, ..AdHoc::default() },
         filtered(Filter { tickers: Some(BTreeSet::from(["XOM".parse().unwrap()])), ..Filter::default() }),
         filtered(Filter { from: "2026-01-01".parse().ok(), ..Filter::default() }),
         filtered(Filter { to: "2026-01-01".parse().ok(), ..Filter::default() }),

@@ -22,11 +22,12 @@ use tokio::sync::oneshot;
 
 use super::observer::{Control, Event};
 use super::summary::Summary;
-use crate::archive::{Archive, of_service, services};
+use crate::archive::{Archive, claims_of, folders, of_service};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::ClockTrust;
-use crate::plan::{Plan, ServiceIdentity, StoreKind, StoreUrl};
+use crate::file;
+use crate::plan::{Claims, Plan, ServiceIdentity, StoreKind, StoreUrl};
 pub use crate::store::Access as StoreAccess;
 use crate::store::{Store, StoreError};
 use crate::time::Clock;
@@ -43,8 +44,8 @@ pub struct RemoteStore {
     store: Store,
     /// The local archive.
     archive: PathBuf,
-    /// The service whose runs are fetched and sent; none for all.
-    service: Option<String>,
+    /// The service whose runs are fetched and sent, and its claims; none for all.
+    service: Option<(String, Claims)>,
     datasets: PathBuf,
     control: Control,
 }
@@ -87,8 +88,8 @@ impl RemoteStore {
 
     /// The same store, for one service.
     #[must_use]
-    pub fn of_service(self, service: &str) -> Self {
-        Self { service: Some(service.to_owned()), ..self }
+    pub fn of_service(self, service: &str, claims: Claims) -> Self {
+        Self { service: Some((service.to_owned(), claims)), ..self }
     }
 
     /// The archives of the services: of the one, or of all that are here or in the store.
@@ -100,14 +101,22 @@ impl RemoteStore {
     /// The same, whether or not the store has runs of an older layout too.
     async fn archives_of_all(&self) -> Result<Vec<ServiceArchive>> {
         let names: BTreeSet<String> = match &self.service {
-            Some(service) => {
+            Some((service, Claims::LeftOut)) => {
                 of_service(&self.archive, service)?;
                 [service.clone()].into()
             }
+            Some((service, Claims::Included)) => {
+                let folder = of_service(&self.archive, service)?;
+                let claims = ServiceIdentity::claims_of(service);
+                let has_claims =
+                    !file::is_gone(&claims_of(&folder)) || self.store.names(ARCHIVE).await?.contains(&claims);
+                std::iter::once(service.clone()).chain(has_claims.then_some(claims)).collect()
+            }
             None => {
-                let there = self.store.names(ARCHIVE).await?;
-                let here = if self.archive.exists() { services(&self.archive)? } else { Vec::new() };
-                here.into_iter().chain(there.into_iter().filter(|name| ServiceIdentity::is_name(name))).collect()
+                let there = self.store.names(ARCHIVE).await?.into_iter();
+                let there = there.filter(|name| ServiceIdentity::is_name(name) || ServiceIdentity::is_of_claims(name));
+                let here = if self.archive.exists() { folders(&self.archive)? } else { Vec::new() };
+                here.into_iter().chain(there).collect()
             }
         };
         let archive =
@@ -128,7 +137,8 @@ impl RemoteStore {
             Some(url) => Some(url),
             None => plan.trusted_store()?,
         };
-        let open = |url| Ok(Self::open(url, access, archive, output, control)?.of_service(&plan.service.name));
+        let open =
+            |url| Ok(Self::open(url, access, archive, output, control)?.of_service(&plan.service.name, plan.claims));
         url.map(open).transpose()
     }
 
@@ -141,12 +151,11 @@ impl RemoteStore {
     /// A forgotten run that a version was built from, if there is one.
     fn forgotten_run_of(&self, version: &VersionRecord) -> Result<Option<String>> {
         let Some(service) = &version.service else { return Ok(None) };
-        let archive = self.archive.join(&service.name);
-        if !archive.exists() {
-            return Ok(None);
-        }
-        let archive = Archive::open(&archive)?;
-        let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
+        let folder = self.archive.join(&service.name);
+        let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
+        let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
+        let forgotten: BTreeSet<&str> =
+            archives.iter().flat_map(Archive::forgotten).map(|run| run.run.as_str()).collect();
         Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
     }
 

@@ -1,0 +1,149 @@
+//! `bellwether import`: earlier downloads, as claims.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::documents::AsJson;
+use super::documents::import as documents;
+use super::folders::Folders;
+use super::outcome::{Failure, Result};
+use super::typed::{instant, plan_of, usage};
+use super::{cancellable, progress};
+use crate::escape::escaped;
+use crate::human::counted;
+use crate::links;
+use crate::project::Project;
+use crate::run::{
+    ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
+    RequestTemplate, import,
+};
+use crate::time::to_record;
+
+/// Take in files that were saved before the first run, as claims.
+///
+/// A file is taken as the whole answer to a request at an instant: the body of an answer in JSON, or a table (CSV, Parquet) of
+/// histories or articles. Nobody witnessed it, so it counts only with `[archive] claimed = true` or `--include claimed`.
+/// Everything is checked before anything is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct Import {
+    /// A definition: its name in `pipelines/`, or a path. The files are claims about its service.
+    definition: String,
+
+    /// The files: `.json`, `.csv` or `.parquet`.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+
+    /// The request that they answer, below the base address: `news_articles/{ticker}`, or
+    /// `signals-history-all?sector={sector}&period=15d&regime=neutral`. Fields in braces come from the names of the files. For
+    /// several requests at once, give each of them its own `--names` in the same order.
+    #[arg(long = "request", value_name = "REQUEST", required = true)]
+    requests: Vec<RequestTemplate>,
+
+    /// What the names of the files look like: `{ticker}-{observed_at}.json`. Fields are `{ticker}`, `{sector}`, `{period}`,
+    /// `{regime}` and `{observed_at}`.
+    #[arg(long, value_name = "PATTERN")]
+    names: Vec<NamePattern>,
+
+    /// When they were observed: `2025-03-31` (the end of that day in UTC) or `2025-03-31T18:00:00Z`.
+    #[arg(long, value_name = "INSTANT", value_parser = instant, conflicts_with = "observed_column")]
+    observed_at: Option<DateTime<Utc>>,
+
+    /// The column of a table with the instant when each row was observed. The rows of one instant are one answer.
+    #[arg(long, value_name = "COLUMN")]
+    observed_column: Option<String>,
+
+    /// The columns of a table that have other names than in the interface: `signal=side,confidence=score`.
+    #[arg(long, value_name = "OWN=NAME", value_delimiter = ',')]
+    columns: Vec<ColumnName>,
+
+    /// Check the files and say what would be imported, without importing it.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+impl Import {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = plan_of(Some(&self.definition), project)?;
+        let observed = self.observed()?;
+        let archive = self.folders.archive(project);
+        links::refuse_below(&self.folders.data(project), &archive)?;
+        let mode = if self.dry_run { ImportMode::Check } else { ImportMode::Import };
+        let is_json = self.json.is_wanted();
+        let (files, count) = (self.files, self.requests.len());
+        let requests: Vec<_> = match self.names.len() {
+            0 if count == 1 => self.requests.into_iter().map(|request| (request, None)).collect(),
+            names if names == count => self.requests.into_iter().zip(self.names.into_iter().map(Some)).collect(),
+            _ => {
+                let hint = "give each `--request` its own `--names`, in the same order";
+                return Err(usage::<Failure>("it cannot be told which file answers which request", hint));
+            }
+        };
+        let columns = ColumnMapping::of(self.columns);
+        let imported = cancellable(move |control| {
+            let shown = Control { observer: Some(progress::shown()), ..control.clone() };
+            let control = if is_json { control.clone() } else { shown };
+            import(&plan, &ImportOptions { archive, files, requests, observed, columns, mode, control })
+        })?;
+        self.json.say(|| documents::Imported::of(&imported), || text(&imported))
+    }
+
+    /// When the files were observed.
+    fn observed(&self) -> Result<ObservedAt> {
+        let with_instant = self.names.iter().filter(|names| names.has_instant()).count();
+        let in_names = with_instant > 0;
+        if in_names && with_instant < self.names.len() {
+            let hint = "add `{observed_at}` to each of them, or to none";
+            return Err(usage::<Failure>("only some `--names` say when the files were observed", hint));
+        }
+        match (self.observed_at, &self.observed_column, in_names) {
+            (Some(instant), None, false) => Ok(ObservedAt::Instant(instant)),
+            (None, Some(column), false) => Ok(ObservedAt::Column(column.clone())),
+            (None, None, true) => Ok(ObservedAt::Name),
+            (None, None, false) => Err(usage::<Failure>(
+                "it is not said when the files were observed",
+                "add `--observed-at`, `--observed-column`, or `{observed_at}` to `--names`",
+            )),
+            _ => Err(usage::<Failure>("it is said twice when the files were observed", "leave out one of them")),
+        }
+    }
+}
+
+fn text(imported: &Imported) -> String {
+    let mut text = String::new();
+    for claim in &imported.claims {
+        let ImportedClaim { observed_at, run, files, records, rejected, changes, is_known } = claim;
+        let at = to_record(*observed_at);
+        let what = match (run, is_known) {
+            (Some(run), true) => format!("{at}  imported before as `{run}`"),
+            (Some(run), false) => format!("{at}  imported as `{run}`"),
+            (None, _) => format!("{at}  would be imported"),
+        };
+        text += &format!(
+            "{what}: {}, {}",
+            counted(files.len() as u64, "answer", "answers"),
+            counted(*records, "record", "records")
+        );
+        if *rejected > 0 {
+            text += &format!(", {}", counted(*rejected, "rejected record", "rejected records"));
+        }
+        if let Some(changes) = changes {
+            text += &format!("; {} added, {} revised, {} withdrawn", changes.added, changes.revised, changes.withdrawn);
+        }
+        text += "\n";
+    }
+    for note in &imported.notes {
+        text += &format!("note: {}\n", escaped(note));
+    }
+    let claims = counted(imported.claims.len() as u64, "claim", "claims");
+    text + &format!(
+        "{claims} about service `{}`; they count with `[archive] claimed = true` or `--include claimed` alone\n",
+        imported.service
+    )
+}

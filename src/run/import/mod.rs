@@ -1,0 +1,463 @@
+//! Imports earlier downloads as claims: runs at instants that nobody witnessed, in the archive of claims of a service.
+//!
+//! A file is taken as the whole answer to one request at one instant, and goes the way of every answer: decoded, settled
+//! against the claims before it, sealed. Everything is read and checked before anything is written. Claims are in order, before
+//! the first run of the service, and before now; what is imported already is passed over, so that the same command resumes.
+
+mod error;
+mod naming;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor};
+use std::path::{Path, PathBuf};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::max;
+use arrow::datatypes::TimestampMicrosecondType;
+use chrono::{DateTime, TimeDelta, Utc};
+
+pub use naming::{NamePattern, RequestTemplate};
+pub use table::{ColumnMapping, ColumnName};
+
+use super::answer;
+use super::observer::Control;
+use super::stage::Stage;
+use crate::archive::{
+    Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedRun, Unfinished, claims_of, of_service,
+};
+use crate::cancel;
+use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
+use crate::digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::escape::escaped;
+use crate::file::{self, FileError};
+use crate::plan::{Plan, Request, RequestList};
+use crate::tables::{RequestRecord, Series};
+use crate::time::Clock;
+
+use error::ImportError;
+use naming::Named;
+use table::Table;
+
+/// How long before its instant a claim is sealed at most: claims of one instant are sealed one after another, and all count as
+/// of it.
+const BEFORE: TimeDelta = TimeDelta::microseconds(999);
+
+/// How far ahead of UTC a naive date may be that somebody wrote: in the easternmost time zone the day begins then.
+const AHEAD: TimeDelta = TimeDelta::hours(14);
+
+/// What to import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// The archive.
+    pub archive: PathBuf,
+    /// The files: JSON, CSV or Parquet.
+    pub files: Vec<PathBuf>,
+    /// The requests that they are the answers to, each with what the names of its files look like, if they tell something. A
+    /// file belongs to the first one that its name fits.
+    pub requests: Vec<(RequestTemplate, Option<NamePattern>)>,
+    /// When they were observed.
+    pub observed: ObservedAt,
+    /// What the columns of tables are called.
+    pub columns: ColumnMapping,
+    /// Whether to import them.
+    pub mode: ImportMode,
+    /// Follows and cancels it.
+    pub control: Control,
+}
+
+/// When files were observed.
+#[derive(Clone, Debug)]
+pub enum ObservedAt {
+    /// All at this instant.
+    Instant(DateTime<Utc>),
+    /// Each row of a table at the instant in this column.
+    Column(String),
+    /// Each file at the instant in its name.
+    Name,
+}
+
+/// Whether to import files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportMode {
+    /// Check them alone.
+    Check,
+    /// Import them.
+    Import,
+}
+
+/// What was imported, or would be.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The service whose claims they are.
+    pub service: String,
+    /// Whether they were imported.
+    pub mode: ImportMode,
+    /// The claims, in the order of their instants.
+    pub claims: Vec<ImportedClaim>,
+    /// Notes, one line each.
+    pub notes: Vec<String>,
+}
+
+/// A claim that was imported, or would be.
+#[derive(Clone, Debug)]
+pub struct ImportedClaim {
+    /// The instant.
+    pub observed_at: DateTime<Utc>,
+    /// The name of its run; none if it was not imported.
+    pub run: Option<String>,
+    /// Its files, each with its request.
+    pub files: Vec<(PathBuf, String)>,
+    /// Valid records.
+    pub records: u64,
+    /// Rejected records.
+    pub rejected: u64,
+    /// What it changed of the claims before it; none if it was not imported now.
+    pub changes: Option<Counts>,
+    /// Whether it was imported before.
+    pub is_known: bool,
+}
+
+/// A file, or some rows of one, as the answer to a request at an instant.
+struct ClaimedAnswer {
+    path: PathBuf,
+    request: Request,
+    at: DateTime<Utc>,
+    /// The body; none if it is the file.
+    body: Option<Vec<u8>>,
+    /// The digest and the size of the file.
+    file: (String, u64),
+}
+
+/// Imports files as claims of the service of a plan.
+///
+/// # Errors
+///
+/// When a file cannot be read or is not what it is claimed to be, when claims contradict one another, are not in order, or are
+/// of instants after now or after the first run of the service; when the archive cannot be written; when it was cancelled.
+/// Everything but the last two is found before anything is written.
+pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
+    let control = &options.control;
+    let folder = of_service(&options.archive, &plan.service.name)?;
+    let rules = Rules { keep_extra: plan.keep_extra };
+    let stage = Stage::of_files(control, "read", options.files.len());
+    let mut answers = Vec::new();
+    for path in &options.files {
+        let read = answers_in(path, options)?;
+        stage.done(0, read.first().map_or(0, |answer| answer.file.1));
+        answers.extend(read);
+    }
+    stage.finish();
+    let notes = notes(plan, &answers);
+    let mut groups: BTreeMap<DateTime<Utc>, Vec<ClaimedAnswer>> = BTreeMap::new();
+    answers.into_iter().for_each(|answer| groups.entry(answer.at).or_default().push(answer));
+    for answers in groups.values_mut() {
+        answers.sort_by(|one, next| one.request.cmp(&next.request));
+        check_once(answers)?;
+    }
+    let claims = claims_of(&folder);
+    let known = Known::of(&folder, &claims)?;
+    let mut imported = Vec::new();
+    for (at, answers) in &groups {
+        let known_run = known.check(*at, answers)?;
+        let (mut records, mut rejected) = (0, 0);
+        for answer in answers {
+            cancel::check(&control.stop)?;
+            let found = Survey::of(answer, rules)?;
+            found.check(answer, plan.max_reject_share)?;
+            (records, rejected) = (records + found.records - found.rejected, rejected + found.rejected);
+        }
+        let files = answers.iter().map(|answer| (answer.path.clone(), answer.request.target())).collect();
+        let (observed_at, is_known) = (*at, known_run.is_some());
+        imported.push(ImportedClaim { observed_at, run: known_run, files, records, rejected, changes: None, is_known });
+    }
+    if options.mode == ImportMode::Import {
+        let stage = Stage::begin(control, "archive");
+        for (claim, answers) in imported.iter_mut().zip(groups.values()).filter(|(claim, _)| !claim.is_known) {
+            let known = Known::of(&folder, &claims)?;
+            let sealed = seal(plan, &claims, answers, &known, control)?;
+            (claim.run, claim.changes) = (Some(sealed.name().to_owned()), Some(sealed.seal().changes));
+        }
+        stage.finish();
+    }
+    Ok(Imported { service: plan.service.name.clone(), mode: options.mode, claims: imported, notes })
+}
+
+/// The answers in a file.
+fn answers_in(path: &Path, options: &ImportOptions) -> Result<Vec<ClaimedAnswer>> {
+    let unclear = |hint: &str| {
+        let hint = hint.to_owned();
+        move |what| ImportError::Unclear { path: path.to_owned(), what, hint }
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let read = |names: &Option<NamePattern>| names.as_ref().map_or(Ok(Named::default()), |names| names.read(&name));
+    let mut known = options.requests.iter().map(|(request, names)| read(names).map(|named| (request, named)));
+    let first = known.next().ok_or_else(|| unclear("name it with `--request`")("no request is named".to_owned()))?;
+    let fit = first.or_else(|wrong| known.find_map(Result::ok).ok_or(wrong));
+    let (request, named) = fit.map_err(unclear("leave it out, or change `--names`"))?;
+    let request = request.of(&named).map_err(unclear("say what the names look like with `--names`"))?;
+    let file = File::open(path).map_err(FileError::read(path))?;
+    let stop = &options.control.stop;
+    let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
+    let (digest, bytes) = digest.ok_or_else(Error::interrupted)?;
+    let file = (digest::hex(&digest), bytes);
+    let at = match &options.observed {
+        ObservedAt::Instant(at) => Some(*at),
+        ObservedAt::Name => named.observed_at(),
+        ObservedAt::Column(_) => None,
+    };
+    let of = |at, body| ClaimedAnswer { path: path.to_owned(), request: request.clone(), at, body, file: file.clone() };
+    match (path.extension().and_then(|extension| extension.to_str()), &options.observed) {
+        (Some("json"), ObservedAt::Column(_)) => {
+            let what = "an answer in JSON has no columns".to_owned();
+            Err(unclear("say when it was observed with `--observed-at`, or `{observed_at}` in `--names`")(what).into())
+        }
+        (Some("json"), _) => Ok(at.map(|at| of(at, None)).into_iter().collect()),
+        (Some("csv" | "parquet"), observed) => {
+            let observed = match observed {
+                ObservedAt::Column(column) => Some(column.as_str()),
+                _ => None,
+            };
+            let table = Table { path, request: &request, columns: &options.columns, observed, stop };
+            let answers = table.answers()?.into_iter();
+            Ok(answers.filter_map(|(own, body)| Some(of(own.or(at)?, Some(body)))).collect())
+        }
+        _ => Err(ImportError::Kind { path: path.to_owned() }.into()),
+    }
+}
+
+/// Refuses two answers to one request; they are sorted by request.
+fn check_once(answers: &[ClaimedAnswer]) -> Result<(), ImportError> {
+    match answers.windows(2).find(|pair| pair[0].request == pair[1].request) {
+        Some([other, one]) => Err(ImportError::Contradiction {
+            path: one.path.clone(),
+            other: other.path.clone(),
+            request: one.request.target(),
+            at: one.at,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Notes on requests that the definition does not make, so that its datasets do not use the answers.
+fn notes(plan: &Plan, answers: &[ClaimedAnswer]) -> Vec<String> {
+    let is_made = |request: &Request| {
+        let is_of_way = plan.ways.iter().any(|way| match &way.list {
+            RequestList::Listed(requests) => requests.contains(request),
+            RequestList::EachTicker(_, pairs) => {
+                let is_of_pair = |pair: &(_, _)| (request.period, request.regime) == (Some(pair.0), Some(pair.1));
+                way.endpoint == request.endpoint && (pairs.is_empty() || pairs.iter().any(is_of_pair))
+            }
+        });
+        is_of_way || plan.of_each_ticker.contains(&request.endpoint)
+    };
+    let mut others: Vec<String> =
+        answers.iter().filter(|answer| !is_made(&answer.request)).map(|answer| answer.request.target()).collect();
+    others.sort_unstable();
+    others.dedup();
+    let note = |target| format!("`{}` does not ask for `{target}`: its dataset does not use the answer", plan.name);
+    others.into_iter().map(note).collect()
+}
+
+/// What claims have to be in order with.
+struct Known {
+    now: DateTime<Utc>,
+    /// Since when the service is watched; none if it is not.
+    since: Option<DateTime<Utc>>,
+    /// The claims, in the order of their instants.
+    claims: Vec<SealedRun>,
+    /// When claims were sealed that are forgotten.
+    forgotten: Vec<DateTime<Utc>>,
+}
+
+impl Known {
+    fn of(folder: &Path, claims: &Path) -> Result<Self> {
+        let opened = |path: &Path| match Archive::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            archive => archive.map(Some),
+        };
+        let since = opened(folder)?.and_then(|archive| archive.runs().iter().map(|run| run.seal().started_at).min());
+        let claims = opened(claims)?;
+        let forgotten = claims.iter().flat_map(Archive::forgotten).filter_map(|run| run.sealed_at).collect();
+        let claims = claims.map_or_else(Vec::new, |claims| claims.runs().to_vec());
+        Ok(Self { now: Clock::System.now(), since, claims, forgotten })
+    }
+
+    /// Checks the instant of some answers. Returns the run that has them already, if there is one.
+    fn check(&self, at: DateTime<Utc>, answers: &[ClaimedAnswer]) -> Result<Option<String>, ImportError> {
+        let path = answers[0].path.clone();
+        if at > self.now {
+            return Err(ImportError::Future { path, at });
+        }
+        if let Some(since) = self.since.filter(|since| at >= *since) {
+            return Err(ImportError::Witnessed { path, at, since });
+        }
+        let of_instant = self.claims.iter().filter(|run| run.seal().started_at == at);
+        let known: Vec<(&str, &ClaimedFile)> = of_instant
+            .flat_map(|run| run.seal().claimed.iter().flat_map(|claim| &claim.files).map(|file| (run.name(), file)))
+            .collect();
+        let mut runs = Vec::new();
+        for (answer, file) in answers.iter().zip(claimed_files(answers)) {
+            let Some((run, other)) = known.iter().find(|(_, other)| other.request == file.request) else { continue };
+            if other.blake3 != file.blake3 {
+                let (path, request, other) = (answer.path.clone(), answer.request.target(), PathBuf::from(&other.name));
+                return Err(ImportError::Contradiction { path, other, request, at });
+            }
+            runs.push((*run).to_owned());
+        }
+        if runs.len() == answers.len() {
+            return Ok(runs.pop());
+        }
+        if let Some(run) = runs.pop() {
+            return Err(ImportError::Order { path, at, run, newest: at });
+        }
+        match self.claims.iter().map(SealedRun::seal).find(|seal| seal.started_at > at) {
+            Some(newest) => {
+                let (run, newest) = (newest.run.clone(), newest.started_at);
+                Err(ImportError::Order { path, at, run, newest })
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// When a claim of an instant is sealed: a little before it, after the other claims of that instant.
+    fn sealing(&self, at: DateTime<Utc>) -> DateTime<Utc> {
+        let newest = self.claims.iter().map(|run| run.seal().sealed_at).max();
+        let mut sealing = newest.map_or(at - BEFORE, |newest| (at - BEFORE).max(newest + TimeDelta::microseconds(1)));
+        while self.forgotten.contains(&sealing) {
+            sealing += TimeDelta::microseconds(1);
+        }
+        sealing
+    }
+}
+
+fn claimed_files(answers: &[ClaimedAnswer]) -> Vec<ClaimedFile> {
+    let file = |answer: &ClaimedAnswer| {
+        let (blake3, bytes) = answer.file.clone();
+        let name = answer.path.file_name().unwrap_or_default().to_string_lossy();
+        ClaimedFile { name: escaped(&name).into_owned(), request: answer.request.to_string(), bytes, blake3 }
+    };
+    answers.iter().map(file).collect()
+}
+
+impl ClaimedAnswer {
+    fn body(&self) -> Result<Box<dyn BufRead + '_>> {
+        Ok(match &self.body {
+            Some(body) => Box::new(Cursor::new(body)),
+            None => Box::new(BufReader::new(File::open(&self.path).map_err(FileError::read(&self.path))?)),
+        })
+    }
+
+    fn decode(&self, rules: Rules, deliver: impl FnMut(Decoded) -> Result<()>) -> Result<()> {
+        let answer = Answer { request: &self.request, rules };
+        answer.decode(self.body()?, deliver).map_err(|fault| match fault {
+            Fault::Read(error) => FileError::read(&self.path)(error),
+            Fault::Malformed { offset, reason } => {
+                let (path, request) = (self.path.clone(), self.request.target());
+                ImportError::Malformed { path, request, offset, reason }.into()
+            }
+            Fault::Deliver(error) => error,
+        })
+    }
+}
+
+/// What is in an answer.
+#[derive(Default)]
+struct Survey {
+    records: u64,
+    rejected: u64,
+    /// The first rejected record, and why.
+    first: Option<String>,
+    /// The newest date, and whose.
+    newest: Option<(i64, String)>,
+}
+
+impl Survey {
+    fn of(answer: &ClaimedAnswer, rules: Rules) -> Result<Self> {
+        let mut survey = Self::default();
+        answer.decode(rules, |decoded| {
+            survey.rejected += decoded.rejected;
+            survey.records += decoded.rejected;
+            let reject = decoded.rejects.first().filter(|_| survey.first.is_none());
+            survey.first =
+                survey.first.take().or(reject.map(|reject| format!("{}: {}", reject.pointer, reject.reason)));
+            for part in &decoded.parts {
+                survey.records += match part {
+                    AnswerPart::Series(series) => series.rows.num_rows() as u64,
+                    AnswerPart::Tickers(tickers) => tickers.len() as u64,
+                };
+                if let AnswerPart::Series(Series { key, rows }) = part
+                    && let Some(date) = newest_date(rows)
+                    && survey.newest.as_ref().is_none_or(|(newest, _)| date > *newest)
+                {
+                    survey.newest = Some((date, key.ticker.to_string()));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(survey)
+    }
+
+    fn check(&self, answer: &ClaimedAnswer, max_share: f64) -> Result<(), ImportError> {
+        let (path, at) = (answer.path.clone(), answer.at);
+        let Self { records, rejected, first, newest } = self;
+        if *rejected as f64 > *records as f64 * max_share {
+            let first = escaped(first.as_deref().unwrap_or_default()).into_owned();
+            return Err(ImportError::Rejected { path, rejected: *rejected, records: *records, max_share, first });
+        }
+        let limit = (at + AHEAD).timestamp_micros();
+        match newest.as_ref().filter(|(date, _)| *date > limit) {
+            Some((date, ticker)) => {
+                let date = DateTime::from_timestamp_micros(*date).unwrap_or_default().naive_utc();
+                Err(ImportError::Ahead { path, ticker: ticker.clone(), date, at })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The newest date of some rows; none if they have no dates.
+fn newest_date(rows: &RecordBatch) -> Option<i64> {
+    max(rows.column_by_name("date")?.as_primitive_opt::<TimestampMicrosecondType>()?)
+}
+
+/// Seals the answers of an instant as a claim.
+fn seal(plan: &Plan, claims: &Path, answers: &[ClaimedAnswer], known: &Known, control: &Control) -> Result<SealedRun> {
+    let at = answers[0].at;
+    let beginning = NewRun {
+        definition: &plan.name,
+        text: &plan.text,
+        service: &plan.service,
+        whole: &plan.whole,
+        now: at,
+        interrupted: Interrupted::Leave,
+        stop: &control.stop,
+    };
+    file::create_folders(claims)?;
+    let unfinished = Unfinished::begin(claims, beginning)?;
+    for answer in answers {
+        cancel::check(&control.stop)?;
+        let mut draft = unfinished.draft();
+        let endpoint = answer.request.endpoint;
+        answer.decode(Rules { keep_extra: plan.keep_extra }, |decoded| answer::write(&mut draft, endpoint, decoded))?;
+        let (rows, rejects) = draft.counts();
+        let (digest, bytes) = answer.file.clone();
+        let record = RequestRecord {
+            endpoint,
+            request: answer.request.to_string(),
+            status: 200,
+            attempts: 1,
+            bytes,
+            digest,
+            rows,
+            rejects,
+            unknown_fields: Vec::new(),
+            observed_at: at,
+        };
+        unfinished.commit(draft, record)?;
+    }
+    let claim = Claim { imported_at: known.now, files: claimed_files(answers) };
+    Ok(unfinished.seal_claim(&claim, known.sealing(at))?.run)
+}

@@ -1,0 +1,251 @@
+//! Rows of a CSV or Parquet file as the bodies of answers, in the shapes of the interface.
+//!
+//! The rows of one instant are one answer. Whatever the types of the columns, values are read as text and written as the
+//! service would, so that one decoder says what is valid.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::csv::ReaderBuilder;
+use arrow::csv::reader::Format;
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value, json};
+
+use super::error::ImportError;
+use crate::cancel::{self, CancellationToken};
+use crate::error::{Reason, Result};
+use crate::escape::escaped;
+use crate::file::FileError;
+use crate::interface::Endpoint;
+use crate::plan::Request;
+use crate::problem::suggestion;
+use crate::time;
+
+/// The columns that a table may have for an answer, by the interface's own names.
+const COLUMNS: [&str; 9] = ["ticker", "period", "regime", "date", "signal", "confidence", "title", "link", "score"];
+
+/// What the columns of a file are called, by the interface's own names.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnMapping(BTreeMap<String, String>);
+
+impl ColumnMapping {
+    /// A mapping of some columns.
+    pub fn of(columns: impl IntoIterator<Item = ColumnName>) -> Self {
+        Self(columns.into_iter().map(|ColumnName { own, name }| (own, name)).collect())
+    }
+
+    fn name<'a>(&'a self, own: &'a str) -> &'a str {
+        self.0.get(own).map_or(own, String::as_str)
+    }
+}
+
+/// What a column is called: `signal=side`.
+#[derive(Clone, Debug)]
+pub struct ColumnName {
+    own: String,
+    name: String,
+}
+
+impl FromStr for ColumnName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (own, name) = text.split_once('=').ok_or("use `OWN=NAME`, such as `signal=side`")?;
+        if !COLUMNS.contains(&own) {
+            return Err(format!("no column `{own}`; {}", suggestion(own, &COLUMNS, "the columns are")));
+        }
+        Ok(Self { own: own.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// The body of an answer, and when it was observed if the rows say so.
+pub(super) type TableAnswer = (Option<DateTime<Utc>>, Vec<u8>);
+
+/// A table that stands for answers to a request.
+pub(super) struct Table<'a> {
+    pub(super) path: &'a Path,
+    pub(super) request: &'a Request,
+    pub(super) columns: &'a ColumnMapping,
+    /// The column with the instant at which each row was observed.
+    pub(super) observed: Option<&'a str>,
+    pub(super) stop: &'a CancellationToken,
+}
+
+/// A row: its number in the file, and its values in the order of the wanted columns.
+type Row = (u64, Vec<Option<String>>);
+
+impl Table<'_> {
+    /// The answers that the rows stand for, in the order of their instants.
+    pub(super) fn answers(&self) -> Result<Vec<TableAnswer>> {
+        let own = self.own_columns()?;
+        let names: Vec<&str> = own.iter().map(|own| self.columns.name(own)).chain(self.observed).collect();
+        let mut by_instant: BTreeMap<Option<DateTime<Utc>>, Vec<Row>> = BTreeMap::new();
+        for (number, mut values) in self.rows(&names)? {
+            let at = match self.observed {
+                Some(column) => {
+                    let text = values.pop().flatten().unwrap_or_default();
+                    let at = time::instant(&text);
+                    let what = |wrong| format!("`{}` in `{column}`: {wrong}", escaped(&text));
+                    Some(at.map_err(|wrong| self.row(number, what(wrong)))?)
+                }
+                None => None,
+            };
+            by_instant.entry(at).or_default().push((number, values));
+        }
+        let answer = |(at, rows): (Option<DateTime<Utc>>, Vec<Row>)| Ok((at, self.body(&own, rows)?));
+        by_instant.into_iter().map(answer).collect()
+    }
+
+    /// The columns that the operation's records need, and the request does not name.
+    fn own_columns(&self) -> Result<Vec<&'static str>> {
+        let Request { endpoint, ticker, period, regime, .. } = self.request;
+        let names = |is_named: bool, column| (!is_named).then_some(column);
+        match endpoint {
+            Endpoint::SignalsHistoryAll
+            | Endpoint::SignalsHistoryBatchedAll
+            | Endpoint::SignalsHistoryBatched
+            | Endpoint::SignalsHistory => {
+                let key = [
+                    names(ticker.is_some(), "ticker"),
+                    names(period.is_some(), "period"),
+                    names(regime.is_some(), "regime"),
+                ];
+                Ok(key.into_iter().flatten().chain(["date", "signal", "confidence"]).collect())
+            }
+            Endpoint::NewsArticles => Ok(vec!["date", "title", "link", "score"]),
+            _ => Err(ImportError::NoTable { path: self.path.to_owned(), endpoint: *endpoint }.into()),
+        }
+    }
+
+    fn body(&self, own: &[&str], rows: Vec<Row>) -> Result<Vec<u8>> {
+        let place = |column: &str| own.iter().position(|name| *name == column);
+        let text = |row: &Row, column: &str| place(column).and_then(|place| row.1[place].clone());
+        let number = |row: &Row, column: &str| match text(row, column) {
+            // Numbers that the decoder is to reject stay as they are.
+            Some(text) => text
+                .parse::<f64>()
+                .ok()
+                .and_then(serde_json::Number::from_f64)
+                .map_or(Value::String(text), Value::Number),
+            None => Value::Null,
+        };
+        let newest_first = |rows: &mut Vec<Row>| rows.sort_by_key(|row| Reverse(text(row, "date")));
+        let mut rows = rows;
+        let value = if self.request.endpoint == Endpoint::NewsArticles {
+            newest_first(&mut rows);
+            let article = |row: &Row| {
+                json!({"date": text(row, "date"), "title": text(row, "title").unwrap_or_default(),
+                       "link": text(row, "link").unwrap_or_default(), "score": number(row, "score")})
+            };
+            Value::Array(rows.iter().map(article).collect())
+        } else {
+            let asked = |named: Option<String>, row: &Row, column: &str| {
+                named.or_else(|| text(row, column)).unwrap_or_default()
+            };
+            let Request { ticker, period, regime, .. } = self.request;
+            let mut histories: BTreeMap<String, (String, String, Vec<Row>)> = BTreeMap::new();
+            for row in rows {
+                let ticker = asked(ticker.as_ref().map(ToString::to_string), &row, "ticker");
+                let period = asked(period.map(|period| period.to_string()), &row, "period");
+                let regime = asked(regime.map(|regime| regime.to_string()), &row, "regime");
+                let history =
+                    histories.entry(ticker.clone()).or_insert_with(|| (period.clone(), regime.clone(), Vec::new()));
+                if (&history.0, &history.1) != (&period, &regime) {
+                    let what = format!("`{}` has another period or regime before: an answer has one", escaped(&ticker));
+                    return Err(self.row(row.0, what));
+                }
+                history.2.push(row);
+            }
+            let history = |(ticker, (period, regime, mut rows)): (String, (String, String, Vec<Row>))| {
+                newest_first(&mut rows);
+                let entry = |row: &Row| json!({"date": text(row, "date"), "signal": text(row, "signal"), "confidence": number(row, "confidence")});
+                let entries: Vec<Value> = rows.iter().map(entry).collect();
+                let history = json!({"ticker": ticker, "period": period, "regime": regime, "predictions": entries});
+                (ticker, history)
+            };
+            let mut histories: Map<String, Value> = histories.into_iter().map(history).collect();
+            match self.request.endpoint.is_of_one_ticker() {
+                true => histories.values_mut().next().map(Value::take).unwrap_or_default(),
+                false => Value::Object(histories),
+            }
+        };
+        Ok(serde_json::to_vec(&value).expect("it is text and numbers"))
+    }
+
+    /// The rows, with some columns as text.
+    fn rows(&self, names: &[&str]) -> Result<Vec<Row>> {
+        let file = File::open(self.path).map_err(FileError::read(self.path))?;
+        let is_parquet = self.path.extension().is_some_and(|extension| extension == "parquet");
+        let batches = if is_parquet { self.parquet(file, names)? } else { self.csv(file, names)? };
+        let mut rows = Vec::new();
+        for batch in batches {
+            cancel::check(self.stop)?;
+            let batch = batch.map_err(|error| self.unreadable(error))?;
+            let texts = names.iter().map(|name| {
+                let column = batch.column_by_name(name).expect("the columns that were asked for");
+                cast(column, &DataType::Utf8).map_err(|error| self.unreadable(error))
+            });
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            for row in 0..batch.num_rows() {
+                let value = |column: &Arc<dyn Array>| {
+                    let column = column.as_string::<i32>();
+                    column.is_valid(row).then(|| column.value(row).to_owned()).filter(|text| !text.is_empty())
+                };
+                rows.push((rows.len() as u64 + 1, texts.iter().map(value).collect()));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn parquet(&self, file: File, wanted: &[&str]) -> Result<Batches> {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| self.unreadable(error))?;
+        let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let columns = ProjectionMask::roots(builder.parquet_schema(), self.places(&names, wanted)?);
+        let reader = builder.with_projection(columns).build().map_err(|error| self.unreadable(error))?;
+        Ok(Box::new(reader))
+    }
+
+    fn csv(&self, mut file: File, wanted: &[&str]) -> Result<Batches> {
+        let header = Format::default().with_header(true).infer_schema(&mut file, Some(0));
+        let (header, _) = header.map_err(|error| self.unreadable(error))?;
+        file.seek(SeekFrom::Start(0)).map_err(FileError::read(self.path))?;
+        let names: Vec<String> = header.fields().iter().map(|field| field.name().clone()).collect();
+        let places = self.places(&names, wanted)?;
+        let texts: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
+        let reader = ReaderBuilder::new(Arc::new(Schema::new(texts))).with_header(true).with_projection(places);
+        Ok(Box::new(reader.build(file).map_err(|error| self.unreadable(error))?))
+    }
+
+    /// The places of some columns.
+    fn places(&self, names: &[String], wanted: &[&str]) -> Result<Vec<usize>, ImportError> {
+        let place = |column: &&str| {
+            names.iter().position(|name| name == column).ok_or_else(|| ImportError::NoColumn {
+                path: self.path.to_owned(),
+                column: (*column).to_owned(),
+                columns: names.iter().take(20).map(|name| format!("`{}`", escaped(name))).collect(),
+            })
+        };
+        wanted.iter().map(place).collect()
+    }
+
+    fn row(&self, row: u64, what: String) -> crate::error::Error {
+        ImportError::Row { path: self.path.to_owned(), row, what }.into()
+    }
+
+    fn unreadable(&self, source: impl Into<Reason>) -> crate::error::Error {
+        ImportError::Table { path: self.path.to_owned(), source: source.into() }.into()
+    }
+}
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
