@@ -41,8 +41,10 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The problems of a definition: message, hint, line and column.
-fn places(problems: &Problems) -> Vec<(String, Option<String>, Option<usize>, Option<usize>)> {
+/// A problem of a definition: message, hint, line and column.
+type Place = (String, Option<String>, Option<usize>, Option<usize>);
+
+fn places(problems: &Problems) -> Vec<Place> {
     let place = |PlacedProblem { message, hint, line, column }| (message, hint, line, column);
     problems.list().into_iter().map(place).collect()
 }

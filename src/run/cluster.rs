@@ -85,7 +85,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
     let (read, tally, fetched) = fetching.read(expected).await?;
-    let spark = on_cluster.wall;
+    let spark = Duration::from_secs_f64(on_cluster.seconds);
     let (plan_of_version, folder) = (plan.clone(), staging.file(""));
     let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone(), spark };
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;

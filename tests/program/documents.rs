@@ -14,7 +14,7 @@ fn check(place: &Place, name: &str, document: &str) {
     let schema = place.run(["schema", "--for", name]).succeeded().stdout;
     let files = [("schema.json", schema.as_str()), ("document.json", document)].map(|(file, text)| {
         let path = place.file(file);
-        fs::write(&path, text).unwrap();
+        fs::write(&path, text).expect("a file");
         path
     });
     python::check("check_document.py", files);

@@ -345,7 +345,7 @@ impl Repairing<'_> {
     /// Has `latest.json` name the newest intact version, unless it names an intact one.
     async fn latest(&mut self, name: &str, intact: &[VersionRecord]) -> Result<()> {
         let reason = match self.of.store.latest(name).await {
-            Ok(Some(latest)) if intact.iter().any(|whole| latest_of(&whole) == latest) => return Ok(()),
+            Ok(Some(latest)) if intact.iter().any(|whole| latest_of(whole) == latest) => return Ok(()),
             Ok(Some(latest)) if intact.iter().any(|whole| whole.version == latest.version) => {
                 "it differed from the record of its version".to_owned()
             }

@@ -15,7 +15,8 @@ struct Files {
 
 impl Files {
     fn of(root: &Path) -> Self {
-        let whole = files_below(root).into_iter().map(|name| (name.clone(), fs::read(root.join(name)).unwrap()));
+        let whole =
+            files_below(root).into_iter().map(|name| (name.clone(), fs::read(root.join(name)).expect("a file")));
         Self { whole: whole.collect(), root: root.to_owned() }
     }
 
@@ -23,14 +24,14 @@ impl Files {
     fn restore(&self) {
         for name in files_below(&self.root) {
             if !self.whole.contains_key(&name) {
-                fs::remove_file(self.root.join(name)).unwrap();
+                fs::remove_file(self.root.join(name)).expect("a file");
             }
         }
         for (name, bytes) in &self.whole {
             let path = self.root.join(name);
             if fs::read(&path).ok().as_ref() != Some(bytes) {
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, bytes).unwrap();
+                fs::create_dir_all(path.parent().expect("a folder")).expect("a file");
+                fs::write(path, bytes).expect("a file");
             }
         }
     }
@@ -38,15 +39,16 @@ impl Files {
     fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = self.whole[Path::new(name)].clone();
         change(&mut bytes);
-        fs::write(self.root.join(name), bytes).unwrap();
+        fs::write(self.root.join(name), bytes).expect("a file");
     }
 
     fn remove(&self, name: &str) {
         let path = self.root.join(name);
-        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        if path.is_dir() { fs::remove_dir_all(path).expect("a file") } else { fs::remove_file(path).expect("a file") }
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "each damage has the same type")]
 fn flip(bytes: &mut Vec<u8>) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -57,8 +59,9 @@ fn cut(bytes: &mut Vec<u8>) {
 }
 
 /// Makes a record invalid without another size.
+#[expect(clippy::ptr_arg, reason = "each damage has the same type")]
 fn close_wrongly(bytes: &mut Vec<u8>) {
-    let end = bytes.iter().rposition(|byte| *byte == b'}').unwrap();
+    let end = bytes.iter().rposition(|byte| *byte == b'}').expect("an object");
     bytes[end] = b']';
 }
 

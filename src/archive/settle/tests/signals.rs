@@ -24,7 +24,7 @@ fn an_answer_about_many_tickers_stores_what_it_changed_of_each_and_that_it_was_g
     let settled = place.run(100, told(90, all(|_, _| before.clone())));
     let changes = |added, revised, withdrawn| Counts { added, revised, withdrawn, ..Counts::default() };
     let found = &settled.run.seal().changes;
-    assert_eq!(Counts { listed: 0, ..found.clone() }, changes(630, 0, 0));
+    assert_eq!(Counts { listed: 0, ..*found }, changes(630, 0, 0));
     assert_eq!((settled.known, found.listed), (0, 210));
 
     let settled = place.run(
