@@ -76,8 +76,9 @@ impl View {
         self.each_answered(
             |_| true,
             |run, record| {
-                let sealed_at = run.seal().sealed_at.timestamp_micros();
                 let observed_at = record.observed_at.timestamp_micros();
+                // A claim of an instant is sealed within the millisecond before it.
+                let sealed_at = run.seal().sealed_at.timestamp_micros().max(observed_at);
                 past.add(observed_at, sealed_at);
                 if let Some(ticker) = requests.get(record.request) {
                     past.add_list(ticker, observed_at, sealed_at);

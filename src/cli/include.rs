@@ -6,7 +6,7 @@ use crate::plan::{Claims, Plan};
 /// What a command counts that the definition leaves out.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Include {
-    /// Count claims too, which `bellwether import` made of files that were saved before the first run.
+    /// Count what was imported too.
     #[arg(long, value_name = "WHAT", value_parser = one_of::<Included>(["claimed"]))]
     include: Option<Included>,
 }

@@ -13,7 +13,7 @@ use crate::trace::Trace;
 /// Options for timings and traces.
 #[derive(Debug, clap::Args)]
 pub(super) struct Timings {
-    /// Print the wall clock and processor time of each stage, and the peak memory.
+    /// Print the time that each stage took, and the peak memory.
     #[arg(long)]
     timings: bool,
 

@@ -45,6 +45,11 @@ impl ServiceIdentity {
         text.strip_suffix(OF_CLAIMS).is_some_and(Self::is_name)
     }
 
+    /// Whether a name is that of a folder with what a service said, or is claimed to have said.
+    pub(crate) fn is_folder(text: &str) -> bool {
+        Self::is_name(text) || Self::is_of_claims(text)
+    }
+
     /// Whether a text may be the name of a service: that of a visible folder, which is no folder of a run and has no claims.
     pub fn is_name(text: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');

@@ -153,7 +153,7 @@ impl News<'_> {
         format!(
             "select ticker, {} as observed, {} as sealed\n{}\n    and source = {}\n    and {}",
             in_utc("observed_at"),
-            in_utc("sealed_at"),
+            in_utc("greatest(sealed_at, observed_at)"),
             self.view.rows(ANSWERS),
             quoted(Endpoint::NewsArticles.as_str()),
             self.is_asked()

@@ -134,7 +134,7 @@ impl Signals<'_> {
         format!(
             "select ticker, period, regime, observed_at as first_observed_at, {} as seen_by\n{}\n    \
              and period is not null\ngroup by ticker, period, regime, observed_at",
-            self.view.dialect.in_utc("min(sealed_at)"),
+            self.view.dialect.in_utc("min(greatest(sealed_at, observed_at))"),
             self.view.rows(ANSWERS)
         )
     }
@@ -292,7 +292,7 @@ impl Signals<'_> {
         format!(
             "select ticker, source, {} as observed, {} as sealed\n{}\n    and {}",
             in_utc("observed_at"),
-            in_utc("sealed_at"),
+            in_utc("greatest(sealed_at, observed_at)"),
             self.view.rows(ANSWERS),
             one_of("source", inputs.iter().map(|input| quoted(input.as_str())))
         )

@@ -14,7 +14,7 @@ use super::list::Object;
 use super::objects::{Created, MOST_BYTES, Store};
 use super::probe::PROBE;
 use crate::error::Result;
-use crate::names::{self, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
+use crate::names::{self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
 use crate::plan::ServiceIdentity;
 use crate::time::{as_record, random};
 
@@ -68,7 +68,7 @@ pub(crate) fn by_folder(objects: Vec<Object>) -> BTreeMap<String, Vec<Object>> {
 fn folder_of(key: &str) -> Option<(&str, &str)> {
     let mut parts = key.split('/');
     match (parts.next()?, parts.next()?) {
-        ("archive", service) if ServiceIdentity::is_name(service) => {
+        ("archive", service) if ServiceIdentity::is_folder(service) => {
             let is_sealed = |name: &&str| [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form));
             let folder = parts.next().filter(is_sealed)?;
             let (at, name) = key.split_at_checked("archive/".len() + service.len() + 1 + folder.len())?;
@@ -91,7 +91,16 @@ fn folder_of(key: &str) -> Option<(&str, &str)> {
 pub(super) fn is_key(key: &str) -> bool {
     let dataset_of = |file| key.strip_prefix("datasets/")?.strip_suffix(file);
     let is_of_dataset = ["/latest.json", "/pruned.json"].into_iter().filter_map(dataset_of).any(names::is_dataset);
-    key.starts_with(PROBE) || folder_of(key).is_some() || is_of_dataset
+    key.starts_with(PROBE) || folder_of(key).is_some() || is_note(key) || is_of_dataset
+}
+
+/// Whether a key is that of a note that a run is forgotten.
+fn is_note(key: &str) -> bool {
+    let parts = key.strip_prefix("archive/").and_then(|key| key.split_once('/'));
+    parts.is_some_and(|(service, note)| {
+        let folder = note.strip_suffix("/run.json");
+        ServiceIdentity::is_folder(service) && folder.is_some_and(|folder| fits(folder, FORGOTTEN_FOLDER))
+    })
 }
 
 /// The name of a folder's record.

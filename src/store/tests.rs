@@ -212,6 +212,7 @@ fn objects_that_a_killed_process_did_not_complete_are_cleared_after_a_day() {
         at("signals.parquet#1"),
         at("run.json#2"),
         "archive/vendor/forgotten=20261120T213000Z-7f3a/run.json#1".to_owned(),
+        "archive/vendor.claimed/run=20261120T213000Z-7f3a/run.json#1".to_owned(),
         "datasets/energy/latest.json#12".to_owned(),
         "datasets/energy/pruned.json#1".to_owned(),
         format!("{version}/dataset.json#1"),

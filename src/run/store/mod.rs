@@ -114,7 +114,7 @@ impl RemoteStore {
             }
             None => {
                 let there = self.store.names(ARCHIVE).await?.into_iter();
-                let there = there.filter(|name| ServiceIdentity::is_name(name) || ServiceIdentity::is_of_claims(name));
+                let there = there.filter(|name| ServiceIdentity::is_folder(name));
                 let here = if self.archive.exists() { folders(&self.archive)? } else { Vec::new() };
                 here.into_iter().chain(there).collect()
             }
