@@ -39,8 +39,9 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
-    /// Compare what was known at this instant with the history, instead of what was first published: which cells were altered,
-    /// removed and added since, and what that does to the correlation.
+    /// Compare what was known at this instant with the history, instead of what was first published.
+    ///
+    /// It tells which cells were altered, removed and added since, and what that does to the correlation.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
