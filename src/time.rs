@@ -174,6 +174,13 @@ pub(crate) mod as_record {
         super::to_record(*instant).serialize(serializer)
     }
 
+    pub(crate) fn serialize_if_any<S: Serializer>(
+        instant: &Option<DateTime<Utc>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        instant.map(super::to_record).serialize(serializer)
+    }
+
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
         let text = String::deserialize(deserializer)?;
         let instant = DateTime::parse_from_rfc3339(&text).map_err(de::Error::custom)?;

@@ -23,6 +23,7 @@ use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::arguments::{Part, day, instant};
 use crate::definition::DefinitionArgument;
@@ -106,7 +107,8 @@ pub(crate) fn quality(
 /// The prices of an audit of skill, as a Python argument: files, or an object with an Arrow C stream.
 #[derive(FromPyObject)]
 pub(crate) enum PriceArgument<'py> {
-    Files(Vec<PathBuf>),
+    /// A frame of pandas gives the names of its columns as items.
+    Files(Bound<'py, PyList>),
     Stream(Bound<'py, PyAny>),
 }
 
@@ -130,7 +132,7 @@ pub(crate) fn skill(
 ) -> PyResult<(Rows, String)> {
     let prices = match prices {
         None => PriceInput::OfDefinition,
-        Some(PriceArgument::Files(files)) => PriceInput::Files(files),
+        Some(PriceArgument::Files(files)) => PriceInput::Files(files.extract()?),
         Some(PriceArgument::Stream(stream)) => {
             let (schema, batches) = batches_of(&stream)?;
             PriceInput::Rows(PriceRows { schema, batches })
@@ -209,6 +211,7 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
             ("definition", texts(runs.iter().map(|run| run.definition.clone()))),
             ("started_at", instants(runs.iter().map(|run| run.started_at))),
             ("sealed_at", instants(runs.iter().map(|run| run.sealed_at))),
+            ("imported_at", instants(runs.iter().map(|run| run.imported_at))),
             ("requests", count(|run| run.requests)),
             ("added", count(|run| run.added)),
             ("revised", count(|run| run.revised)),
@@ -277,8 +280,8 @@ fn texts(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-fn instants(values: impl Iterator<Item = DateTime<Utc>>) -> ArrayRef {
-    let micros = values.map(|instant| Some(instant.timestamp_micros()));
+fn instants(values: impl Iterator<Item = impl Into<Option<DateTime<Utc>>>>) -> ArrayRef {
+    let micros = values.map(|instant| instant.into().map(|instant| instant.timestamp_micros()));
     Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
 }
 

@@ -175,7 +175,7 @@ def test_runs_are_told_by_the_same_summary_and_events_as_by_the_program(place: P
     summary = bw.run("demo", progress=events.append)
     told = program("run", "demo", "--log", "json")
     assert {"version", *summary} == set(json.loads(told.stdout))
-    kinds = {event["event"]: set(event) for event in events}
+    kinds = {event["event"]: set(event) for event in events} | {"note": {"event", "message"}}
     for line in told.stderr.splitlines():
         event = json.loads(line)
         assert set(event) == kinds[event["event"]] | {"timestamp", "level", "run"}

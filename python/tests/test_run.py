@@ -205,7 +205,7 @@ def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, servic
     assert len(unfinished) == 1
     events: list[bw.Event] = []
     assert bw.run(definition, key="demo", progress=events.append).rows > 0
-    assert [event["done"] > 0 for event in events if event["event"] == "resumed"] == [True]
+    assert [event["answers"] > 0 for event in events if event["event"] == "resumed"] == [True]
     assert not list(Path("output/archive/vendor/.partial").iterdir())
 
 

@@ -48,7 +48,9 @@ pub struct ListedRun {
     #[schemars(with = "String")]
     pub sealed_at: DateTime<Utc>,
     /// When it was imported, if it is a claim.
-    pub imported_at: Option<String>,
+    #[serde(serialize_with = "as_record::serialize_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub imported_at: Option<DateTime<Utc>>,
     /// The number of answered requests.
     pub requests: u64,
     /// New cells.
@@ -136,7 +138,7 @@ impl ListedRun {
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
             started_at: seal.started_at,
             sealed_at: seal.sealed_at,
-            imported_at: seal.claimed.as_ref().map(|claim| to_record(claim.imported_at)),
+            imported_at: seal.claimed.as_ref().map(|claim| claim.imported_at),
             requests: seal.rows("requests.parquet"),
             added: seal.changes.added,
             revised: seal.changes.revised,
