@@ -208,13 +208,14 @@ fn answers_in(path: &Path, options: &ImportOptions) -> Result<Vec<ClaimedAnswer>
         ObservedAt::Name => named.observed_at(),
         ObservedAt::Column(_) => None,
     };
+    let undated = || unclear("put `{observed_at}` into `--names`")("it is not said when it was observed".to_owned());
     let of = |at, body| ClaimedAnswer { path: path.to_owned(), request: request.clone(), at, body, file: file.clone() };
     match (path.extension().and_then(|extension| extension.to_str()), &options.observed) {
         (Some("json"), ObservedAt::Column(_)) => {
             let what = "an answer in JSON has no columns".to_owned();
             Err(unclear("say when it was observed with `--observed-at`, or `{observed_at}` in `--names`")(what).into())
         }
-        (Some("json"), _) => Ok(at.map(|at| of(at, None)).into_iter().collect()),
+        (Some("json"), _) => Ok(vec![of(at.ok_or_else(undated)?, None)]),
         (Some("csv" | "parquet"), observed) => {
             let observed = match observed {
                 ObservedAt::Column(column) => Some(column.as_str()),
@@ -222,7 +223,7 @@ fn answers_in(path: &Path, options: &ImportOptions) -> Result<Vec<ClaimedAnswer>
             };
             let table = Table { path, request: &request, columns: &options.columns, observed, stop };
             let answers = table.answers()?.into_iter();
-            Ok(answers.filter_map(|(own, body)| Some(of(own.or(at)?, Some(body)))).collect())
+            answers.map(|(own, body)| Ok(of(own.or(at).ok_or_else(undated)?, Some(body)))).collect()
         }
         _ => Err(ImportError::Kind { path: path.to_owned() }.into()),
     }
