@@ -1,7 +1,7 @@
-//! The program; everything is in the library.
+//! The program; what it does is in the library beside it.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bellwether::cli::main()
+    bellwether_cli::main()
 }

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bellwether::harness::decode;
+use bellwether::decode::harness;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| decode::scan(data));
+fuzz_target!(|data: &[u8]| harness::scan(data));

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bellwether::harness::outside;
+use bellwether::harness;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| outside::seal(data));
+fuzz_target!(|data: &[u8]| harness::seal(data));

@@ -7,5 +7,5 @@ use pyo3::prelude::*;
 /// Runs the command line and returns its exit code.
 #[pyfunction]
 pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| bellwether::cli::main_with(arguments))
+    py.detach(|| bellwether_cli::main_with(arguments))
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(
             control,
             ..Options::new(folders.0)
         };
-        finished(bellwether::schedule::run_recorded(plan, options))
+        finished(bellwether_cli::schedule::run_recorded(plan, options))
     })?;
     Ok((json(&summary), summary.to_string()))
 }

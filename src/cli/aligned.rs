@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use bellwether::escape::escaped;
+
 use super::wrap::columns as terminal;
-use crate::escape::escaped;
 
 /// Rows under a header. The first columns are text, the others numbers.
 #[derive(Clone, Debug)]

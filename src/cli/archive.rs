@@ -1,17 +1,18 @@
 //! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, repairs damage, and migrates an archive of an older layout.
 
+use bellwether::archive::{ForgetReason, Removal, Seal};
+use bellwether::escape::escaped;
+use bellwether::human::{bytes, counted, grouped};
+use bellwether::links;
+use bellwether::project::Project;
+use bellwether::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
+
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::Result;
 use super::repair::RepairArguments;
 use super::{cancellable, progress, say};
-use crate::archive::{ForgetReason, Removal, Seal};
-use crate::escape::escaped;
-use crate::human::{bytes, counted, grouped};
-use crate::links;
-use crate::project::Project;
-use crate::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
 
 /// Pack the runs of an archive into fewer folders, remove packed runs, take bad runs back, repair damage, and migrate an
 /// archive of an older layout.

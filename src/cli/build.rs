@@ -7,6 +7,20 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
+use bellwether::definition::DefinitionFile;
+use bellwether::export::{ListedVersion, VersionKind, published};
+use bellwether::file::TargetFile;
+use bellwether::human::counted;
+use bellwether::interface::{Period, Regime, Sector, Ticker};
+#[cfg(feature = "polars")]
+use bellwether::load::Dataset;
+use bellwether::plan::{AdHoc, Claims, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
+use bellwether::project::Project;
+#[cfg(feature = "spark")]
+use bellwether::run::ClusterOptions;
+use bellwether::run::{self, BuildOptions, Control, Summary};
+use bellwether::sql::Engine;
+use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
@@ -20,20 +34,6 @@ use super::talk::data as stdout;
 use super::timings::Timings;
 use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
-use crate::definition::DefinitionFile;
-use crate::export::{ListedVersion, VersionKind, published};
-use crate::file::TargetFile;
-use crate::human::counted;
-use crate::interface::{Period, Regime, Sector, Ticker};
-#[cfg(feature = "polars")]
-use crate::load::Dataset;
-use crate::plan::{AdHoc, Claims, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
-use crate::project::Project;
-#[cfg(feature = "spark")]
-use crate::run::ClusterOptions;
-use crate::run::{self, BuildOptions, Control, Summary};
-use crate::sql::Engine;
-use crate::time::Clock;
 
 /// Rebuild a dataset from the archive, offline.
 ///

@@ -1,5 +1,11 @@
 //! `bellwether check`: checks definitions without running them.
 
+use bellwether::definition::{self, DefinitionError};
+use bellwether::escape::escaped;
+use bellwether::plan::{Plan, Schedule};
+use bellwether::problem::PlacedProblem;
+use bellwether::project::Project;
+use bellwether::run::latest_facts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -8,12 +14,6 @@ use super::outcome::{Failure, Result, USAGE};
 use super::schedule::next_times;
 use super::typed::plan_of;
 use super::{complain, say};
-use crate::definition::{self, DefinitionError};
-use crate::escape::escaped;
-use crate::plan::{Plan, Schedule};
-use crate::problem::PlacedProblem;
-use crate::project::Project;
-use crate::run::latest_facts;
 
 /// Definitions that were checked.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use bellwether::export::{self, ListedVersion, VersionKind};
+use bellwether::footprint::Footprint;
+use bellwether::human::{bytes, counted, grouped};
+use bellwether::project::Project;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,10 +14,6 @@ use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
-use crate::export::{self, ListedVersion, VersionKind};
-use crate::footprint::Footprint;
-use crate::human::{bytes, counted, grouped};
-use crate::project::Project;
 
 /// List the published versions of every dataset, or remove one.
 #[derive(Debug, clap::Args)]

@@ -2,6 +2,15 @@
 
 use std::path::Path;
 
+use bellwether::audit::diff::{self, Difference};
+use bellwether::audit::documents;
+use bellwether::definition::changed_keys;
+use bellwether::escape::escaped;
+use bellwether::export::{self, PublishedReader, VersionKind};
+use bellwether::human::{counted, grouped, portion};
+use bellwether::project::Project;
+use bellwether::time::to_record;
+
 use super::aligned::Aligned;
 use super::cancellable;
 use super::documents::AsJson;
@@ -9,14 +18,6 @@ use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
-use crate::audit::diff::{self, Difference};
-use crate::audit::documents;
-use crate::definition::changed_keys;
-use crate::escape::escaped;
-use crate::export::{self, PublishedReader, VersionKind};
-use crate::human::{counted, grouped, portion};
-use crate::project::Project;
-use crate::time::to_record;
 
 /// Compare two versions of a dataset, row by row.
 ///

@@ -1,5 +1,9 @@
 //! `bellwether doctor`: checks everything that a run needs.
 
+use bellwether::escape::escaped;
+use bellwether::project::Project;
+use bellwether::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
+use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,11 +15,7 @@ use super::talk::{Color, say_in_color};
 use super::typed::plan_of;
 use super::wrap::{columns, wrapped};
 use super::{interruptible, say};
-use crate::escape::escaped;
-use crate::project::Project;
-use crate::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
 use crate::schedule::sealed_runs;
-use crate::time::Clock;
 
 /// Check everything that a run needs.
 ///

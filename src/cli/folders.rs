@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use bellwether::project::Project;
+
 use super::outcome::Result;
-use crate::project::Project;
 
 /// The folders of the datasets and the archive.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,6 +2,15 @@
 
 use std::path::PathBuf;
 
+use bellwether::escape::escaped;
+use bellwether::human::counted;
+use bellwether::links;
+use bellwether::project::Project;
+use bellwether::run::{
+    ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
+    RequestTemplate, import,
+};
+use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
 use super::documents::AsJson;
@@ -10,15 +19,6 @@ use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::typed::{instant, plan_of, usage};
 use super::{cancellable, progress};
-use crate::escape::escaped;
-use crate::human::counted;
-use crate::links;
-use crate::project::Project;
-use crate::run::{
-    ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
-    RequestTemplate, import,
-};
-use crate::time::to_record;
 
 /// Take in files that were saved before the first run, as claims.
 ///

@@ -1,7 +1,8 @@
 //! What a command counts that the definition leaves out.
 
+use bellwether::plan::{Claims, Plan};
+
 use super::typed::one_of;
-use crate::plan::{Claims, Plan};
 
 /// What a command counts that the definition leaves out.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -3,17 +3,18 @@
 use std::error::Error as _;
 use std::path::Path;
 
+use bellwether::definition::{BaseUrl, DefinitionError, DefinitionFile};
+use bellwether::error::Error;
+use bellwether::file::{self};
+use bellwether::links;
+use bellwether::plan::Plan;
+use bellwether::project::Project;
+use bellwether::trust::{self, Author};
+
 use super::outcome::{Failure, Result};
 use super::talk::{ask, is_interactive};
 use super::typed::{usage, worded};
 use super::{note, say};
-use crate::definition::{BaseUrl, DefinitionError, DefinitionFile};
-use crate::error::Error;
-use crate::file::{self};
-use crate::links;
-use crate::plan::Plan;
-use crate::project::Project;
-use crate::trust::{self, Author};
 
 /// Create a starter definition.
 ///

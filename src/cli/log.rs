@@ -5,6 +5,13 @@
 
 use std::io::{self, Write};
 
+use bellwether::definition::DefinitionError;
+use bellwether::error::{Error, causes};
+use bellwether::escape::escaped;
+use bellwether::human::counted;
+use bellwether::run::Event;
+use bellwether::time::{Clock, to_record};
+use bellwether::trace::WORK;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,13 +23,7 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 use super::outcome::Failure;
 use super::talk::note;
-use crate::definition::DefinitionError;
-use crate::error::{Error, causes};
-use crate::escape::escaped;
-use crate::human::counted;
-use crate::run::Event;
-use crate::time::{Clock, to_record};
-use crate::trace::{Trace, WORK};
+use super::trace::Trace;
 
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

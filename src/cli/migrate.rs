@@ -1,10 +1,11 @@
 //! The arguments and the outcome of migrating an archive or a store.
 
+use bellwether::escape::escaped;
+use bellwether::human::{bytes, counted};
+use bellwether::project::Project;
+use bellwether::run::{MigrateMode, MigrateOptions, MigratedService, Migration};
+
 use super::folders::Folders;
-use crate::escape::escaped;
-use crate::human::{bytes, counted};
-use crate::project::Project;
-use crate::run::{MigrateMode, MigrateOptions, MigratedService, Migration};
 
 /// How an archive or a store of an older layout is migrated.
 #[derive(Clone, Debug, clap::Args)]

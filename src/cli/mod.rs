@@ -45,6 +45,7 @@ mod store;
 mod summary;
 mod talk;
 mod timings;
+mod trace;
 mod typed;
 mod verify;
 mod wrap;
@@ -56,19 +57,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use bellwether::address;
+use bellwether::child;
+use bellwether::definition::DefinitionError;
+use bellwether::error::{Error, causes};
+use bellwether::escape::escaped;
+use bellwether::project::Project;
+use bellwether::run::Control;
+use bellwether::secret;
+use bellwether::usage;
 use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-use crate::address;
-use crate::child;
-use crate::definition::DefinitionError;
-use crate::error::{Error, causes};
-use crate::escape::escaped;
-use crate::project::Project;
-use crate::run::Control;
-use crate::secret;
-use crate::usage;
 
 use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};
@@ -264,8 +264,8 @@ fn interruptible_with<T, E: From<Error>>(
 
 /// Runs blocking work. The first signal cancels it, the second ends the process.
 fn cancellable<T: Send + 'static>(
-    work: impl FnOnce(&Control) -> crate::error::Result<T> + Send + 'static,
-) -> crate::error::Result<T> {
+    work: impl FnOnce(&Control) -> bellwether::error::Result<T> + Send + 'static,
+) -> bellwether::error::Result<T> {
     interruptible(async |stop| {
         // Warnings alone: the output is the answer.
         let control = Control { observer: Some(progress::quiet(log::LogForm::Text)), stop };

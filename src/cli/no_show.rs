@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
+use bellwether::error::Error;
+use bellwether::project::Project;
+
 use super::outcome::Result;
-use crate::error::Error;
-use crate::project::Project;
 
 /// Print rows of a published dataset. Not in this build.
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bellwether::error::Error;
+use bellwether::export::{REPORT, version_of};
+use bellwether::file::FileError;
+use bellwether::project::Project;
+
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::say;
-use crate::error::Error;
-use crate::export::{REPORT, version_of};
-use crate::file::FileError;
-use crate::project::Project;
 
 /// Open the report of a dataset in the browser.
 #[derive(Debug, clap::Args)]

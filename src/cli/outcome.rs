@@ -5,9 +5,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Error, ErrorKind, same};
-use crate::export::ExportError;
-use crate::human::{counted, grouped, percent};
+use bellwether::error::{Error, ErrorKind, same};
+use bellwether::export::stream_failure;
+use bellwether::human::{counted, grouped, percent};
 
 /// The exit code for invalid arguments and definitions.
 pub(super) const USAGE: u8 = 2;
@@ -188,9 +188,9 @@ pub(super) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match error.downcast_ref() {
-            Some(ExportError::Stream { source }) => Self::of_stdout(same(source)),
-            _ => Self::Library(error),
+        match stream_failure(&error) {
+            Some(source) => Self::of_stdout(same(source)),
+            None => Self::Library(error),
         }
     }
 }

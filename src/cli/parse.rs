@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process;
 
+use bellwether::escape::escaped;
+use bellwether::problem::nearest;
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -10,8 +12,6 @@ use super::help::command;
 use super::outcome::{Failure, USAGE};
 use super::talk::note;
 use super::{Cli, complain};
-use crate::escape::escaped;
-use crate::problem::nearest;
 
 /// Options that were renamed: what they are called now, and what to do.
 const RENAMED: [(&str, &str, &str); 3] = [

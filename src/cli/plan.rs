@@ -2,17 +2,17 @@
 
 use super::aligned::padding;
 use super::outcome::Result;
+use bellwether::escape::escaped;
+use bellwether::human::percent;
+use bellwether::interface::Endpoint;
+use bellwether::plan::{self, Request, RequestList, Source, TickerSource, Way};
+use bellwether::project::Project;
+use bellwether::run::{ColumnDocument, PlanDocument};
 use std::fmt::Write;
 
 use super::documents::AsJson;
 use super::schedule::next_times;
 use super::typed::plan_of;
-use crate::escape::escaped;
-use crate::human::percent;
-use crate::interface::Endpoint;
-use crate::plan::{self, Request, RequestList, Source, TickerSource, Way};
-use crate::project::Project;
-use crate::run::{ColumnDocument, PlanDocument};
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]

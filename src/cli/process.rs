@@ -4,7 +4,7 @@ use std::panic::{self, AssertUnwindSafe};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::thread;
 
-use crate::error::{Error, is_want_of_threads, text_of};
+use bellwether::error::{Error, is_want_of_threads, text_of};
 
 /// Prepares the process for a command.
 pub(super) fn prepare() {

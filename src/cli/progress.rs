@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use bellwether::escape::escaped;
+use bellwether::human::{bytes, counted, lasted, took};
+use bellwether::run::{Event, Observer, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::{LogForm, LogLine};
 use super::talk::{is_terminal, is_utf8, note};
-use crate::escape::escaped;
-use crate::human::{bytes, counted, lasted, took};
-use crate::run::{Event, Observer, Progress};
 
 /// How often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
+use bellwether::error::Error;
+use bellwether::human::{bytes, counted};
+use bellwether::links;
+use bellwether::plan::Days;
+use bellwether::project::Project;
+use bellwether::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
+use bellwether::time::Clock;
+
 use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::interruptible;
 use super::outcome::Result;
 use super::typed::worded;
-use crate::error::Error;
-use crate::human::{bytes, counted};
-use crate::links;
-use crate::plan::Days;
-use crate::project::Project;
-use crate::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
-use crate::time::Clock;
 
 /// Remove old versions, packed and interrupted runs, and old evidence and reports.
 ///

@@ -1,10 +1,11 @@
 //! The arguments and the outcome of repairing an archive or a store.
 
+use bellwether::escape::escaped;
+use bellwether::human::counted;
+use bellwether::run::{Repair, RepairKind, RepairMode, Repairs};
+
 use super::documents::AsJson;
 use super::outcome::{Failure, Result};
-use crate::escape::escaped;
-use crate::human::counted;
-use crate::run::{Repair, RepairKind, RepairMode, Repairs};
 
 /// How an archive or a store is repaired.
 #[derive(Clone, Debug, clap::Args)]

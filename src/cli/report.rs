@@ -3,6 +3,12 @@
 use super::outcome::Result;
 use std::path::{Path, PathBuf};
 
+use bellwether::file::{self, TargetFile};
+use bellwether::links;
+use bellwether::project::Project;
+use bellwether::report;
+use bellwether::run::{self, Control, ReportOptions};
+use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 
 use super::folders::Folders;
@@ -10,12 +16,6 @@ use super::rows::Force;
 use super::store::{FetchItem, LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
-use crate::file::{self, TargetFile};
-use crate::links;
-use crate::project::Project;
-use crate::report;
-use crate::run::{self, Control, ReportOptions};
-use crate::time::Clock;
 
 /// Write an HTML report of a published dataset: what it holds, and how the vendor revised it.
 ///

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use bellwether::error::{Error, Result};
+use bellwether::export::{Destination, RowFormat, RowOutput};
+use bellwether::file::{TargetFile, WhenExists};
+use bellwether::plan::FormulaGuard;
 
 use super::talk::data;
 use super::typed::usage;
-use crate::error::{Error, Result};
-use crate::export::{Destination, RowFormat, RowOutput};
-use crate::file::{TargetFile, WhenExists};
-use crate::plan::FormulaGuard;
 
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]

@@ -3,6 +3,11 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use bellwether::definition::TimeSpan;
+use bellwether::project::Project;
+use bellwether::run::{Control, Interrupted, Options, WhenHeld, WhenLost};
+use bellwether::time::Clock;
+
 use super::documents::document;
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
@@ -11,11 +16,7 @@ use super::store::StoreOption;
 use super::timings::{Recording, Timings};
 use super::typed::{plan_of, worded};
 use super::{interruptible, log, note, progress, say};
-use crate::definition::TimeSpan;
-use crate::project::Project;
-use crate::run::{Control, Interrupted, Options, WhenHeld, WhenLost};
 use crate::schedule::{Folders as Places, Overview, execute, metrics};
-use crate::time::Clock;
 
 /// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]

@@ -1,14 +1,15 @@
 //! `bellwether runs`: the runs in the archive.
 
+use bellwether::archive::{RunDetails, RunListing, SealedRun, open_all};
+use bellwether::escape::escaped;
+use bellwether::human::{bytes, counted, grouped};
+use bellwether::project::Project;
+use bellwether::time::to_record;
+
 use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use crate::archive::{RunDetails, RunListing, SealedRun, open_all};
-use crate::escape::escaped;
-use crate::human::{bytes, counted, grouped};
-use crate::project::Project;
-use crate::time::to_record;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;

@@ -8,6 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::cancel::CancellationToken;
+use bellwether::error::Error;
+use bellwether::escape::escaped;
+use bellwether::human::{counted, grouped, took};
+use bellwether::key_source::{FILE_VARIABLE, VARIABLE};
+use bellwether::project::Project;
+use bellwether::run::Observer;
+use bellwether::time::{Clock, to_record};
+use bellwether::trust;
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -19,20 +28,11 @@ use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::typed::{one_of, usage, worded};
 use super::{Hangup, interruptible_with, note, progress, say};
-use crate::cancel::CancellationToken;
-use crate::error::Error;
-use crate::escape::escaped;
-use crate::human::{counted, grouped, took};
-use crate::key_source::{FILE_VARIABLE, VARIABLE};
-use crate::project::Project;
-use crate::run::Observer;
 use crate::schedule::print::{Platform, Settings, Setup, print};
 use crate::schedule::{
     Fault, Folders as Places, HostName, ListenOptions, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
     SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
 };
-use crate::time::{Clock, to_record};
-use crate::trust;
 
 /// How often the file of metrics is written if nothing happens.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
@@ -204,7 +204,7 @@ impl Schedule {
     }
 
     /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> crate::error::Result<()> {
+    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> bellwether::error::Result<()> {
         loop {
             self.write_metrics(folders, looks).await;
             let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
@@ -282,7 +282,7 @@ impl Watcher for EventPrinter {
 }
 
 /// The next times of a schedule, a line each, on its own clock and in UTC.
-pub(super) fn next_times(schedule: &crate::plan::Schedule) -> String {
+pub(super) fn next_times(schedule: &bellwether::plan::Schedule) -> String {
     const SHOWN: usize = 5;
     let line = |time: DateTime<Utc>| {
         let there = time.with_timezone(&schedule.timezone.0);

@@ -1,5 +1,9 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
+use bellwether::archive::{RunDetails, RunListing, Verified};
+use bellwether::audit::{documents as audits, skill};
+use bellwether::definition::json_schema;
+use bellwether::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
 use schemars::{JsonSchema, SchemaGenerator};
 
 use super::check::Checked;
@@ -9,10 +13,6 @@ use super::documents::{Document, import, summary};
 use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
-use crate::archive::{RunDetails, RunListing, Verified};
-use crate::audit::{documents as audits, skill};
-use crate::definition::Definition;
-use crate::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
 use crate::schedule::StatusDocument;
 
 /// A command, and the schema of its output.
@@ -62,7 +62,7 @@ pub(super) struct Schema {
 impl Schema {
     pub(super) fn execute(self) -> Result<()> {
         let of_command = SCHEMAS.iter().find(|(command, _)| self.command.as_deref() == Some(command));
-        let schema = of_command.map_or_else(Definition::json_schema, |(_, schema)| schema());
+        let schema = of_command.map_or_else(json_schema, |(_, schema)| schema());
         say(&format!("{:#}\n", schema.as_value()))
     }
 }

@@ -2,6 +2,18 @@
 
 use std::path::PathBuf;
 
+use bellwether::archive;
+use bellwether::export::{Destination, RowOutput};
+use bellwether::file::{TargetFile, WhenExists};
+use bellwether::human::counted;
+use bellwether::interface::ChangeSet;
+use bellwether::key_source::VARIABLE;
+use bellwether::plan::FormulaGuard;
+use bellwether::project::Project;
+use bellwether::run::{self, DEMO_SEED};
+use bellwether::secret::ApiKey;
+use bellwether::serve::{self, Service, Universe, price_schema};
+use bellwether::time::{Clock, to_record};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::DataFolder;
@@ -9,18 +21,6 @@ use super::outcome::Result;
 use super::rows::row_format;
 use super::typed::{day, instant, plan_of};
 use super::{interruptible, note, say};
-use crate::archive;
-use crate::export::{Destination, RowOutput};
-use crate::file::{TargetFile, WhenExists};
-use crate::human::counted;
-use crate::interface::ChangeSet;
-use crate::key_source::VARIABLE;
-use crate::plan::FormulaGuard;
-use crate::project::Project;
-use crate::run::{self, DEMO_SEED};
-use crate::secret::ApiKey;
-use crate::serve::{self, Service, Universe, price_schema};
-use crate::time::{Clock, to_record};
 
 /// The variable that names the folder of the archive.
 const ARCHIVE: &str = "BELLWETHER_ARCHIVE";

@@ -7,6 +7,11 @@ use std::env;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
+use bellwether::error::Error;
+use bellwether::interface::{Period, Regime, Sector, Ticker};
+use bellwether::load::{Batches, Dataset, Selection};
+use bellwether::project::Project;
+use bellwether::serve::draw::Draw;
 use chrono::NaiveDate;
 use polars::prelude::{Column, DataFrame, PlSmallStr};
 
@@ -15,11 +20,6 @@ use super::say;
 use super::store::StoreOption;
 use super::typed::{day, known, one_of};
 use super::wrap::columns;
-use crate::error::Error;
-use crate::interface::{Period, Regime, Sector, Ticker};
-use crate::load::{Batches, Dataset, Selection};
-use crate::project::Project;
-use crate::serve::draw::Draw;
 
 /// The default number of rows: the most that Polars prints without eliding any.
 const ROWS: usize = 10;

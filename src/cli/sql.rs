@@ -3,6 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use bellwether::plan::{AdHoc, Vintage};
+use bellwether::project::Project;
+use bellwether::run::{self, SqlOptions};
+use bellwether::sql::Dialect;
 use chrono::{DateTime, Utc};
 
 use super::cancellable;
@@ -12,10 +16,6 @@ use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::talk::data as stdout;
 use super::typed::{instant, plan_of, worded};
-use crate::plan::{AdHoc, Vintage};
-use crate::project::Project;
-use crate::run::{self, SqlOptions};
-use crate::sql::Dialect;
 
 /// Print the dataset as one SQL query over the archive.
 ///

@@ -3,17 +3,18 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use bellwether::escape::escaped;
+use bellwether::file::{self, FileError};
+use bellwether::human::{bytes, counted, grouped};
+use bellwether::project::Project;
+use bellwether::time::Clock;
+
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::say;
 use super::wrap::{columns, wrapped};
-use crate::escape::escaped;
-use crate::file::{self, FileError};
-use crate::human::{bytes, counted, grouped};
-use crate::project::Project;
 use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
-use crate::time::Clock;
 
 /// Show whether each dataset is fresh, stale, failing or unknown.
 ///

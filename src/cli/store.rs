@@ -3,6 +3,15 @@
 
 use std::path::Path;
 
+use bellwether::escape::escaped;
+use bellwether::human::{bytes, counted, grouped};
+use bellwether::names::{is_dataset, is_unique};
+use bellwether::plan::{Plan, StoreUrl};
+use bellwether::project::Project;
+use bellwether::run::{
+    Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
+    StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
+};
 use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;
@@ -13,15 +22,6 @@ use super::outcome::{Failure, Result};
 use super::repair::RepairArguments;
 use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
-use crate::escape::escaped;
-use crate::human::{bytes, counted, grouped};
-use crate::names::{is_dataset, is_unique};
-use crate::plan::{Plan, StoreUrl};
-use crate::project::Project;
-use crate::run::{
-    Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
-    StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
-};
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";

@@ -1,11 +1,12 @@
 //! `bellwether summary`: the report of a dataset, in a terminal.
 
+use bellwether::project::Project;
+
 use super::documents::AsJson;
 use super::documents::summary::DatasetSummary;
 use super::outcome::Result;
 use super::report::ReportSubject;
 use super::wrap::columns;
-use crate::project::Project;
 
 /// The width of lines outside a terminal.
 const WIDTH: usize = 80;

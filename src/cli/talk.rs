@@ -1,15 +1,14 @@
 //! The only way for text to leave the program.
 //!
-//! Text is escaped (see [`escape`](crate::escape)), and keys are masked in everything that goes to standard error.
+//! Text is escaped (see [`escape`](bellwether::escape)), and keys are masked in everything that goes to standard error.
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use super::outcome::{Failure, Result};
 use super::wrap::{columns_of_stderr, wrapped};
+use bellwether::escape::laid_out;
+use bellwether::secret::without_keys;
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal, Write};
-
-use crate::escape::laid_out;
-use crate::secret::without_keys;
 
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {

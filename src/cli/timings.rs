@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
+use bellwether::error::Result;
+use bellwether::file::FileError;
+use bellwether::run::Summary;
+
 use super::note;
-use crate::error::Result;
-use crate::file::FileError;
-use crate::run::Summary;
-use crate::trace::Trace;
+use super::trace::Trace;
 
 /// Options for timings and traces.
 #[derive(Debug, clap::Args)]

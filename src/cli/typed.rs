@@ -2,18 +2,18 @@
 
 use std::str::FromStr;
 
+use bellwether::definition::{self, DefinitionError};
+use bellwether::error::Error;
+use bellwether::escape::escaped;
+use bellwether::interface::Unknown;
+use bellwether::names::is_unique;
+use bellwether::plan::Plan;
+use bellwether::project::Project;
+use bellwether::time::{self, Clock};
 use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::definition::{self, DefinitionError};
-use crate::error::Error;
-use crate::escape::escaped;
-use crate::interface::Unknown;
-use crate::names::is_unique;
-use crate::plan::Plan;
-use crate::project::Project;
-pub(super) use crate::time::day;
-use crate::time::{self, Clock};
+pub(super) use bellwether::time::day;
 
 use super::aligned::padding;
 use super::outcome::{Failure, Result};

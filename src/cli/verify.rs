@@ -1,14 +1,15 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
+use bellwether::archive::Verified;
+use bellwether::escape::escaped;
+use bellwether::human::counted;
+use bellwether::project::Project;
+use bellwether::run::verify;
+
 use super::documents::{AsJson, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::{cancellable, say};
-use crate::archive::Verified;
-use crate::escape::escaped;
-use crate::human::counted;
-use crate::project::Project;
-use crate::run::verify;
 
 /// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
 /// its runs.

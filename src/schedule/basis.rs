@@ -9,20 +9,20 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use bellwether::archive::{Archive, of_service, services};
+use bellwether::error::{Error, ErrorKind, Result};
+use bellwether::export::{self, ListedVersion, VersionKind};
+use bellwether::file::FileError;
+use bellwether::lock::{Holder, LockState, state_of};
+use bellwether::plan::Plan;
+use bellwether::report::facts::Facts;
+use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::journal::{self, Journal};
 use super::memory::{Memory, Place};
 use super::record::{Fault, Outcome};
 use super::status::{Folders, to_minute};
-use crate::archive::{Archive, of_service, services};
-use crate::error::{Error, ErrorKind, Result};
-use crate::export::{self, ListedVersion, VersionKind};
-use crate::file::FileError;
-use crate::lock::{Holder, LockState, state_of};
-use crate::plan::Plan;
-use crate::report::facts::Facts;
-use crate::run::check_history;
 
 /// How long a run that has ended may take to write its line.
 const WRITE_TIME: Duration = Duration::from_millis(200);

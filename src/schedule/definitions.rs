@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::definition::{DefinitionError, DefinitionFile};
-use crate::error::{Error, Result};
-use crate::file::{self, FileError};
-use crate::plan::Plan;
+use bellwether::definition::{DefinitionError, DefinitionFile};
+use bellwether::error::{Error, Result};
+use bellwether::file::{self, FileError};
+use bellwether::plan::Plan;
 
 /// More than any definition may have.
 const MOST_BYTES: u64 = (1 << 20) + 1;

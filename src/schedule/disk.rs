@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use bellwether::footprint::size;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::footprint::size;
 
 /// Bytes by what they are for. A file with several names counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]

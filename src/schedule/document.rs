@@ -1,5 +1,7 @@
 //! The status as JSON, for `bellwether status --json` and for `/status`.
 
+use bellwether::definition::ChangedKey;
+use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,8 +9,6 @@ use super::disk::Disk;
 use super::look::LookRecord;
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict};
-use crate::definition::ChangedKey;
-use crate::time::to_record;
 
 /// Version of the shape. New members and new values of enumerations do not change it.
 const VERSION: u32 = 1;

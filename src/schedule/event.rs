@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use bellwether::error::Error;
+use bellwether::run::Observer;
 use chrono::{DateTime, Utc};
 
 use super::record::RunRecord;
-use crate::error::Error;
-use crate::run::Observer;
 
 /// Follows a scheduler. The library prints nothing.
 pub trait Watcher: Send + Sync {

@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use bellwether::error::{Error, Result};
+use bellwether::plan::Plan;
+use bellwether::run::{self, Control, Event, Observer, Options, Summary, is_in_progress};
 use chrono::{DateTime, Utc};
 
 use super::record::{Outcome, RunRecord};
 use super::{hooks, journal};
-use crate::error::{Error, Result};
-use crate::plan::Plan;
-use crate::run::{self, Control, Event, Observer, Options, RunError, Summary};
 
 /// A run that has ended, with its record.
 #[derive(Debug)]
@@ -97,11 +97,6 @@ pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options)
         Err(error) => warn(&options.control, &format!("no hook was called: {error}")),
     }
     appended
-}
-
-/// Whether nothing was run because another run of the definition is in progress.
-pub(super) fn is_in_progress(error: &Error) -> bool {
-    matches!(error.downcast_ref(), Some(RunError::InProgress { .. }))
 }
 
 /// Warns that the line of a run is missing. If the run failed, the disk may be why, and what failed is reported already.

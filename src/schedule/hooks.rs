@@ -10,21 +10,21 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bellwether::address::{host_of, is_loopback};
+use bellwether::cancel::CancellationToken;
+use bellwether::child::Running;
+use bellwether::error::causes;
+use bellwether::human::took;
+use bellwether::key_source::VARIABLE;
+use bellwether::plan::{Hook, Hooks};
+use bellwether::proxies;
+use bellwether::secret::without_keys;
+use bellwether::tls;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, redirect};
 use url::Url;
 
 use super::record::{Outcome, RunRecord};
-use crate::address::{host_of, is_loopback};
-use crate::cancel::CancellationToken;
-use crate::child::Running;
-use crate::error::causes;
-use crate::human::took;
-use crate::key_source::VARIABLE;
-use crate::plan::{Hook, Hooks};
-use crate::proxies;
-use crate::secret::without_keys;
-use crate::tls;
 
 /// How often to check on a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

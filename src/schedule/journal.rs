@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use bellwether::error::Result;
+use bellwether::file::{self, FileError};
+use bellwether::links;
+use bellwether::names::{self, JOURNAL};
+use bellwether::plan::Plan;
+use bellwether::remove;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Outcome, RunRecord};
-use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::names::{self, JOURNAL};
-use crate::plan::Plan;
-use crate::remove;
 
 /// Above this size a file becomes a segment.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -258,7 +258,7 @@ mod tests {
     use tempfile::tempdir;
 
     use super::{MOST_SEGMENTS, Outcome, RunRecord, append, path, read};
-    use crate::time::Clock;
+    use bellwether::time::Clock;
 
     #[test]
     fn the_number_of_runs_never_falls_and_each_run_writes_its_line_alone() {

@@ -13,6 +13,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bellwether::cancel::CancellationToken;
+use bellwether::error::{Diagnostic, ErrorKind, Result};
+use bellwether::export::REPORT;
+use bellwether::links;
+use bellwether::listen::{Connections, HostName, Hosts, Requests};
+use bellwether::names;
+use bellwether::time::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -23,13 +30,6 @@ use super::look::Looks;
 use super::metrics;
 use super::page::{Links, page};
 use super::status::{Folders, Overview};
-use crate::cancel::CancellationToken;
-use crate::error::{Diagnostic, ErrorKind, Result};
-use crate::export::REPORT;
-use crate::links;
-use crate::listen::{Connections, HostName, Hosts, Requests};
-use crate::names;
-use crate::time::Clock;
 
 /// How long a stop waits for answers that are being sent.
 const STOP_LIMIT: Duration = Duration::from_secs(2);

@@ -8,16 +8,15 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bellwether::error::Result;
+use bellwether::file::{self, FileError};
+use bellwether::links;
+use bellwether::lock::{Attempt, Lock, LockState, state_of};
+use bellwether::names::SCHEDULE;
+use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::lock::{Attempt, Lock, LockState, state_of};
-use crate::names::SCHEDULE;
-use crate::time::as_record;
 
 /// The name of the record, and of its lock. No definition has such a name.
 const NAME: &str = ".look";

@@ -5,19 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
+use bellwether::definition::Cron;
+use bellwether::error::{Diagnostic, ErrorKind, Result};
+use bellwether::file::{self, FileError};
+use bellwether::links;
+use bellwether::lock::{Attempt, Lock};
+use bellwether::names::SCHEDULE;
+use bellwether::plan::Schedule;
+use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::times::{Times, backoff};
-use crate::definition::Cron;
-use crate::error::{Diagnostic, ErrorKind, Result};
-use crate::file::{self, FileError};
-use crate::links;
-use crate::lock::{Attempt, Lock};
-use crate::names::SCHEDULE;
-use crate::plan::Schedule;
-use crate::time::as_record;
 
 /// Version of the file.
 const VERSION: u32 = 1;

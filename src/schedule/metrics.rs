@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use bellwether::error::Result;
+use bellwether::file;
 use chrono::{DateTime, NaiveTime, Utc};
 
 use super::record::{Outcome, PublishedRecord, RunRecord};
 use super::status::{Overview, Status, Verdict};
-use crate::error::Result;
-use crate::file;
 
 /// The content type of the format.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

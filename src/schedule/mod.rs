@@ -1,6 +1,6 @@
 //! When what runs, and what became of it: schedules, records of runs, status, hooks and metrics.
 //!
-//! This is a door: it knows [`run`](crate::run), and only the command line and the Python package know it. [`execute`] is a run with its
+//! This is a door: it knows [`run`](bellwether::run), and only the command line and the Python package know it. [`execute`] is a run with its
 //! record, its journal and its hooks; a [`Scheduler`] executes each definition of a folder at its times; an [`Overview`]
 //! says how they are doing. Four kinds of files in the data folder belong to this room:
 //!
@@ -37,8 +37,8 @@ mod status;
 mod times;
 mod turn;
 
-pub use crate::freshness::Age;
-pub use crate::listen::HostName;
+pub use bellwether::freshness::Age;
+pub use bellwether::listen::HostName;
 pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bellwether::error::Error;
+
 use super::event::{ScheduleEvent, Watcher};
 use super::look::LookFault;
 use super::record::Fault;
-use crate::error::Error;
 
 /// What does not work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use bellwether::export::REPORT;
+use bellwether::human::{bytes, counted, grouped, percent, took};
+use bellwether::report::{Html, STYLE, policy};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use url::Url;
 
 use super::record::{Outcome, RunRecord};
 use super::status::{Overview, Status, Verdict, to_minute};
-use crate::export::REPORT;
-use crate::human::{bytes, counted, grouped, percent, took};
-use crate::report::{Html, STYLE, policy};
 
 /// How many days of runs are shown.
 const DAYS: u64 = 90;

@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
+use bellwether::archive::Counts;
+use bellwether::error::{Error, ErrorKind};
+use bellwether::run::Summary;
+use bellwether::secret::without_keys;
+use bellwether::time::as_record;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::archive::Counts;
-use crate::error::{Error, ErrorKind};
-use crate::run::Summary;
-use crate::secret::without_keys;
-use crate::time::as_record;
 
 /// Version of the record. New fields may appear without a new version.
 const VERSION: u32 = 1;
@@ -221,7 +220,7 @@ mod optional {
     use chrono::{DateTime, Utc};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::time::as_record;
+    use bellwether::time::as_record;
 
     #[derive(Serialize, Deserialize)]
     struct Instant(#[serde(with = "as_record")] DateTime<Utc>);

@@ -15,6 +15,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::archive::Interrupted;
+use bellwether::cancel::CancellationToken;
+use bellwether::error::{Error, Result};
+use bellwether::plan::{Plan, Schedule, StoreUrl};
+use bellwether::run::{Control, Options, WhenHeld, WhenLost};
+use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -29,12 +35,6 @@ use super::memory::{Decision, Memory, Place};
 use super::obstacles::{ObstacleKind, Obstacles, Subject};
 use super::record::{Fault, RunRecord};
 use super::turn::{Ended, Turn};
-use crate::archive::Interrupted;
-use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
-use crate::plan::{Plan, Schedule, StoreUrl};
-use crate::run::{Control, Options, WhenHeld, WhenLost};
-use crate::time::Clock;
 
 /// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
 /// then.

@@ -7,6 +7,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use bellwether::archive::Archive;
+use bellwether::definition::{ChangedKey, DefinitionError, changed_keys};
+use bellwether::error::Result;
+use bellwether::export::{ListedVersion, VersionKind};
+use bellwether::footprint::{free_space, size};
+use bellwether::freshness::{Age, days_ahead, today};
+use bellwether::human::counted;
+use bellwether::lock::Holder;
+use bellwether::plan::{Days, MaxAge, Plan, Schedule};
+use bellwether::report::facts::Facts;
+use bellwether::run::{Prunable, PruneOptions, kept_versions};
+use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,18 +31,6 @@ use super::look::{LookRecord, last_look};
 use super::memory::deadline;
 use super::record::{Fault, Outcome, RunRecord};
 use super::times::upcoming;
-use crate::archive::Archive;
-use crate::definition::{ChangedKey, DefinitionError, changed_keys};
-use crate::error::Result;
-use crate::export::{ListedVersion, VersionKind};
-use crate::footprint::{free_space, size};
-use crate::freshness::{Age, days_ahead, today};
-use crate::human::counted;
-use crate::lock::Holder;
-use crate::plan::{Days, MaxAge, Plan, Schedule};
-use crate::report::facts::Facts;
-use crate::run::{Prunable, PruneOptions, kept_versions};
-use crate::time::Clock;
 
 /// The age that data may have if the definition sets no `max_age`.
 const DEFAULT_MAX_AGE: MaxAge = MaxAge::Trading(Days::new(2));
@@ -239,7 +239,7 @@ impl Running {
 
 impl Shared<'_> {
     fn plan(&self, name: &str) -> Result<Plan> {
-        Plan::of(crate::definition::find(name, &self.folders.definitions)?)
+        Plan::of(bellwether::definition::find(name, &self.folders.definitions)?)
     }
 
     fn status(&self, name: &str, plan: Result<Plan>) -> Status {

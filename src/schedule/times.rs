@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
+use bellwether::plan::Schedule;
 use chrono::{DateTime, TimeDelta, Utc};
-
-use crate::plan::Schedule;
 
 /// A run that starts within this of its time is on time, whatever the window for catching up.
 const ON_TIME: TimeDelta = TimeDelta::seconds(60);

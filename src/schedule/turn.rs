@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bellwether::archive::{Seal, SealedRun, open_all};
+use bellwether::error::{Error, Result};
+use bellwether::export;
+use bellwether::lock::Lock;
+use bellwether::plan::{Plan, Schedule};
+use bellwether::run::Options;
 use chrono::{DateTime, Utc};
 
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::{conclude, perform};
 use super::memory::{Decision, Memory, Place};
 use super::record::{Outcome, RunRecord};
-use crate::archive::{Seal, SealedRun, open_all};
-use crate::error::{Error, Result};
-use crate::export;
-use crate::lock::Lock;
-use crate::plan::{Plan, Schedule};
-use crate::run::Options;
 
 /// A run that has ended.
 pub(super) struct Ended {

@@ -24,11 +24,11 @@ import schemata
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
-    "decode": ["src/decode/"],
-    "fold": ["src/archive/fold/", "src/archive/settle/"],
-    "join": ["src/dataset/"],
-    "remove": ["src/remove/"],
-    "store": ["src/store/", "src/run/store/"],
+    "decode": ["crates/bellwether/src/decode/"],
+    "fold": ["crates/bellwether/src/archive/fold/", "crates/bellwether/src/archive/settle/"],
+    "join": ["crates/bellwether/src/dataset/"],
+    "remove": ["crates/bellwether/src/remove/"],
+    "store": ["crates/bellwether/src/store/", "crates/bellwether/src/run/store/"],
 }
 # Program tests that take minutes, or measure the machine.
 UNFIT = (
@@ -79,7 +79,7 @@ def identity(mutant: dict, seen: Counter) -> str:
 def list_mutants(place: Place) -> list[dict]:
     """The mutants of all rooms. Those that were listed before have the same numbers as then."""
     command = ["cargo", "mutants", "--list", "--json", "--diff", "--dir", str(ROOT)]
-    command += ["--exclude", "src/decode/harness/**"]
+    command += ["--exclude", "crates/bellwether/src/decode/harness/**"]
     for start in (start for starts in ROOMS.values() for start in starts):
         command += ["--file", f"{start}**"]
     mutants = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -129,14 +129,14 @@ def write(path: Path, text: str) -> None:
 
 def compile_all(place: Place, mutants: list[dict], kinds: list[str]) -> None:
     """Builds the tests of all mutants, without those that do not compile, whose reason it keeps in them."""
-    copy_sources(place, {"src/lib.rs"} | {mutant["file"] for mutant in mutants})
-    library = (ROOT / "src/lib.rs").read_text()
+    copy_sources(place, {"crates/bellwether/src/lib.rs"} | {mutant["file"] for mutant in mutants})
+    library = (ROOT / "crates/bellwether/src/lib.rs").read_text()
     allowed = "#![allow(warnings, arithmetic_overflow, unconditional_panic)]\n"
-    library = library.replace("#![cfg_attr(not", f"{allowed}#![cfg_attr(not", 1)
-    write(place.source / "src/lib.rs", library.replace("\nmod address;", "\nmod active;\nmod address;", 1))
+    library = library.replace("#[cfg(not(unix))]", f"{allowed}\n#[cfg(not(unix))]", 1)
+    write(place.source / "crates/bellwether/src/lib.rs", library.replace("\n#[doc(hidden)]\npub mod address;", "\nmod active;\n#[doc(hidden)]\npub mod address;", 1))
     active = (Path(__file__).parent / "active.rs").read_text().replace("@STATE@", str(place.state))
     count = max(mutant["number"] for mutant in mutants) + 1
-    write(place.source / "src/active.rs", active.replace("@COUNT@", str(count)))
+    write(place.source / "crates/bellwether/src/active.rs", active.replace("@COUNT@", str(count)))
     of_file = defaultdict(list)
     for mutant in mutants:
         of_file[mutant["file"]].append(mutant)

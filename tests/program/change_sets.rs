@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use bellwether::archive::Archive;
+use bellwether::archive::View;
 use bellwether::definition::DefinitionFile;
-use bellwether::harness::archive::View;
-use bellwether::harness::tables::Table;
 use bellwether::interface::ChangeSet;
 use bellwether::plan::{Plan, Vintage};
 use bellwether::run::{Options, run};
 use bellwether::serve::Universe;
+use bellwether::tables::Table;
 use bellwether::time::Clock;
 use chrono::NaiveDate;
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use arrow::array::{Float64Array, RecordBatch};
 use bellwether::archive::Interrupted;
-use bellwether::harness::archive::{NewRun, Unfinished};
-use bellwether::harness::decode::{Answer, AnswerPart, Rules};
-use bellwether::harness::tables::{RequestRecord, Series};
+use bellwether::archive::{NewRun, Unfinished};
+use bellwether::decode::{Answer, AnswerPart, Rules};
 use bellwether::interface::{Period, Regime};
 use bellwether::plan::{Request, ServiceIdentity};
 use bellwether::run::CancellationToken;
+use bellwether::tables::{RequestRecord, Series};
 use bellwether::time::Clock;
 
 use crate::support::program::{DemoService, Outcome, Place};

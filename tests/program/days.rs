@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
-use bellwether::harness::tables::Table;
 use bellwether::plan::StoreUrl;
 use bellwether::run::Summary;
+use bellwether::tables::Table;
 use chrono::{Days, NaiveDate, NaiveDateTime};
 
 use crate::support::bucket::{Bucket, store_of_test};

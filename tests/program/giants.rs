@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use bellwether::harness::tables::Table;
+use bellwether::tables::Table;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::support::program::{Outcome, Place};

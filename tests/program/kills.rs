@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellwether::harness::tables::Table;
 use bellwether::interface::ChangeSet;
 use bellwether::serve::Universe;
+use bellwether::tables::Table;
 use chrono::{Days, Utc};
 use serde_json::Value;
 

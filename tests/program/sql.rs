@@ -187,7 +187,7 @@ fn a_statement_contains_the_documented_archive_query() {
     let now = to_record(Utc::now());
     let options = ["--as-of", &now, "--archive", "s3://bucket/archive/"];
     let statement = place.run(["sql", "it"].iter().chain(&options)).succeeded().stdout;
-    let documentation = include_str!("../../src/archive/mod.rs");
+    let documentation = include_str!("../../crates/bellwether/src/archive/mod.rs");
     let query = documentation.split("//! ```sql\n").nth(1).and_then(|rest| rest.split("//! ```").next());
     let query = query.expect("a query").replace("//! ", "");
     let query =

@@ -2,6 +2,10 @@
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use bellwether::error;
+use bellwether::plan::{Claims, NaiveRule, Plan};
+use bellwether::project::Project;
+use bellwether::run::AuditOptions;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -13,10 +17,6 @@ use super::outcome::Result;
 use super::rows::RowsTo;
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::{plan_of, usage};
-use crate::error;
-use crate::plan::{Claims, NaiveRule, Plan};
-use crate::project::Project;
-use crate::run::AuditOptions;
 
 /// The arguments that these audits share.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,12 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
+use bellwether::audit::{TrialOutcome, documents};
+use bellwether::file;
+use bellwether::human::grouped;
+use bellwether::project::Project;
+use bellwether::run::audit_leak;
+use bellwether::time::{Clock, unique_name};
+
 use super::documents::{AsJson, document};
 use super::folders::Folders;
 use super::include::Include;
@@ -7,12 +14,6 @@ use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
-use crate::audit::{TrialOutcome, documents};
-use crate::file;
-use crate::human::grouped;
-use crate::project::Project;
-use crate::run::audit_leak;
-use crate::time::{Clock, unique_name};
 
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,8 @@ mod revisions;
 mod skill;
 mod sources;
 
+use bellwether::project::Project;
+
 use super::aligned;
 use super::cancellable;
 use super::documents;
@@ -17,7 +19,6 @@ use super::rows;
 use super::say;
 use super::store;
 use super::typed;
-use crate::project::Project;
 
 /// Audit the archive: look-ahead, revisions, quality, disagreements between operations, and whether signals predicted.
 #[derive(Debug, clap::Args)]

@@ -1,16 +1,17 @@
 //! `bellwether audit quality`: looks for missing, stale, repeated, unusual and rejected data.
 
+use bellwether::audit::answers::{CutOff, RejectReason};
+use bellwether::audit::documents;
+use bellwether::audit::quality::{self, TickerQuality};
+use bellwether::human::{counted, grouped, percent};
+use bellwether::plan::NaiveRule;
+use bellwether::project::Project;
+use bellwether::run::audit_quality;
+use bellwether::tables::Drift;
+
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::outcome::Result;
-use crate::audit::answers::{CutOff, RejectReason};
-use crate::audit::documents;
-use crate::audit::quality::{self, TickerQuality};
-use crate::human::{counted, grouped, percent};
-use crate::plan::NaiveRule;
-use crate::project::Project;
-use crate::run::audit_quality;
-use crate::tables::Drift;
 
 /// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 ///

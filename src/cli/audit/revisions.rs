@@ -4,17 +4,17 @@ use super::outcome::{Failure, Result};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use bellwether::audit::documents;
+use bellwether::audit::revisions::{self, CellCounts, Rewrites};
+use bellwether::human::{grouped, percent};
+use bellwether::project::Project;
+use bellwether::run::audit_revisions;
+use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::typed::{instant, share, usage};
-use crate::audit::documents;
-use crate::audit::revisions::{self, CellCounts, Rewrites};
-use crate::human::{grouped, percent};
-use crate::project::Project;
-use crate::run::audit_revisions;
-use crate::time::to_record;
 
 /// Count past values that were added late, revised or withdrawn.
 ///

@@ -1,14 +1,15 @@
 //! `bellwether audit sources`: whether the vendor's operations agree.
 
+use bellwether::audit::documents;
+use bellwether::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
+use bellwether::human::{grouped, percent};
+use bellwether::project::Project;
+use bellwether::run::audit_sources;
+use bellwether::time::to_record;
+
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::outcome::Result;
-use crate::audit::documents;
-use crate::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
-use crate::human::{grouped, percent};
-use crate::project::Project;
-use crate::run::audit_sources;
-use crate::time::to_record;
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,9 @@
 //! Imported files.
 
+use bellwether::run::{self, ImportMode};
+use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::run::{self, ImportMode};
-use crate::time::to_record;
 
 /// What was imported, or would be.
 #[derive(Debug, Serialize, JsonSchema)]

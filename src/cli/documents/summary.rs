@@ -1,12 +1,11 @@
 //! The summary of a dataset.
 
+use bellwether::audit::documents::Revisions;
+use bellwether::report::Report;
+use bellwether::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
+use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::audit::documents::Revisions;
-use crate::report::Report;
-use crate::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
-use crate::time::to_record;
 
 /// What a dataset holds, and how its past was revised.
 #[derive(Debug, Serialize, JsonSchema)]

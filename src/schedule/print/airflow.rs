@@ -1,10 +1,11 @@
 //! Airflow DAGs, one per definition, in one Python file.
 
+use bellwether::error::Result;
+use bellwether::plan::Schedule;
+
 use super::dialect::{Days, Dialect};
 use super::settings::Action;
 use super::{EXIT_CODES, Setup, quoted};
-use crate::error::Result;
-use crate::plan::Schedule;
 
 pub(super) fn dags(setup: &Setup) -> Result<String> {
     let mut text = format!(

@@ -4,9 +4,9 @@
 //! do: names, `7`, `?`, and ranges that end with Sunday are gone, and a field of days that is listed in full is never
 //! confused with `*`. What remains is what only some platforms have. It is refused with the file to change.
 
-use crate::definition::{CronFields, DayField};
-use crate::error::{Error, Result};
-use crate::plan::{Plan, Schedule};
+use bellwether::definition::{CronFields, DayField};
+use bellwether::error::{Error, Result};
+use bellwether::plan::{Plan, Schedule};
 
 /// A platform that takes expressions with a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bellwether::error::Result;
+use bellwether::escape::escaped;
+
 use super::settings::Action;
 use super::{EXIT_CODES, Settings, Setup, in_utc, quoted, shell};
-use crate::error::Result;
-use crate::escape::escaped;
 
 /// Twice a week.
 const KEEP_CACHE: &str = "17 3 * * 1,4";

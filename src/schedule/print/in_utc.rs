@@ -7,11 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bellwether::definition::{CronFields, DayField};
+use bellwether::error::Result;
+use bellwether::plan::{Plan, Schedule};
+
 use super::dialect::{Days, Dialect, numbers, spelled};
 use super::{days_ahead, offset};
-use crate::definition::{CronFields, DayField};
-use crate::error::Result;
-use crate::plan::{Plan, Schedule};
 use chrono::{DateTime, Utc};
 
 /// The fewest minutes between two times.

@@ -1,10 +1,11 @@
 //! Kubernetes CronJobs, one per definition.
 
+use bellwether::error::Result;
+use bellwether::plan::{Plan, Schedule};
+
 use super::dialect::Dialect;
 use super::settings::Action;
 use super::{EXIT_CODES, Setup, quoted};
-use crate::error::Result;
-use crate::plan::{Plan, Schedule};
 
 pub(super) fn jobs(setup: &Setup) -> Result<String> {
     let setup = &setup.logging_json();

@@ -28,12 +28,13 @@ use chrono_tz::Tz;
 
 pub use settings::Settings;
 
+use bellwether::error::{Error, Result};
+use bellwether::escape::escaped;
+use bellwether::file::FileError;
+use bellwether::plan::{Plan, Schedule, StoreUrl};
+
 use super::definitions::{files, nothing_scheduled};
 use super::status::Folders;
-use crate::error::{Error, Result};
-use crate::escape::escaped;
-use crate::file::FileError;
-use crate::plan::{Plan, Schedule, StoreUrl};
 use settings::Action;
 
 /// A platform that runs programs.
@@ -118,7 +119,7 @@ impl Setup {
         };
         let mut plans = Vec::new();
         for path in files(&folders.definitions)?.into_values() {
-            let plan = Plan::of(crate::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
+            let plan = Plan::of(bellwether::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
             plans.extend(plan.schedule.clone().map(|schedule| (plan, schedule)));
         }
         if plans.is_empty() {

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::plan::StoreUrl;
+use bellwether::plan::StoreUrl;
+
 use crate::schedule::HostName;
 
 /// What is set, by options or variables, when a file is printed; none for a default.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bellwether::archive::Archive;
+use bellwether::archive::open_merged;
 use bellwether::error::{Error, ErrorKind};
-use bellwether::harness::archive::open_merged;
 use bellwether::plan::{AdHoc, PinnedVersion, Plan, StoreUrl};
 use bellwether::run::{
     self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, StoreAccess, compact, prune,

@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use bellwether::archive::View;
 use bellwether::archive::{Archive, Seal};
 use bellwether::error::ErrorKind;
-use bellwether::harness::archive::View;
-use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
 use bellwether::run::{Control, PruneMode, compact, prune};
+use bellwether::tables::Table;
 use chrono::{DateTime, Utc};
 use parquet::arrow::ArrowWriter;
 
@@ -186,7 +186,7 @@ fn a_pull_that_repeats_the_last_one_writes_no_rows() {
 /// The documented query, run by DuckDB on the folder, before and after packed runs are removed.
 #[test]
 fn the_documented_query_alone_gives_the_known_state() {
-    let documentation = include_str!("../../../src/archive/mod.rs");
+    let documentation = include_str!("../../../crates/bellwether/src/archive/mod.rs");
     let query = documentation.split("//! ```sql\n").nth(1).and_then(|rest| rest.split("//! ```").next());
     let query = query.expect("a query").replace("//! ", "");
     let mut world = World::new(7, true);

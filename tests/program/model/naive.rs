@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether::harness::tables::Table;
+use bellwether::tables::Table;
 
 use super::histories::Entry;
 use super::news::Article;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use bellwether::harness::time::seeded;
+use bellwether::time::seeded;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};

@@ -4,7 +4,7 @@ use std::fs;
 
 use bellwether::definition::DefinitionFile;
 use bellwether::plan::{Plan, Schedule};
-use bellwether::schedule::{Times, upcoming};
+use bellwether_cli::schedule::{Times, upcoming};
 use chrono::{DateTime, Offset, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde_json::json;

@@ -3,8 +3,8 @@
 use std::fs;
 
 use bellwether::definition::Cron;
-use bellwether::schedule::print::{Platform, Settings, Setup, print};
-use bellwether::schedule::{Folders, upcoming};
+use bellwether_cli::schedule::print::{Platform, Settings, Setup, print};
+use bellwether_cli::schedule::{Folders, upcoming};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 

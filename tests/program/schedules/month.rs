@@ -18,8 +18,8 @@ use std::time::Duration;
 use bellwether::definition::DefinitionFile;
 use bellwether::plan::Plan;
 use bellwether::run::{CancellationToken, Observer, Options, run};
-use bellwether::schedule::{Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher};
 use bellwether::time::Clock;
+use bellwether_cli::schedule::{Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher};
 use chrono::{DateTime, Datelike, TimeDelta, Utc, Weekday};
 use tokio::runtime::Builder;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use bellwether::schedule::print::Platform;
+use bellwether_cli::schedule::print::Platform;
 
 use crate::support::program::{Outcome, Place};
 use crate::support::python;

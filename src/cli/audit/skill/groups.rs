@@ -1,9 +1,10 @@
 //! Correlations by group.
 
+use bellwether::audit::skill::{Measure, PairSkill, SeriesMeasure, Skill, State};
+use bellwether::human::grouped;
+
 use super::super::aligned::{Aligned, RowLimit};
 use super::{none, p_value};
-use crate::audit::skill::{Measure, PairSkill, SeriesMeasure, Skill, State};
-use crate::human::grouped;
 
 /// What correlations are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -4,16 +4,16 @@ mod groups;
 
 use std::path::PathBuf;
 
+use bellwether::audit::skill::{self, Best, Measure, PairSkill, SignalCounts, State, WhenMissing};
+use bellwether::human::{counted, grouped, percent, portion};
+use bellwether::project::Project;
+use bellwether::run::{PriceInput, SkillOptions, audit_skill};
 use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::outcome::Result;
 use super::typed::{instant, plan_of};
-use crate::audit::skill::{self, Best, Measure, PairSkill, SignalCounts, State, WhenMissing};
-use crate::human::{counted, grouped, percent, portion};
-use crate::project::Project;
-use crate::run::{PriceInput, SkillOptions, audit_skill};
 use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
@@ -158,7 +158,11 @@ fn of_prices(found: &skill::Skill) -> String {
         prices.last,
     );
     for file in &prices.files {
-        text.push_str(&format!("          {}, BLAKE3 {}\n", crate::escape::escaped(&file.path), &file.blake3[..16]));
+        text.push_str(&format!(
+            "          {}, BLAKE3 {}\n",
+            bellwether::escape::escaped(&file.path),
+            &file.blake3[..16]
+        ));
     }
     if prices.holes > 0 {
         text.push_str(&format!(

@@ -1,0 +1,133 @@
+//! Finds a definition by its path, or by its name in the project's folder of definitions.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::ParsedDefinition;
+use super::error::DefinitionError;
+use crate::error::{Error, Result};
+use crate::file::{self, FileError};
+use crate::names::is_dataset;
+use crate::problem::nearest;
+use crate::trust::Author;
+
+const EXTENSION: &str = "toml";
+
+/// The size limit of a definition. A thousand tickers take ten kilobytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A definition: its name, its file, and its parsed part.
+#[derive(Clone, Debug)]
+pub struct DefinitionFile {
+    /// The file's name without its extension: the name of the dataset.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// The parsed text.
+    pub reading: ParsedDefinition,
+    /// Who wrote it.
+    pub author: Author,
+}
+
+impl DefinitionFile {
+    /// A definition from its text, which the caller wrote.
+    ///
+    /// # Errors
+    ///
+    /// When the file's name cannot name a dataset.
+    pub fn new(path: PathBuf, text: String) -> Result<Self> {
+        match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
+            Some(name) => Ok(Self {
+                name: name.to_owned(),
+                reading: ParsedDefinition::of(&text),
+                text,
+                path,
+                author: Author::Caller,
+            }),
+            None => Err(DefinitionError::Name { path }.into()),
+        }
+    }
+
+    /// The same definition, with the text of its file.
+    #[must_use]
+    pub fn of_file(self) -> Self {
+        Self { author: Author::File, ..self }
+    }
+}
+
+/// Finds and reads a definition, by what [`path_of`] takes.
+pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
+    let path = path_of(name_or_path, definitions);
+    match read(&path) {
+        Ok(Some(text)) => DefinitionFile::new(path, text).map(DefinitionFile::of_file),
+        Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
+        Err(source) => Err(FileError::Read { path, source }.into()),
+    }
+}
+
+/// The text of a file; none if it is too large.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Ok(None);
+    }
+    io::read_to_string(&bytes[..]).map(Some)
+}
+
+/// The file of a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an extension
+/// is a path.
+pub fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
+    let given = Path::new(name_or_path);
+    if given.components().count() > 1 || given.extension().is_some() {
+        return given.to_owned();
+    }
+    definitions.join(given).with_extension(EXTENSION)
+}
+
+/// A definition's name becomes the name of folders and files.
+fn is_safe(name: &str) -> bool {
+    is_dataset(name) && !name.starts_with('-')
+}
+
+/// The names of the definitions in a folder.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let name = |file: PathBuf| {
+        let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
+        is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
+    };
+    let mut names: Vec<String> = file::entries(folder)?.into_iter().filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The definitions in a folder, by name, with their descriptions.
+pub fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
+    #[derive(serde::Deserialize)]
+    struct Described {
+        description: Option<String>,
+    }
+
+    let described = |name: String| {
+        let text = read(&folder.join(&name).with_extension(EXTENSION)).ok().flatten();
+        let described = text.and_then(|text| toml::from_str(&text).ok());
+        (name, described.and_then(|Described { description }| description))
+    };
+    Ok(names(folder)?.into_iter().map(described).collect())
+}
+
+fn missing(given: &str, path: PathBuf) -> Error {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let known = names(folder).unwrap_or_default();
+    let hint = match nearest(name, known.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => format!("no definitions in `{}`", folder.display()),
+        None => format!("definitions in `{}`: {}", folder.display(), known.join(", ")),
+    };
+    DefinitionError::Missing { given: given.to_owned(), path, hint }.into()
+}

@@ -1,0 +1,422 @@
+//! A definition as typed, with the place of every value.
+//!
+//! Everything here is optional, since defaults belong to the plan. Values are typed (a [`Period`] is a period), but
+//! combinations are not checked: whether a base address goes with a service, or a sort key names a column, is up to the
+//! plan. The types are the only description of the format: the reader, the list of known keys and the JSON Schema all
+//! come from them.
+
+mod age;
+mod changes;
+mod choices;
+mod cron;
+mod cron_fields;
+mod error;
+mod find;
+mod hook;
+mod kinds;
+mod list;
+mod placed;
+mod reader;
+mod share;
+mod store_url;
+mod tickers;
+mod values;
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
+
+use crate::interface::{Period, Regime, Sector, Ticker};
+
+pub use age::{CatchUp, MaxAge};
+pub use changes::{ChangedKey, changed_keys};
+pub use choices::{
+    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
+    OnSuspect, Service, Statistic, TickerList, Vintage,
+};
+pub use cron::Cron;
+pub use cron_fields::{CronFields, DayField};
+pub use error::DefinitionError;
+pub use find::{DefinitionFile, path_of};
+pub use find::{catalog, find, names};
+pub use hook::{Hook, HookUrl};
+pub(crate) use list::List;
+pub(crate) use placed::Placed;
+pub(crate) use reader::ParsedDefinition;
+pub(crate) use share::Share;
+pub use store_url::{StoreKind, StoreUrl};
+pub(crate) use tickers::Tickers;
+pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};
+
+/// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+#[schemars(title = "Bellwether definition")]
+pub(crate) struct Definition {
+    /// A one-line description of the dataset.
+    pub description: Option<String>,
+    /// The service, and the API key for it.
+    pub source: Placed<SourceSection>,
+    /// The signals to fetch.
+    pub signals: Placed<SignalsSection>,
+    /// The news and sentiment to fetch.
+    pub sentiment: Placed<SentimentSection>,
+    /// Which part of the archive counts.
+    pub archive: Placed<ArchiveSection>,
+    /// What the dataset has a row for, and its columns.
+    pub dataset: Placed<DatasetSection>,
+    /// How to handle rejected records and unknown fields.
+    pub rejects: Placed<RejectsSection>,
+    /// How to convert dates with an offset to naive dates.
+    pub dates: Placed<DatesSection>,
+    /// The news features to join to each signal.
+    pub join: Placed<JoinSection>,
+    /// The checks that must pass before a version is published.
+    pub checks: Placed<ChecksSection>,
+    /// The signals to include in the dataset. Default: all signals that the definition fetches.
+    pub filter: Placed<FilterSection>,
+    /// The closing prices that `bellwether audit skill` measures signals against.
+    pub prices: Placed<PricesSection>,
+    /// The files to write.
+    pub output: Placed<OutputSection>,
+    /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
+    pub store: Option<Placed<StoreSection>>,
+    /// When a scheduler should run the definition.
+    pub schedule: Option<Placed<ScheduleSection>>,
+    /// What to call after a run.
+    pub hooks: Placed<HooksSection>,
+}
+
+/// The service, and the API key for it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct SourceSection {
+    /// The name of the service, which its archive goes by. Definitions with the same name share what they know. Default:
+    /// made from `base_url`, or `demo`.
+    pub name: Option<Placed<String>>,
+    /// A service by name: `demo` is built in and needs no API key.
+    pub service: Option<Placed<Service>>,
+    /// The base address of the signals operations.
+    pub base_url: Option<Placed<BaseUrl>>,
+    /// The base address of the sentiment operations.
+    pub sentiment_base_url: Option<Placed<BaseUrl>>,
+    /// A file whose first line is the API key. A relative path is below the project's root.
+    pub api_key_file: Option<Placed<String>>,
+    /// A command, with its arguments, that prints the API key.
+    pub api_key_command: Option<Placed<List<String>>>,
+    /// The number of concurrent requests, 1 to 64. Default: 8.
+    pub connections: Option<Placed<u8>>,
+    /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
+    /// machine.
+    pub requests_per_second: Option<Placed<u16>>,
+    /// Give up on an answer that sends nothing for this long, or less than 1 KiB per second afterwards. Default: `30s`.
+    pub stall: Option<Placed<TimeSpan>>,
+    /// How long a run keeps retrying before it gives up and leaves the rest to be resumed. Default: `15m`.
+    pub patience: Option<Placed<TimeSpan>>,
+}
+
+/// The signals to fetch.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct SignalsSection {
+    /// The operation to fetch signals from. Default: `ticker` if only `tickers` are given, or else `sector`.
+    pub history: Option<Placed<HistoryForm>>,
+    /// The sectors to fetch.
+    pub sectors: Option<Placed<List<Sector>>>,
+    /// The tickers to fetch: a list, or `"available"`. Together with `sectors`, those of them that are in the sectors.
+    /// Default: the tickers of the sectors.
+    pub tickers: Option<Placed<Tickers>>,
+    /// The horizons to fetch. Default: `["15d"]`, or with `history = "batched"` all horizons in the batch.
+    pub periods: Option<Placed<List<Period>>>,
+    /// The market regimes to fetch. Default: `["neutral"]`, or with `history = "batched"` all regimes in the batch.
+    pub regimes: Option<Placed<List<Regime>>>,
+    /// Whether each history has every signal that it ever had. If so, a run withdraws signals that are no longer listed
+    /// however old they are; if not, those from the oldest listed date on. Default: false.
+    pub complete: Option<Placed<bool>>,
+}
+
+/// The news and sentiment to fetch.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct SentimentSection {
+    /// Whether to fetch scored news articles. Default: true.
+    pub articles: Option<Placed<bool>>,
+    /// Whether to fetch the sentiment summary of each ticker. Default: false.
+    pub summary: Option<Placed<bool>>,
+    /// Whether to fetch the historical sentiment of each ticker. Default: false.
+    pub historical: Option<Placed<bool>>,
+    /// The tickers to fetch: a list, `"available"`, or `"signals"` for the tickers of the signals. Default:
+    /// `"signals"`.
+    pub tickers: Option<Placed<Tickers>>,
+    /// How to count articles with the same date, title, link and score: `once`, or `keep` to count each. Default:
+    /// `once`.
+    pub duplicates: Option<Placed<Duplicates>>,
+    /// Whether the service lists every article that it ever had. If it may cut its lists off, a window that does not
+    /// begin after the day of the oldest article ever listed is null, since there may have been more. If it does, a
+    /// run also withdraws articles that are no longer listed however old they are. Default: false.
+    pub complete: Option<Placed<bool>>,
+}
+
+/// Which part of the archive counts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct ArchiveSection {
+    /// Whether claims count, which `bellwether import` makes of files that were saved before the first run. If so, a column
+    /// `claimed` marks the rows that rest on them. `--include claimed` does the same for one command. Default: false.
+    pub claimed: Option<Placed<bool>>,
+}
+
+/// What the dataset has a row for, and its columns.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct DatasetSection {
+    /// `joined` for a row per signal with features of the news, `signals` for signals without news, or `news` for a row
+    /// per article. Data that a kind does not use is not fetched. Default: `joined`.
+    pub kind: Option<Placed<DatasetKind>>,
+    /// The columns, in this order. Default: all, without those to be added.
+    pub columns: Option<Placed<List<String>>>,
+    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`, `watched_until`. Default: none.
+    pub add: Option<Placed<List<Added>>>,
+    /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
+    /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
+    pub suspect: Option<Placed<OnSuspect>>,
+    /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
+    /// none.
+    pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,
+}
+
+/// How to handle rejected records and unknown fields.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct RejectsSection {
+    /// The maximum share of an operation's records, and of its series, that may be rejected, 0 to 1. Above it the run
+    /// fails. Default: 0.01.
+    pub max_share: Option<Placed<Share>>,
+    /// Whether to archive unknown fields, as JSON. They are counted in any case. Default: false.
+    pub keep_extra: Option<Placed<bool>>,
+}
+
+/// How to convert dates with an offset to naive dates, for signals, articles and historical sentiment.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct DatesSection {
+    /// The clock of naive dates: `utc`, a time zone such as `America/New_York`, or `wall` for the local time as
+    /// written. A date without an offset is assumed to be on that clock. If two signals of a series get the same date,
+    /// the earlier one is kept. Default: `utc`.
+    pub naive: Option<Placed<NaiveRule>>,
+}
+
+/// The news features to join to each signal.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct JoinSection {
+    /// How long before a signal's date an article must be dated: calendar days (`1d`), or trading days (`1 trading
+    /// day`), which are the dates of all signals that the definition fetches, as far as they had been seen by then. An
+    /// article is never used for a signal
+    /// that was made before it: an article without an offset is known at the end of its day, and a signal without an
+    /// offset or a time is made at the end of its day. Default: `1d`.
+    pub lag: Option<Placed<Lag>>,
+    /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen, and not
+    /// after the signal was. Default: `dated`.
+    pub availability: Option<Placed<Availability>>,
+    /// The sources of features. Default: `["articles"]`.
+    pub sources: Option<Placed<List<NewsSource>>>,
+    /// The windows of articles, in calendar days. They end at the signal's date minus the lag. Default: `["1d", "7d",
+    /// "30d"]`.
+    pub windows: Option<Placed<List<Days>>>,
+    /// The statistics of the scores in a window. `count` includes articles without a score; a `mean` is exact to half a
+    /// billionth, and `std` rounds each score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
+    pub stats: Option<Placed<List<Statistic>>>,
+    /// The numeric fields of historical sentiment to join, for the source `historical`.
+    pub historical: Option<Placed<List<String>>>,
+}
+
+/// The checks that must pass before a version is published. If a check fails, nothing is published, `latest` is
+/// unchanged, the archive keeps what was fetched, and the exit code is 4.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct ChecksSection {
+    /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` to publish
+    /// without it. Default: `fail`.
+    pub missing: Option<Placed<OnFinding>>,
+    /// The maximum share of tickers, and of series, that may disappear or appear since the previous version, 0 to 1; 1
+    /// allows all. A history without signals counts as gone. Only what that version requested as well is compared.
+    /// Default: 0.2.
+    pub universe: Option<Placed<Share>>,
+    /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
+    /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on
+    /// Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
+    pub max_age: Option<Placed<MaxAge>>,
+    /// What to do if the newest date lies more than a week in the future, or before that of the previous version: `fail`
+    /// or `warn`. Default: `fail`.
+    pub dates: Option<Placed<OnFinding>>,
+    /// The maximum share of the signals, and of the articles, known to the previous version that may have been revised
+    /// or withdrawn since, 0 to 1; 1 allows all. Default: 0.2.
+    pub rewritten: Option<Placed<Share>>,
+    /// The same for a single series: the signals of a ticker, period and regime, or the articles of a ticker, if it had
+    /// 20 or more. Default: 0.5.
+    pub rewritten_series: Option<Placed<Share>>,
+}
+
+/// The signals to include in the dataset.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct FilterSection {
+    /// Only these tickers.
+    pub tickers: Option<Placed<List<Ticker>>>,
+    /// Only tickers in these sectors; a ticker that left its sector still counts in it.
+    pub sectors: Option<Placed<List<Sector>>>,
+    /// Only these horizons.
+    pub periods: Option<Placed<List<Period>>>,
+    /// Only these market regimes.
+    pub regimes: Option<Placed<List<Regime>>>,
+    /// Only dates from this day on.
+    pub from: Option<Placed<CalendarDay>>,
+    /// Only dates before this day.
+    pub to: Option<Placed<CalendarDay>>,
+}
+
+/// The closing prices that `bellwether audit skill` measures signals against.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct PricesSection {
+    /// A Parquet or CSV file with a row per ticker and date, or a list of them; `*` in the name of a file stands for any
+    /// letters. A relative path is below the project's root. `--prices` takes precedence.
+    pub file: Option<Placed<List<String>>>,
+    /// The names of its columns, where they are not `ticker`, `date` and `close`: `close = "adj_close"`. Default: none.
+    pub columns: Option<Placed<BTreeMap<String, Placed<String>>>>,
+    /// Whether closes are adjusted for splits and dividends. Without it returns over a split are wrong, and the audit says
+    /// so. Default: not known.
+    pub adjusted: Option<Placed<bool>>,
+}
+
+impl PricesSection {
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.is_none() && self.columns.is_none() && self.adjusted.is_none()
+    }
+}
+
+/// The files to write.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct OutputSection {
+    /// The file format, or a list of them. Default: `parquet`.
+    pub format: Option<Placed<List<Format>>>,
+    /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
+    /// Default: `long`.
+    pub layout: Option<Placed<Layout>>,
+    /// The sort order of the rows. Default: `["ticker", "date", "period", "regime"]`.
+    pub sort: Option<Placed<List<String>>>,
+    /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
+    pub values: Option<Placed<List<String>>>,
+    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published, with the news that was
+    /// known then). Default: `latest`.
+    pub vintage: Option<Placed<Vintage>>,
+    /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
+    /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
+    /// Default: `2 trading days`.
+    pub live_within: Option<Placed<MaxAge>>,
+    /// The columns to partition by, as Hive-style folders. Default: none.
+    pub partition_by: Option<Placed<List<String>>>,
+    /// The compression of Parquet. Default: `zstd`.
+    pub compression: Option<Placed<Compression>>,
+    /// The zstd level, 1 to 22. Default: 3.
+    pub level: Option<Placed<u8>>,
+    /// The number of rows per Parquet row group. Default: 262144.
+    pub row_group_rows: Option<Placed<u32>>,
+    /// Whether to prefix CSV text that a spreadsheet would read as a formula with `'`. Default: false.
+    pub csv_guard: Option<Placed<bool>>,
+    /// How many versions of the dataset to keep. Default: 5.
+    pub keep: Option<Placed<u16>>,
+}
+
+/// The object store that keeps the archive and the datasets. The local folder is its cache.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct StoreSection {
+    /// Its address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`.
+    /// Credentials come from the environment, a profile or the instance. `--store` and `BELLWETHER_STORE` take
+    /// precedence.
+    #[serde(default)]
+    pub url: Option<Placed<StoreUrl>>,
+}
+
+/// When a scheduler should run the definition.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct ScheduleSection {
+    /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`;
+    /// with six fields, the first is the second.
+    #[serde(default)]
+    pub cron: Option<Placed<Cron>>,
+    /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
+    /// it repeats in autumn is due once, the first time. If every hour is named, as by `*`, real hours count: nothing is
+    /// due for skipped ones, and repeated ones count again. Default: UTC.
+    #[serde(default)]
+    pub timezone: Option<Placed<Zone>>,
+    /// How late a run may start. If the scheduler was down at a due time, or still busy with the previous run, the
+    /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Default: `1d`.
+    #[serde(default)]
+    pub catch_up: Option<Placed<CatchUp>>,
+    /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. It ends no run.
+    /// Default: `2h`.
+    #[serde(default)]
+    pub deadline: Option<Placed<TimeSpan>>,
+    /// The time before the first retry. It doubles with each retry, up to 15 minutes. Default: `1m`.
+    #[serde(default)]
+    pub retry_after: Option<Placed<TimeSpan>>,
+}
+
+/// What to call after a run. A hook gets the record of the run as JSON: a command on its standard input, an address by
+/// POST. It never gets the API key, and its failure is reported but does not change the outcome of the run.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct HooksSection {
+    /// After a version was published: a command as a list (`["logger", "published"]`, without a shell), or an address.
+    pub on_success: Option<Placed<Hook>>,
+    /// After a run failed, or ran out of retries.
+    pub on_failure: Option<Placed<Hook>>,
+    /// After a temporary failure (exit code 75).
+    pub on_later: Option<Placed<Hook>>,
+    /// URL to ping after each success, for a service that raises an alarm when it is not called.
+    pub ping: Option<Placed<HookUrl>>,
+    /// How long a hook may take. Default: `30s`.
+    pub timeout: Option<Placed<TimeSpan>>,
+}
+
+impl Definition {
+    /// The JSON Schema of a definition.
+    pub(crate) fn json_schema() -> Schema {
+        let transform = RecursiveTransform(without_null);
+        SchemaSettings::draft2020_12().with_transform(transform).into_generator().into_root_schema_for::<Self>()
+    }
+}
+
+/// The JSON Schema of a definition.
+pub fn json_schema() -> Schema {
+    Definition::json_schema()
+}
+
+/// TOML has no null: an optional value is described by its type alone.
+fn without_null(schema: &mut Schema) {
+    let null = serde_json::json!({ "type": "null" });
+    if let Some(alternatives) = schema.get_mut("anyOf").and_then(|any| any.as_array_mut()) {
+        alternatives.retain(|alternative| *alternative != null);
+        if let [only] = alternatives.as_slice() {
+            let only = only.as_object().cloned().unwrap_or_default();
+            schema.remove("anyOf");
+            only.into_iter().for_each(|(key, value)| drop(schema.insert(key, value)));
+        }
+    }
+    if let Some(types) = schema.get_mut("type").and_then(|types| types.as_array_mut()) {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The values of a definition that are not part of the service's interface: days, addresses, zones, times.
+//!
+//! Each has one spelling. The error for anything else is a message with a hint on a second line.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use url::Url;
+
+use crate::address::is_loopback;
+use crate::problem::nearest;
+
+/// Why a value is invalid: the message, and a hint on a second line.
+pub(super) type Refusal = String;
+
+macro_rules! parsed_from_text {
+    ($name:ident) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(super) use parsed_from_text;
+
+/// A number of calendar days, spelled `7d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Days(u16);
+
+impl Days {
+    /// Ten years: more than any window or lag that makes sense.
+    const MAX: u16 = 3660;
+
+    /// A number of days, known to be in range.
+    pub const fn new(count: u16) -> Self {
+        assert!(count <= Self::MAX, "a number of days beyond the bound");
+        Self(count)
+    }
+
+    /// The number of days.
+    pub fn count(self) -> i32 {
+        i32::from(self.0)
+    }
+}
+
+impl fmt::Display for Days {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}d", self.0)
+    }
+}
+
+impl Serialize for Days {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for Days {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let digits = text.strip_suffix('d').filter(|digits| !digits.is_empty() && digits.len() <= 5);
+        let count = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        match count.and_then(|digits| digits.parse::<u16>().ok()).filter(|&count| count <= Self::MAX) {
+            Some(count) => Ok(Self(count)),
+            None => {
+                Err(format!("`{text}` is not a number of days\nuse a whole number and `d`, such as `7d`, up to 3660d"))
+            }
+        }
+    }
+}
+
+impl JsonSchema for Days {
+    fn schema_name() -> Cow<'static, str> {
+        "Days".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}d$", "examples": ["1d", "7d", "30d"] })
+    }
+}
+
+parsed_from_text!(Days);
+
+/// How much older than a signal its news must be: `1d`, or `1 trading day`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// Calendar days.
+    Calendar(Days),
+    /// Dates with signals.
+    Trading(u16),
+}
+
+impl fmt::Display for Lag {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calendar(days) => days.fmt(formatter),
+            Self::Trading(1) => formatter.write_str("1 trading day"),
+            Self::Trading(count) => write!(formatter, "{count} trading days"),
+        }
+    }
+}
+
+impl FromStr for Lag {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let trading = text.strip_suffix(" trading days").or_else(|| text.strip_suffix(" trading day"));
+        let Some(count) = trading else { return text.parse().map(Self::Calendar).map_err(|_| no_lag(text)) };
+        let days: Days = format!("{count}d").parse().map_err(|_| no_lag(text))?;
+        // Without a lag, trading days and calendar days are the same.
+        Ok(if days.0 == 0 { Self::Calendar(days) } else { Self::Trading(days.0) })
+    }
+}
+
+fn no_lag(text: &str) -> Refusal {
+    format!("`{text}` is not a lag\nuse calendar days, such as `1d`, or trading days, such as `1 trading day`")
+}
+
+impl JsonSchema for Lag {
+    fn schema_name() -> Cow<'static, str> {
+        "Lag".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "1 trading day"] })
+    }
+}
+
+parsed_from_text!(Lag);
+
+/// A day of the calendar, spelled `2026-11-20`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CalendarDay(pub NaiveDate);
+
+impl fmt::Display for CalendarDay {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl FromStr for CalendarDay {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let day = Some(text).filter(|text| text.len() == 10).and_then(|text| text.parse().ok());
+        day.map(Self).ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`"))
+    }
+}
+
+impl JsonSchema for CalendarDay {
+    fn schema_name() -> Cow<'static, str> {
+        "CalendarDay".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date", "examples": ["2026-11-20"] })
+    }
+}
+
+parsed_from_text!(CalendarDay);
+
+/// An address that requests are built on: https, or plain http to this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl(Url);
+
+impl BaseUrl {
+    /// The address.
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl FromStr for BaseUrl {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let url = Url::parse(text).map_err(|error| {
+            format!("not an address: {error}\nuse a full address, such as `https://api.example.com/v1`")
+        })?;
+        // The address is not repeated in the error: it may contain a key.
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("the address must not have a query\nremove everything from `?` on; \
+                        the key comes from the environment, a file or a command"
+                .to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("an address with a user name or password\nremove everything before `@`".to_owned());
+        }
+        match url.scheme() {
+            "https" => Ok(Self(url)),
+            "http" if is_loopback(&url) => Ok(Self(url)),
+            "http" => Err("plain http would send the API key unencrypted\nuse `https://`".to_owned()),
+            scheme => Err(format!("unsupported scheme `{scheme}`\nuse `https://`")),
+        }
+    }
+}
+
+impl JsonSchema for BaseUrl {
+    fn schema_name() -> Cow<'static, str> {
+        "BaseUrl".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "uri", "examples": ["https://api.example.com/v1"] })
+    }
+}
+
+parsed_from_text!(BaseUrl);
+
+/// A time zone by its IANA name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone(pub Tz);
+
+impl fmt::Display for Zone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.0.name())
+    }
+}
+
+impl FromStr for Zone {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        text.parse().map(Self).map_err(|_| {
+            let names = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
+            match nearest(text, names) {
+                Some(meant) => format!("unknown time zone `{text}`\ndid you mean `{meant}`?"),
+                None => format!("unknown time zone `{text}`\nzones have names such as `America/New_York`"),
+            }
+        })
+    }
+}
+
+impl JsonSchema for Zone {
+    fn schema_name() -> Cow<'static, str> {
+        "Zone".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "examples": ["UTC", "America/New_York"] })
+    }
+}
+
+parsed_from_text!(Zone);
+
+/// How to convert a date with an offset to a naive date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NaiveRule {
+    /// The instant in UTC.
+    Utc,
+    /// The local time as written; the offset is dropped.
+    Wall,
+    /// The instant in a time zone.
+    Zone(Zone),
+}
+
+impl fmt::Display for NaiveRule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Utc => formatter.pad("utc"),
+            Self::Wall => formatter.pad("wall"),
+            Self::Zone(zone) => zone.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for NaiveRule {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "utc" => Ok(Self::Utc),
+            "wall" => Ok(Self::Wall),
+            _ => text.parse().map(Self::Zone).map_err(|refusal: Refusal| {
+                let hint = refusal.split_once('\n').map_or("", |(_, hint)| hint);
+                format!("invalid `naive`: `{text}`\nuse `utc`, `wall` or a time zone; {hint}")
+            }),
+        }
+    }
+}
+
+impl JsonSchema for NaiveRule {
+    fn schema_name() -> Cow<'static, str> {
+        "NaiveRule".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "examples": ["utc", "wall", "America/New_York"] })
+    }
+}
+
+parsed_from_text!(NaiveRule);
+
+/// A length of time, spelled `90s`, `15m` or `2h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimeSpan(Duration);
+
+impl TimeSpan {
+    /// How long.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for TimeSpan {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        const DAY: u64 = 86_400;
+        match seconds(text).filter(|seconds| (1..=DAY).contains(seconds)) {
+            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
+            None => {
+                Err(format!("`{text}` is not a duration\nuse a number and `s`, `m` or `h`, such as `15m`, up to a day"))
+            }
+        }
+    }
+}
+
+/// The seconds of a duration with a unit: `90s`, `15m`, `2h` or `1d`.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let (at, unit) = text.char_indices().next_back()?;
+    let unit = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+impl JsonSchema for TimeSpan {
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["90s", "15m", "2h"] })
+    }
+}
+
+parsed_from_text!(TimeSpan);

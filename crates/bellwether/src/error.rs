@@ -1,0 +1,261 @@
+//! What can go wrong, as one type.
+//!
+//! What a stage can fail with lives with the stage and implements [`Diagnostic`]; [`Error`] holds any of it. `Display`
+//! says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
+//! them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+
+use arrow::error::ArrowError;
+
+/// The result of an operation of Bellwether.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of another crate, kept for `source()`.
+pub type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a stage can fail with.
+pub trait Diagnostic: std::error::Error + Send + Sync + 'static {
+    /// The kind of the failure.
+    fn kind(&self) -> ErrorKind;
+
+    /// What to do about it.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+}
+
+/// An operation that failed.
+#[derive(Debug)]
+pub struct Error(Box<dyn Diagnostic>);
+
+/// The kind of a failure, for callers that handle kinds differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Arguments that do not go together, or a name that does not exist.
+    Usage,
+    /// An invalid definition, or none.
+    Definition,
+    /// The service, the way to it, or the key for it.
+    Service,
+    /// The same call may succeed later; a run resumes.
+    Temporary,
+    /// The data failed a check: nothing was published, and the fetched data is kept.
+    Checks,
+    /// The data does not allow the operation.
+    Data,
+    /// There is no such archive, run, dataset or version, or no data in it.
+    NotFound,
+    /// Files and folders: unreadable, unwritable, damaged, or in the way.
+    Storage,
+    /// Cancelled by the caller. A run keeps its fetched data for the next one.
+    Interrupted,
+    /// A bug, or a process without threads or memory.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The exit code of the program for it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage | Self::Definition => 2,
+            Self::Checks => 4,
+            Self::Temporary => 75,
+            Self::Interrupted => 130,
+            Self::Service | Self::Data | Self::NotFound | Self::Storage | Self::Internal => 1,
+        }
+    }
+}
+
+impl Error {
+    /// An invalid combination of arguments, with a hint.
+    pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Usage { what: what.into(), hint: hint.into() }.into()
+    }
+
+    /// An operation that its caller cancelled.
+    pub fn interrupted() -> Self {
+        Interrupted.into()
+    }
+
+    /// A process that the system denies threads or memory.
+    pub fn start(source: io::Error) -> Self {
+        Start(source).into()
+    }
+
+    /// A thread that ended without a result: a bug.
+    pub fn bug(source: impl Into<Reason>) -> Self {
+        Bug(source.into()).into()
+    }
+
+    /// Rows that Polars or Arrow do not take.
+    pub fn frame(source: impl Into<Reason>) -> Self {
+        Frame(source.into()).into()
+    }
+
+    /// The error in a failure of a stream of record batches: one of Bellwether's, or one of Arrow's own.
+    pub fn of_stream(failure: ArrowError) -> Self {
+        let source: Reason = match failure {
+            ArrowError::ExternalError(source) => source,
+            failure => failure.into(),
+        };
+        source.downcast().map_or_else(Self::frame, |error| *error)
+    }
+
+    /// A worker that panicked: a bug, unless the system was out of threads.
+    pub fn worker(panic: tokio::task::JoinError) -> Self {
+        if is_want_of_threads(&panic.to_string()) { Self::out_of_threads() } else { Self::bug(panic) }
+    }
+
+    /// What a thread panicked with: a bug, unless the system was out of threads.
+    pub fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        match text_of(panic) {
+            text if is_want_of_threads(text) => Self::out_of_threads(),
+            text => Self::bug(text),
+        }
+    }
+
+    fn out_of_threads() -> Self {
+        Self::start(io::Error::other("the system is out of threads or memory"))
+    }
+
+    /// The kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind()
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        self.0.hint()
+    }
+
+    /// Its causes, from the nearest to the innermost.
+    pub fn causes(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+        causes(&*self.0)
+    }
+
+    /// The failure, if it is of this type.
+    pub fn downcast_ref<F: Diagnostic>(&self) -> Option<&F> {
+        let failure: &dyn std::error::Error = &*self.0;
+        failure.downcast_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl<F: Diagnostic> From<F> for Error {
+    fn from(failure: F) -> Self {
+        Self(Box::new(failure))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+struct Usage {
+    what: String,
+    hint: String,
+}
+
+impl Diagnostic for Usage {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+struct Interrupted;
+
+impl Diagnostic for Interrupted {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Interrupted
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start")]
+struct Start(#[source] io::Error);
+
+impl Diagnostic for Start {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("raise the limits of the process; `ulimit -a` lists them".to_owned())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a worker thread panicked; this is a bug in bellwether")]
+struct Bug(#[source] Reason);
+
+impl Diagnostic for Bug {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a frame of the dataset")]
+struct Frame(#[source] Reason);
+
+impl Diagnostic for Frame {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
+    }
+}
+
+/// The causes of an error, from the nearest to the innermost.
+pub fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
+}
+
+/// The text of a panic.
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it says nothing")
+}
+
+/// Whether a panic means that the system has no thread to spare. The standard library and the thread pools panic in that
+/// case, and only their texts tell it from a bug.
+pub fn is_want_of_threads(panic: &str) -> bool {
+    const SIGNS: [&str; 5] = [
+        "failed to spawn thread",
+        "OS can't spawn worker thread",
+        "thread pool has not been initialized",
+        "could not spawn threads",
+        "ThreadPoolBuildError",
+    ];
+    SIGNS.iter().any(|sign| panic.contains(sign))
+}
+
+/// The same error of the system, which cannot be cloned.
+pub fn same(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// The system's error in a chain of reasons: its kind decides on the hint, and its text is the system's.
+pub(crate) fn system_error(error: &Reason) -> Option<io::Error> {
+    let error: &(dyn std::error::Error + 'static) = error.as_ref();
+    std::iter::once(error).chain(causes(error)).find_map(|cause| cause.downcast_ref().map(same))
+}

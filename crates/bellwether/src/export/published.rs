@@ -1,0 +1,278 @@
+//! Published versions of datasets.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, NaiveDate, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::ExportError;
+use super::find::find;
+use super::link::{self, LATEST};
+use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
+use super::retention;
+use super::target_folder::BUILDS;
+use crate::digest;
+use crate::error::Result;
+use crate::file::{self, FileRecord, as_text};
+use crate::links;
+use crate::names;
+use crate::time::as_record;
+
+/// A published version of a dataset.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its files as recorded; names are paths inside the folder, with `/`.
+    pub files: Vec<FileRecord>,
+    /// The digests of the files that describe its rows.
+    describing: DescribingFiles,
+    /// The runs that it was built from, all of one service; none in older records, which listed those of all services.
+    pub runs: Vec<String>,
+}
+
+impl Version {
+    /// How the facts and the report differ from the record, if they do.
+    pub(crate) fn faults_of_describing(&self) -> impl Iterator<Item = String> {
+        self.describing.iter().filter_map(|(name, expected)| {
+            let path = self.path.join(name);
+            let found = match links::read(&path) {
+                Err(error) => return Some(file::fault_of(&path, &error)),
+                Ok(bytes) => digest::of(&bytes),
+            };
+            let differs = || format!("`{}` does not match its checksum: its BLAKE3 is {found}", path.display());
+            (found != expected).then(differs)
+        })
+    }
+
+    /// Number of files with a digest.
+    pub(crate) fn file_count(&self) -> usize {
+        self.files.len() + self.describing.iter().count()
+    }
+}
+
+/// A version or an ad hoc build in a list: `bellwether datasets --json` prints these, and Python's rows have the same
+/// columns.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ListedVersion {
+    /// The name that commands take.
+    pub name: String,
+    /// The dataset.
+    pub dataset: String,
+    /// The version.
+    pub version: String,
+    /// Its kind.
+    pub kind: VersionKind,
+    /// The links that pin it, besides `latest`.
+    pub pins: Vec<String>,
+    /// Its shape.
+    pub shape: VersionShape,
+    /// Its rows, counted once for all formats.
+    pub rows: u64,
+    /// Its first date; none if it has no rows or its facts cannot be read.
+    #[schemars(with = "Option<String>")]
+    pub first_date: Option<NaiveDate>,
+    /// Its last date.
+    #[schemars(with = "Option<String>")]
+    pub last_date: Option<NaiveDate>,
+    /// The size of its data files.
+    pub bytes: u64,
+    /// The instant as of which it was built.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
+    pub as_of: DateTime<Utc>,
+    /// When it was built.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
+    pub built_at: DateTime<Utc>,
+    /// Its folder.
+    #[serde(serialize_with = "as_text")]
+    pub path: PathBuf,
+    /// The text of its definition.
+    #[serde(skip)]
+    pub definition: String,
+    /// The runs that it was built from.
+    #[serde(skip)]
+    pub runs: Vec<String>,
+}
+
+/// The kind of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VersionKind {
+    /// The version that `latest` points to.
+    Latest,
+    /// An earlier version.
+    Earlier,
+    /// An ad hoc build.
+    #[serde(rename = "ad hoc")]
+    AdHoc,
+}
+
+impl VersionKind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Earlier => "earlier",
+            Self::AdHoc => "ad hoc",
+        }
+    }
+}
+
+/// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first, except those of
+/// other layouts.
+///
+/// # Errors
+///
+/// If a folder or a record cannot be read.
+pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
+    let mut published = Vec::new();
+    for dataset in folders(datasets)? {
+        published.append(&mut published_of(&dataset)?);
+    }
+    Ok(published)
+}
+
+/// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
+pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
+    let latest = link::version(dataset);
+    let links_of = retention::pins(dataset)?;
+    let mut own = Vec::new();
+    let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
+    let versions = folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
+    let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
+        true => VersionKind::Latest,
+        false => VersionKind::Earlier,
+    };
+    let versions = versions.map(|path| {
+        let kind = kind(&path);
+        (path, kind)
+    });
+    for (path, kind) in versions.chain(builds) {
+        if !path.join(RECORD).exists() {
+            continue;
+        }
+        let Some(record) = VersionRecord::open_current(&path)? else { continue };
+        let dates = dates_of(&links::read(&path.join(FACTS)).unwrap_or_default());
+        let is_of_it = |(version, link): &&(String, String)| {
+            kind != VersionKind::AdHoc
+                && link != LATEST
+                && path.file_name().is_some_and(|name| name == version.as_str())
+        };
+        let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
+        own.push(ListedVersion {
+            name: path.strip_prefix(dataset.parent().unwrap_or(dataset)).unwrap_or(&path).display().to_string(),
+            bytes: record.bytes(),
+            dataset: record.name,
+            version: record.version,
+            kind,
+            pins,
+            shape: record.shape,
+            rows: record.rows,
+            first_date: dates.map(|(first, _)| first),
+            last_date: dates.map(|(_, last)| last),
+            as_of: record.as_of,
+            built_at: record.built_at,
+            path,
+            definition: record.definition,
+            runs: record.runs,
+        });
+    }
+    own.sort_by_key(|version| version.built_at);
+    Ok(own)
+}
+
+/// The first data file of a version that is missing or does not have its recorded size.
+pub fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
+    let record = AnyRecord::open(version)?;
+    let fits = |path: &Path, size: u64| path.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() == size);
+    let mut files = record.files.iter().map(|file| (version.join(&file.name), file.bytes));
+    Ok(files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path))
+}
+
+/// The facts about the rows of a version, as stored in its file.
+pub fn facts(version: &Path) -> Result<Vec<u8>> {
+    let record = AnyRecord::open(version)?;
+    facts_of(version, record.describing.iter().find(|(name, _)| *name == FACTS).map(|(_, digest)| digest))
+}
+
+/// The latest version of a dataset, or without a name, of the dataset built last; `None` if there is none.
+///
+/// # Errors
+///
+/// If a record cannot be read or has another layout.
+pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<VersionRecord>> {
+    let all = match name {
+        Some(name) => vec![datasets.join(name)],
+        None => folders(datasets)?,
+    };
+    let mut latest: Option<VersionRecord> = None;
+    for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
+        let recorded = VersionRecord::open(&folder)?;
+        if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
+            latest = Some(recorded);
+        }
+    }
+    Ok(latest)
+}
+
+/// A published version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder; without a
+/// name, the newest of all. With its folder.
+///
+/// # Errors
+///
+/// If there is none, or if a record cannot be read or has another layout.
+pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, VersionRecord)> {
+    let folder = match given {
+        Some(given) => find(datasets, given)?,
+        None => match latest(datasets, None)? {
+            Some(newest) => datasets.join(newest.name).join(newest.version),
+            None => return Err(ExportError::NoDataset { name: None, datasets: datasets.to_owned() }.into()),
+        },
+    };
+    let recorded = VersionRecord::open(&folder)?;
+    Ok((folder, recorded))
+}
+
+/// Every published version and ad hoc build of every dataset in a folder, by name.
+pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
+    let mut versions = Vec::new();
+    for dataset in folders(datasets)? {
+        let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
+        for path in paths.filter(|path| path.join(RECORD).exists()) {
+            let record = AnyRecord::open(&path)?;
+            let runs = if record.service.is_some() { record.runs } else { Vec::new() };
+            versions.push(Version { path, files: record.files, describing: record.describing, runs });
+        }
+    }
+    Ok(versions)
+}
+
+/// The folders of a dataset that are named like versions of its own definition.
+pub fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
+    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
+    Ok(folders(dataset)?.into_iter().filter(is_version).collect())
+}
+
+/// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
+/// or that cannot be read, is left out.
+pub fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
+    let mut definitions = BTreeSet::new();
+    for dataset in folders(datasets)? {
+        for version in folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?) {
+            if let Ok(AnyRecord { name, definition: Some(definition), .. }) = AnyRecord::open(&version) {
+                definitions.insert((name, definition));
+            }
+        }
+    }
+    Ok(definitions)
+}
+
+/// The folders in a folder, without links and hidden ones.
+pub(super) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_folder = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !file::is_hidden(path);
+    Ok(file::entries(folder)?.into_iter().filter(is_folder).collect())
+}

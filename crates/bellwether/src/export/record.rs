@@ -1,0 +1,343 @@
+//! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use arrow::datatypes::Field;
+use chrono::{DateTime, NaiveDate, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Provenance;
+use super::content::type_in_words;
+use crate::digest;
+use crate::error::{Error, Reason, Result};
+use crate::file::{FileError, FileRecord};
+use crate::links;
+use crate::names;
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::tables::Watch;
+use crate::time::as_record;
+
+/// Name of the file.
+pub const RECORD: &str = "dataset.json";
+
+/// The layout of the record. Layout 1 had one `run`, neither `as_of` nor `content`, and no folders; in layout 2
+/// `content` was a digest of single values; layout 3 had neither `basis` nor `facts`.
+pub(super) const LAYOUT: u32 = 5;
+
+/// The file with the facts about a dataset's rows.
+pub(crate) const FACTS: &str = "facts.json";
+
+/// The file with the report of a version.
+pub const REPORT: &str = "report.html";
+
+/// `dataset.json`, as it is written and read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VersionRecord {
+    layout: u32,
+    /// Name of the dataset.
+    pub name: String,
+    /// Name of the version.
+    pub version: String,
+    bellwether: String,
+    description: Option<String>,
+    /// Observations after this instant are ignored.
+    #[serde(with = "as_record")]
+    pub as_of: DateTime<Utc>,
+    /// When the vendor told of its series.
+    watched: Option<Watch>,
+    /// When it was built.
+    #[serde(with = "as_record")]
+    pub built_at: DateTime<Utc>,
+    /// The service whose data it holds; none if an older version of the program wrote it.
+    pub service: Option<ServiceIdentity>,
+    /// The runs that it was built from.
+    pub runs: Vec<String>,
+    /// Text of its definition.
+    pub definition: String,
+    /// The options of an ad hoc build, by name; null for the definition's own dataset.
+    pub(super) ad_hoc: Option<Options>,
+    /// The digest of everything that determines the files.
+    pub(super) basis: String,
+    /// The version whose files were reused, if any.
+    taken_over_from: Option<String>,
+    /// Its shape.
+    pub shape: VersionShape,
+    pub(super) sort: Vec<String>,
+    /// The columns that identify a row; null if rows may be equal.
+    #[serde(default = "key_of_signals")]
+    pub(super) key: Option<Vec<String>>,
+    pub(super) columns: Vec<ColumnRecord>,
+    pub(super) partition_by: Vec<String>,
+    /// Number of rows, counted once for all formats.
+    pub rows: u64,
+    /// Digest of its content.
+    pub content: String,
+    /// Its data files; names are paths inside the folder, with `/`.
+    pub files: Vec<FileRecord>,
+    /// The BLAKE3 of the facts.
+    pub(super) facts: String,
+    /// The BLAKE3 of the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<String>,
+}
+
+/// The shape of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VersionShape {
+    /// A row for each signal.
+    Long,
+    /// Matrices of dates and tickers.
+    Wide,
+}
+
+impl VersionShape {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Long => "long",
+            Self::Wide => "wide",
+        }
+    }
+}
+
+/// What can be read of a record of any layout.
+#[derive(Debug, Deserialize)]
+pub(super) struct AnyRecord {
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) definition: Option<String>,
+    pub(super) built_at: Option<DateTime<Utc>>,
+    pub(super) service: Option<ServiceIdentity>,
+    #[serde(default)]
+    pub(super) runs: Vec<String>,
+    pub(super) files: Vec<FileRecord>,
+    #[serde(flatten)]
+    pub(super) describing: DescribingFiles,
+}
+
+/// The digests in a record of the files that describe its rows; none in records of programs that did not keep them.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct DescribingFiles {
+    facts: Option<String>,
+    report: Option<String>,
+}
+
+impl DescribingFiles {
+    /// Each file with a digest, and the digest.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let files = [(FACTS, &self.facts), (REPORT, &self.report)];
+        files.into_iter().filter_map(|(name, digest)| Some((name, digest.as_deref()?)))
+    }
+}
+
+/// The key of versions whose record has none.
+fn key_of_signals() -> Option<Vec<String>> {
+    Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
+}
+
+/// A column; in a wide dataset, `date` and then the values of the matrices.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ColumnRecord {
+    pub(super) name: String,
+    /// Its own name, if it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) column: Option<String>,
+    pub(super) r#type: String,
+    nullable: bool,
+}
+
+impl ColumnRecord {
+    /// The record of a column that may be renamed. The fields of a matrix are named after tickers.
+    pub(super) fn new(own: &str, names: &ColumnNames, field: &Field) -> Self {
+        let name = names.of(own).to_owned();
+        let column = (name != own).then(|| own.to_owned());
+        Self { name, column, r#type: type_in_words(field), nullable: field.is_nullable() }
+    }
+}
+
+/// The contents of the record.
+pub(super) struct RecordContents<'a> {
+    pub(super) version: &'a str,
+    pub(super) provenance: &'a Provenance,
+    pub(super) taken_over_from: Option<&'a str>,
+    pub(super) columns: &'a [ColumnRecord],
+    pub(super) rows: u64,
+    pub(super) content: &'a str,
+    pub(super) files: &'a [FileRecord],
+    pub(super) facts: &'a str,
+}
+
+impl VersionRecord {
+    /// The record of a version that has no report yet.
+    pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
+        let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
+        Self {
+            layout: LAYOUT,
+            name: provenance.name.clone(),
+            version: version.to_owned(),
+            bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+            description: plan.description.clone(),
+            as_of: provenance.as_of,
+            watched: provenance.watched,
+            built_at: provenance.built_at,
+            service: Some(provenance.service.clone()),
+            runs: provenance.runs.clone(),
+            definition: provenance.definition.clone(),
+            ad_hoc: options(&provenance.ad_hoc),
+            basis: provenance.basis.clone(),
+            taken_over_from: taken_over_from.map(str::to_owned),
+            shape: match plan.dataset.shape {
+                Shape::Long => VersionShape::Long,
+                Shape::Wide(_) => VersionShape::Wide,
+            },
+            sort: sort(plan),
+            key: match plan.dataset.shape {
+                Shape::Long => plan.dataset.written.key.clone(),
+                Shape::Wide(_) => None,
+            },
+            columns: columns.to_vec(),
+            partition_by: plan
+                .files
+                .partition_by
+                .iter()
+                .map(|&column| plan.dataset.written.name(column).to_owned())
+                .collect(),
+            rows,
+            content: content.to_owned(),
+            files: files.to_vec(),
+            facts: facts.to_owned(),
+            report: None,
+        }
+    }
+
+    /// Parses the record of a folder, which need not be on this machine.
+    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
+        check_layout(text, folder, u64::from(LAYOUT)..=u64::from(LAYOUT))?;
+        let record: Self = serde_json::from_slice(text).map_err(|error| damaged(folder, error))?;
+        check_names(&record.files, &record.name, folder)?;
+        Ok(record)
+    }
+
+    /// Reads the record of a folder.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        Self::parse(&links::read(&folder.join(RECORD))?, folder)
+    }
+
+    /// Reads the record of a folder; `None` if it has another layout.
+    pub(super) fn open_current(folder: &Path) -> Result<Option<Self>> {
+        match Self::open(folder) {
+            Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => Ok(None),
+            record => record.map(Some),
+        }
+    }
+
+    /// The digests of the files that describe its rows.
+    pub(crate) fn describing(&self) -> DescribingFiles {
+        DescribingFiles { facts: Some(self.facts.clone()), report: self.report.clone() }
+    }
+
+    /// The size of its data files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Records the report, which is drawn once everything else is known.
+    pub(super) fn seal_report(&mut self, page: &[u8]) {
+        self.report = Some(digest::of(page));
+    }
+}
+
+/// The values of each option of an ad hoc build.
+pub(super) type Options = BTreeMap<String, Vec<String>>;
+
+/// The options of an ad hoc build, by name.
+pub(super) fn options(ad_hoc: &AdHoc) -> Option<Options> {
+    let mut options = Options::new();
+    ad_hoc.options().into_iter().for_each(|(name, value)| options.entry(name.to_owned()).or_default().push(value));
+    (!options.is_empty()).then_some(options)
+}
+
+/// The columns that sort the rows of a file.
+pub(super) fn sort(plan: &Plan) -> Vec<String> {
+    match plan.dataset.shape {
+        Shape::Long => plan.dataset.written.sort.clone(),
+        Shape::Wide(_) => vec![plan.dataset.written.name(Column::Date).to_owned()],
+    }
+}
+
+/// The provenance in a Parquet file's metadata. It does not include when the file was built, as of when, or from which
+/// runs, so that the same rows have the same bytes, even after runs were compacted. Those are in `dataset.json`.
+pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
+    vec![
+        ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("bellwether.dataset", provenance.name.clone()),
+        ("bellwether.definition", provenance.definition.clone()),
+    ]
+}
+
+impl AnyRecord {
+    /// Reads the record of a folder, of the current layout or an older one.
+    pub(super) fn open(folder: &Path) -> Result<Self> {
+        let text = links::read(&folder.join(RECORD))?;
+        check_layout(&text, folder, 0..=u64::from(LAYOUT))?;
+        let record: Self = serde_json::from_slice(&text).map_err(|error| damaged(folder, error))?;
+        check_names(&record.files, &record.name, folder)?;
+        Ok(record)
+    }
+}
+
+fn damaged(folder: &Path, reason: impl Into<Reason>) -> Error {
+    FileError::damaged(&folder.join(RECORD), reason)
+}
+
+/// Refuses a record of another layout before anything else of it is read.
+fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Head {
+        layout: Option<u64>,
+    }
+
+    match serde_json::from_slice(text).map_err(|error| damaged(folder, error))? {
+        Head { layout: None } => Err(damaged(folder, "it has no `layout`")),
+        Head { layout: Some(layout) } if known.contains(&layout) => Ok(()),
+        Head { layout: Some(layout) } => {
+            let path = folder.join(RECORD);
+            Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: None }.into())
+        }
+    }
+}
+
+/// Refuses a record that lists files that no version has.
+fn check_names(files: &[FileRecord], name: &str, folder: &Path) -> Result<()> {
+    match files.iter().find(|file| !names::is_file_of_version(&file.name, name)) {
+        Some(file) => Err(damaged(folder, format!("`{}` is not a file of a version", file.name.escape_debug()))),
+        None => Ok(()),
+    }
+}
+
+/// The facts of a version whose digest is known, as stored.
+pub(super) fn facts_of(folder: &Path, expected: Option<&str>) -> Result<Vec<u8>> {
+    let path = folder.join(FACTS);
+    let facts = links::read(&path)?;
+    match expected == Some(&digest::of(&facts)) {
+        true => Ok(facts),
+        false => Err(FileError::damaged(&path, "it does not match its checksum")),
+    }
+}
+
+/// The first and last date in facts of any version of the program; none without rows, or if they cannot be read.
+pub fn dates_of(facts: &[u8]) -> Option<(NaiveDate, NaiveDate)> {
+    #[derive(Deserialize)]
+    struct Dated {
+        /// In naive microseconds.
+        dates: Option<(i64, i64)>,
+    }
+
+    let (first, last) = serde_json::from_slice::<Dated>(facts).ok()?.dates?;
+    let day = |micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive());
+    Some((day(first)?, day(last)?))
+}

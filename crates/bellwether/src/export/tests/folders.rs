@@ -1,0 +1,160 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
+use tempfile::tempdir;
+
+use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
+use crate::cancel::CancellationToken;
+use crate::export::error::ExportError;
+use crate::export::partitions::{Limits, Partitions};
+use crate::export::table::{Finished, WriteOptions};
+use crate::export::{Encoding, versions};
+use crate::plan::{Codec, Column, Format, FormulaGuard};
+
+#[test]
+fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files() {
+    let place = tempdir().unwrap();
+    let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
+    plan.files.partition_by = vec![Column::Period, Column::Regime];
+    let batch = rows(&signals(&["AAPL", "XOM"], 50));
+    let dataset = publish(place.path(), &plan, &[batch.slice(0, 99), batch.slice(99, 301)]).unwrap();
+    let mut expected = vec!["dataset.json".to_owned(), "facts.json".to_owned()];
+    for folder in
+        ["period=15d/regime=bear", "period=15d/regime=neutral", "period=5d/regime=bear", "period=5d/regime=neutral"]
+    {
+        expected.extend(["arrow", "csv", "parquet"].map(|extension| format!("{folder}/demo.{extension}")));
+    }
+    assert_eq!(tree(&dataset.path), expected);
+    let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names[..4],
+        [
+            "period=15d/regime=bear/demo.parquet",
+            "period=15d/regime=bear/demo.csv",
+            "period=15d/regime=bear/demo.arrow",
+            "period=15d/regime=neutral/demo.parquet",
+        ]
+    );
+    assert!(dataset.files.iter().all(|file| file.rows == 100));
+    let read = parquet_rows(&dataset.path.join("period=5d/regime=bear/demo.parquet"));
+    let left: Vec<String> = read.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(left[..4], ["ticker", "date", "signal", "confidence"]);
+    // Every fourth row from the third on.
+    let confidences: Vec<f64> = (0..100).map(|row| f64::from(row * 4 + 2) / 8.0).collect();
+    assert_eq!(read.column(3).as_primitive::<Float64Type>().values(), &confidences[..]);
+    let record = record(&dataset);
+    assert_eq!(record["partition_by"], serde_json::json!(["period", "regime"]));
+    assert_eq!(record["rows"], 400);
+    assert_eq!(record["columns"].as_array().unwrap().len(), 10);
+    let version = versions(place.path()).unwrap().remove(0);
+    assert_eq!(version.files, dataset.files);
+    assert!(version.files.iter().all(|file| version.path.join(&file.name).is_file()));
+}
+
+#[test]
+fn a_ticker_is_complete_when_the_next_one_starts() {
+    let place = tempdir().unwrap();
+    let mut partitions =
+        partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
+    // Three days of each of five tickers: fifteen folders, never more than three at once.
+    let batch = rows(&signals(&["A", "B", "C", "D", "E"], 3));
+    partitions.push(&batch.slice(0, 17)).unwrap();
+    assert!(fs::metadata(place.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
+    partitions.push(&batch.slice(17, 43)).unwrap();
+    let finished = partitions.finish().unwrap();
+    assert_eq!(finished.len(), 15);
+    assert_eq!(finished[1].0[0].name, "date=2026-11-20/ticker=B/demo.parquet");
+    assert!(finished.iter().all(|Finished(files)| files[0].rows == 4));
+}
+
+#[test]
+fn too_many_partitions_are_refused_with_the_column_and_a_hint() {
+    let place = tempdir().unwrap();
+    let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
+    let mut partitions =
+        partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
+    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
+    let found = error.downcast_ref();
+    assert!(matches!(found, Some(ExportError::TooManyFolders { column, most: 5 }) if column == "ticker"), "{error}");
+    assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or remove it from `partition_by`");
+}
+
+#[test]
+fn rows_over_the_memory_limit_are_flushed_early_without_loss() {
+    let place = tempdir().unwrap();
+    let limits = Limits { folders: 100, bytes: 40_000 };
+    let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
+    let batch = rows(&signals(&["A", "B", "C", "D"], 300));
+    for from in (0..batch.num_rows()).step_by(400) {
+        partitions.push(&batch.slice(from, 400)).unwrap();
+    }
+    let finished = partitions.finish().unwrap();
+    let read: Vec<RecordBatch> =
+        finished.iter().map(|finished| parquet_rows(&place.path().join(&finished.0[0].name))).collect();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2400, 2400]);
+    let confidences = |batch: &RecordBatch| {
+        let column = batch.column_by_name("confidence").unwrap();
+        column.as_primitive::<Float64Type>().values().iter().map(|value| (value * 8.0) as u32).collect::<BTreeSet<_>>()
+    };
+    let all = concat_batches(&read[0].schema(), &read).unwrap();
+    assert_eq!(confidences(&all), (0..4800).collect());
+}
+
+#[test]
+fn dates_and_tickers_unfit_for_a_path_are_escaped() {
+    let place = tempdir().unwrap();
+    let mut plan = plan(&[Format::Parquet]);
+    plan.files.partition_by = vec![Column::Ticker, Column::Date];
+    let of = |ticker, date| Signal { ticker, date, period: "5d", regime: "bear" };
+    let half_past_nine = DAY + DAY_MICROS * 19 / 48;
+    let rows = rows(&[of("../BTC/USD", DAY), of("BRK.B", DAY), of("BRK.B", half_past_nine)]);
+    let dataset = publish(place.path(), &plan, &[rows]).unwrap();
+    let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "ticker=..%2FBTC%2FUSD/date=2026-11-20/demo.parquet",
+            "ticker=BRK.B/date=2026-11-20/demo.parquet",
+            "ticker=BRK.B/date=2026-11-20T09%3A30%3A00/demo.parquet",
+        ]
+    );
+}
+
+#[test]
+fn more_partitions_than_open_files_are_written() {
+    let place = tempdir().unwrap();
+    let limits = Limits { folders: 4096, bytes: 1 << 20 };
+    let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);
+    partitions.push(&rows(&signals(&["A", "B"], 2000))).unwrap();
+    let open = fs::read_dir("/proc/self/fd").unwrap().count();
+    assert!(open < 200, "{open} files are open");
+    let finished = partitions.finish().unwrap();
+    assert_eq!(finished.len(), 2000);
+    let last = parquet_rows(&place.path().join(&finished[1999].0[0].name));
+    assert_eq!(last.num_rows(), 8);
+    assert!(last.column_by_name("date").is_none());
+    let observed = last.column_by_name("observed_at").unwrap().as_primitive::<TimestampMicrosecondType>();
+    assert_eq!(observed.value(0), DAY + 1999 * 4);
+}
+
+fn partitions(place: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
+    let encoding = Encoding {
+        codec: Codec::None,
+        guard: FormulaGuard::None,
+        sort: vec!["ticker".to_owned()],
+        metadata: Vec::new(),
+    };
+    let root = place.path().to_owned();
+    let shelf = WriteOptions {
+        root,
+        formats: vec![Format::Parquet],
+        row_group_rows: 1000,
+        encoding,
+        stop: CancellationToken::new(),
+    };
+    let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
+    Partitions::new(shelf, "demo", &schema(), (&names(by), &names(sort)), limits)
+}

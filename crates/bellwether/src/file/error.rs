@@ -1,0 +1,141 @@
+//! Errors of files and folders.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
+
+/// A file or folder that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file or folder that cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    /// A file or folder that cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    /// A file or folder that cannot be removed.
+    #[error("cannot remove `{}`", path.display())]
+    Remove { path: PathBuf, source: io::Error },
+
+    /// Rows that cannot be encoded.
+    #[error("cannot write rows to `{}`", path.display())]
+    Encode { path: PathBuf, source: Reason },
+
+    /// A file with damaged content.
+    #[error("`{}` is damaged", path.display())]
+    Damaged { path: PathBuf, source: Reason },
+
+    /// An archive or a dataset with another layout.
+    #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
+    Layout { path: PathBuf, layout: u64, known: u32, bellwether: Option<String> },
+
+    /// An output file that already exists.
+    #[error("`{}` already exists", path.display())]
+    Exists { path: PathBuf },
+
+    /// Something else in place of a file or folder of ours.
+    #[error("`{}` is {found}, expected {wanted}", path.display())]
+    Occupied { path: PathBuf, found: &'static str, wanted: &'static str },
+
+    /// A link in place of a file or folder of ours.
+    #[error("`{}` is a symbolic link, which is not followed", path.display())]
+    Linked { path: PathBuf },
+}
+
+impl FileError {
+    /// A file or folder that cannot be read.
+    pub fn read(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+        move |source| Self::Read { path: path.to_owned(), source }.into()
+    }
+
+    /// Whether an error is that a file to be read does not exist.
+    pub fn is_missing(error: &Error) -> bool {
+        matches!(error.downcast_ref(), Some(Self::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether an error is that something which is there cannot be read for now: no damage.
+    pub(crate) fn is_unreadable(error: &Error) -> bool {
+        matches!(error.downcast_ref(), Some(Self::Read { .. })) && !Self::is_missing(error)
+    }
+
+    /// A file or folder that cannot be written.
+    pub fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+        move |source| Self::Write { path: path.to_owned(), source }.into()
+    }
+
+    /// A file with damaged content.
+    pub fn damaged(path: &Path, reason: impl Into<Reason>) -> Error {
+        Self::Damaged { path: path.to_owned(), source: reason.into() }.into()
+    }
+
+    /// Rows that cannot be encoded. A full disk is reported as such: the file that could not be written, and why.
+    pub(crate) fn encode(path: &Path, reason: impl Into<Reason>) -> Error {
+        let (path, reason) = (path.to_owned(), reason.into());
+        let error = match system_error(&reason) {
+            Some(source) => Self::Write { path, source },
+            None => Self::Encode { path, source: reason },
+        };
+        error.into()
+    }
+}
+
+impl Diagnostic for FileError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Storage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "choose a folder that you can write to with `--data`"
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "free some space and run it again; published versions are unchanged"
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "raise the limit on the size of files (`ulimit -f`); published versions are unchanged"
+            }
+            Self::Write { source, .. } | Self::Read { source, .. } if is_out_of_files(source) => {
+                "raise the limit on open files (`ulimit -n`)"
+            }
+            Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                "move your own files to another folder"
+            }
+            Self::Damaged { .. } => {
+                "restore it from a backup, or from a store with `bellwether store repair`; `bellwether verify` lists all \
+                 damaged files"
+            }
+            Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
+                "migrate an archive with `bellwether archive migrate`; build a dataset again with `bellwether build NAME`"
+            }
+            Self::Layout { bellwether: Some(version), .. } => {
+                return Some(format!("it was written by bellwether {version}: use that version or a newer one"));
+            }
+            Self::Layout { .. } => "use the version of bellwether that wrote it, or a newer one",
+            Self::Exists { .. } => "choose another file, or replace it with `--force`",
+            Self::Occupied { .. } => "move it, or choose another folder with `--data`",
+            Self::Linked { .. } => {
+                "remove the link; to keep data or the archive on another disk, use `--data` or `--archive`"
+            }
+            Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } | Self::Encode { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A message on a file that failed verification.
+pub fn fault_of(path: &Path, error: &Error) -> String {
+    match error.downcast_ref() {
+        Some(FileError::Read { source, .. }) => format!("`{}` cannot be read: {source}", path.display()),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether the process or the system is at its limit of open files.
+fn is_out_of_files(error: &io::Error) -> bool {
+    let error = rustix::io::Errno::from_io_error(error);
+    matches!(error, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}

@@ -1,0 +1,138 @@
+//! Numbers, sizes and durations formatted for people.
+
+use std::time::Duration;
+
+/// A number with thousands separators.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A percentage: `33.3 %`, `0.71 %`, `99.9967 %`. Close to zero or to all it gets more decimals, and only exactly
+/// nothing is `0 %` and exactly all `100 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.min(100.0 - percent) {
+        _ if share == 0.0 || share == 1.0 => format!("{percent:.0} %"),
+        ..0.0 => format!("{percent:.1} %"),
+        ..0.0001 if share < 0.5 => "<0.0001 %".to_owned(),
+        ..0.0001 => ">99.9999 %".to_owned(),
+        ..0.1 => format!("{percent:.4} %"),
+        ..10.0 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// A part of a whole as [`percent`]; `0 %` if the whole is zero.
+pub fn portion(some: u64, all: u64) -> String {
+    percent(if all == 0 { 0.0 } else { some as f64 / all as f64 })
+}
+
+/// A number with its noun: `1 run`, `2 runs`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A size: `812 B`, `39.1 kB`, `126.9 MB`.
+pub fn bytes(count: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let mut size = count as f64;
+    let mut unit = "B";
+    for larger in units {
+        if size < 1000.0 {
+            break;
+        }
+        size /= 1000.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") }
+}
+
+/// A duration: `84 ms`, `2.8 s`, `3 min 20 s`, `1 h 05 min`.
+pub fn took(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{} ms", time.as_millis()),
+        1..=59 => format!("{:.1} s", time.as_secs_f64()),
+        60..=3599 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// The duration of a piece of work, in seconds as long as it is less than a minute: `0.1 s`, `3 min 20 s`.
+pub fn lasted(time: Duration) -> String {
+    if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { took(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{bytes, counted, grouped, lasted, percent, portion, took};
+
+    #[test]
+    fn thousands_are_separated() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!((counted(1, "run", "runs"), counted(2000, "run", "runs")), ("1 run".into(), "2,000 runs".into()));
+    }
+
+    #[test]
+    fn only_exact_shares_are_shown_as_0_or_100_percent() {
+        for (some, all, text) in [
+            (0, 0, "0 %"),
+            (0, 9, "0 %"),
+            (1, 10_000_000, "<0.0001 %"),
+            (12, 1_000_000, "0.0012 %"),
+            (71, 10_000, "0.71 %"),
+            (1, 3, "33.3 %"),
+            (1, 2, "50.0 %"),
+            (973, 1000, "97.30 %"),
+            (29_999, 30_000, "99.9967 %"),
+            (9_999_999, 10_000_000, ">99.9999 %"),
+            (7, 7, "100 %"),
+        ] {
+            assert_eq!(portion(some, all), text, "{some} of {all}");
+        }
+        assert_eq!(percent(1.5), "150.0 %", "more was added than there was");
+    }
+
+    #[test]
+    fn a_share_of_some_never_reads_as_none_or_all() {
+        // Sizes of the whole, and shares close to both ends and in between.
+        for all in (1..50).map(|bits| (1_u64 << bits) + 1) {
+            let middle = [all / 1000, all / 3, all / 2, all - all / 7].map(|some| some.max(1));
+            for some in [1, 2, all - 2, all - 1].into_iter().chain(middle).filter(|some| (1..all).contains(some)) {
+                let text = portion(some, all);
+                let number: f64 = text.trim_matches(|c| "<> %".contains(c)).parse().unwrap();
+                let share = some as f64 / all as f64 * 100.0;
+                assert!(number > 0.0 && number < 100.0, "{some} of {all}: {text}");
+                assert!((number - share).abs() <= 0.0501, "{some} of {all}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_and_durations_have_a_fitting_unit() {
+        for (count, text) in
+            [(999, "999 B"), (39_100, "39.1 kB"), (126_900_000, "126.9 MB"), (5_000_000_000_000_000, "5000.0 TB")]
+        {
+            assert_eq!(bytes(count), text);
+        }
+        for (millis, text) in [(84, "84 ms"), (2_800, "2.8 s"), (200_000, "3 min 20 s"), (3_900_000, "1 h 05 min")] {
+            assert_eq!(took(Duration::from_millis(millis)), text);
+        }
+        assert_eq!(
+            (lasted(Duration::from_millis(84)), lasted(Duration::from_secs(200))),
+            ("0.1 s".into(), "3 min 20 s".into())
+        );
+    }
+}

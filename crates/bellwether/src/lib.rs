@@ -1,0 +1,197 @@
+//! Bellwether turns a vendor's trading signals and news scores into research data you can trust.
+//!
+//! The program is [`cli`]. As a library, Bellwether is a [`Plan`](plan::Plan), what is done with it in [`run`], and the
+//! datasets that [`load`] reads:
+//!
+//! ```
+//! use bellwether::definition::DefinitionFile;
+//! use bellwether::load::{Dataset, Selection};
+//! use bellwether::plan::Plan;
+//! use bellwether::run::{Options, run};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let data = folder.path();
+//! let text = "
+//!     source.service = \"demo\"
+//!     signals.sectors = [\"utilities\"]
+//! ";
+//! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let summary = runtime.block_on(run(plan, Options::new(data)))?;
+//!
+//! let dataset = Dataset::published(&data.join("datasets"), "example")?;
+//! let of_nee = Selection { tickers: Some(["NEE".parse()?].into()), ..Selection::default() };
+//! let rows = dataset.select(of_nee)?.batches()?.map(|batch| batch.map(|batch| batch.num_rows()));
+//! assert!(rows.sum::<Result<usize, _>>()? < summary.rows as usize);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Long operations take a [`Control`](run::Control), through which a caller observes and cancels them. Failures are an
+//! [`Error`](error::Error) with an [`ErrorKind`](error::ErrorKind), a hint and its causes. The library never prints.
+//!
+//! # The modules
+//!
+//! Data flows through the stages from left to right, and never back:
+//!
+//! ```text
+//!     pipelines/*.toml                                                              output/
+//!          |                                                                           ^
+//!     definition -> plan -> fetch -> decode -> archive -> dataset -> export ----------+
+//!     TOML with     typed   HTTP     bytes to  what was   features,  files that
+//!     places        values, bodies   Arrow     said,      join,      appear whole
+//!                   defaults         columns   and when   order
+//! ```
+//!
+//! A stage imports the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`]
+//! connects those that reading needs. [`audit`], [`report`] and [`sql`] read the archive and datasets; [`serve`]
+//! answers the interface. [`cli`], [`schedule`] and the Python package are the entry points, and only [`cli`] prints.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`interface`] | the service as types: operations, parameters, records, faults |
+//! | [`definition`] | the definition file: keys, values, and their locations |
+//! | [`plan`] | the meaning of a definition: requests, columns, order, with every default filled in |
+//! | `fetch` | requests, retries, proxies, limits |
+//! | `decode` | JSON to typed columns and rejected records |
+//! | [`archive`] | sealed runs: what the service said, and when |
+//! | `dataset` | features of the news, joined to signals without look-ahead |
+//! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
+//! | `store` | the same folders in an object store |
+//! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
+//! | [`report`] | the report as a page and as text |
+//! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
+//! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
+//! | [`serve`] | the service's interface, answered by the demo or from an archive |
+//! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
+//! | [`schedule`] | the scheduler: due times, the journal of runs, status, hooks, metrics |
+//! | [`load`] | datasets as record batches and frames, for other programs |
+//! | [`cli`] | the commands |
+//!
+//! The other modules are leaves. They import none of the above, except that `tables` uses the types of the interface
+//! and `freshness` those of the plan.
+//!
+//! | leaf | what it owns |
+//! |---|---|
+//! | [`error`], [`problem`] | the one error, its kinds and hints; problems of a definition with their locations |
+//! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
+//! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
+//! | `tables` | the schemas of the columns that travel between stages |
+//! | `columns` | columns as runs of equal values, and the Parquet files written from them |
+//! | `listen` | listening on an address, with bounded connections |
+//! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
+//! | `remove` | the only module that removes files |
+//! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
+//! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
+//! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
+//! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, flame graphs, processor time and memory |
+//!
+//! `CONTRIBUTING.md` lists the files behind common questions, such as which one decides on a retry, and the files that
+//! common changes touch.
+//!
+//! A definition can be planned without a service:
+//!
+//! ```
+//! use bellwether::definition::DefinitionFile;
+//! use bellwether::plan::Plan;
+//!
+//! let text = "
+//!     source.service = \"demo\"
+//!     signals.sectors = [\"energy\", \"utilities\"]
+//!     signals.periods = [\"5d\", \"1m\"]
+//! ";
+//! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
+//!
+//! let requests = plan.ways[0].requests(&[]);
+//! assert_eq!(requests.len(), 4);
+//! assert_eq!(requests[0].target(), "signals-history-all?sector=energy&period=5d&regime=neutral");
+//! assert_eq!(plan.dataset.schema.field(0).name(), "ticker");
+//! # Ok::<(), bellwether::error::Error>(())
+//! ```
+
+#[cfg(not(unix))]
+compile_error!("bellwether runs on Unix systems");
+
+#[doc(hidden)]
+pub mod address;
+pub mod archive;
+pub mod audit;
+#[doc(hidden)]
+pub mod cancel;
+#[doc(hidden)]
+pub mod child;
+#[doc(hidden)]
+pub mod columns;
+#[doc(hidden)]
+pub mod dataset;
+#[doc(hidden)]
+pub mod date;
+#[doc(hidden)]
+pub mod decode;
+pub mod definition;
+#[doc(hidden)]
+pub mod digest;
+#[doc(hidden)]
+pub mod echo;
+pub mod error;
+#[doc(hidden)]
+pub mod escape;
+pub mod export;
+#[doc(hidden)]
+pub mod fetch;
+#[doc(hidden)]
+pub mod file;
+#[doc(hidden)]
+pub mod footprint;
+#[doc(hidden)]
+pub mod freshness;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
+pub mod harness;
+#[doc(hidden)]
+pub mod human;
+#[doc(hidden)]
+pub mod in_order;
+pub mod interface;
+pub mod key_source;
+#[doc(hidden)]
+pub mod links;
+#[doc(hidden)]
+pub mod listen;
+pub mod load;
+#[doc(hidden)]
+pub mod lock;
+#[doc(hidden)]
+pub mod names;
+#[doc(hidden)]
+pub mod network;
+pub mod plan;
+pub mod problem;
+pub mod project;
+#[doc(hidden)]
+pub mod proxies;
+#[doc(hidden)]
+pub mod remove;
+pub mod report;
+pub mod run;
+pub mod secret;
+pub mod serve;
+#[doc(hidden)]
+pub mod skew;
+#[cfg(feature = "spark")]
+#[doc(hidden)]
+pub mod spark;
+#[doc(hidden)]
+pub mod split_days;
+pub mod sql;
+#[doc(hidden)]
+pub mod store;
+#[doc(hidden)]
+pub mod tables;
+pub mod time;
+#[doc(hidden)]
+pub mod tls;
+#[doc(hidden)]
+pub mod trace;
+pub mod trust;
+#[doc(hidden)]
+pub mod usage;

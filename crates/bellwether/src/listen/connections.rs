@@ -1,0 +1,233 @@
+//! The connections to a server: few, never idle for long, and never at the cost of a run.
+//!
+//! A client can open connections and stay silent, so their number is a fraction of the process's file descriptors. The
+//! head of a request has to arrive within seconds, and a client that has not taken any of its answer for a minute is
+//! gone. At the limit the oldest connection is closed for a new one, silent ones first, so that a client that asks is
+//! answered whatever the others do.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use rustix::process::{Resource, getrlimit};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use super::host::Hosts;
+use crate::cancel::CancellationToken;
+
+/// The maximum number of connections, if there are descriptors for it.
+const MOST: u64 = 64;
+
+/// One descriptor in so many is for a connection; the others are for runs.
+const SHARE: u64 = 8;
+
+/// How long the head of a request may take, from the connection on.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a connection may last without a new request, and without anything of an answer that was taken.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long to wait if the system has no descriptor for a connection.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often closed connections are reported at most.
+const REPORT_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Serves connections.
+pub struct Connections {
+    pub router: Router,
+    pub hosts: Arc<Hosts>,
+    /// How many requests a connection takes.
+    pub requests: Requests,
+    /// What a request with another host is answered.
+    pub misdirected: &'static str,
+    /// Is told why connections are closed unanswered, at most once an hour.
+    pub unanswered: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// How many requests a connection takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requests {
+    /// One, for clients that ask now and then.
+    One,
+    /// One after the other, for clients that ask for every ticker.
+    Many,
+}
+
+/// When a connection last got on.
+#[derive(Clone, Debug)]
+struct Progress(Arc<Mutex<Instant>>);
+
+/// A connection.
+struct Client {
+    task: AbortHandle,
+    is_answered: Arc<AtomicBool>,
+}
+
+/// What a request is checked with.
+#[derive(Clone)]
+struct Door {
+    hosts: Arc<Hosts>,
+    misdirected: &'static str,
+    progress: Progress,
+    /// The address that the client connected to.
+    local: Option<IpAddr>,
+    is_answered: Arc<AtomicBool>,
+}
+
+impl Connections {
+    /// Serves a listener until a token is cancelled, and then finishes the answers that are being sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it closes all connections.
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+        let limit = limit();
+        let mut tasks = JoinSet::new();
+        let mut clients: Vec<Client> = Vec::new();
+        let mut reported = None;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => accepted,
+            };
+            while tasks.try_join_next().is_some() {}
+            clients.retain(|client| !client.task.is_finished());
+            match accepted {
+                Ok((stream, _)) => {
+                    if clients.len() >= limit {
+                        let silent = clients.iter().position(|client| !client.is_answered.load(Ordering::Relaxed));
+                        clients.remove(silent.unwrap_or_default()).task.abort();
+                        self.report(&mut reported, &format!("more than {limit} were open at once"));
+                    }
+                    let is_answered = Arc::default();
+                    let task = tasks.spawn(self.connection(stream, Arc::clone(&is_answered), stop.clone()));
+                    clients.push(Client { task, is_answered });
+                }
+                Err(error) if is_of_connection(&error) => {}
+                Err(error) => {
+                    self.report(&mut reported, &error.to_string());
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        clients.iter().filter(|client| !client.is_answered.load(Ordering::Relaxed)).for_each(|one| one.task.abort());
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Answers the request of a connection.
+    fn connection(
+        &self,
+        stream: TcpStream,
+        is_answered: Arc<AtomicBool>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let local = stream.local_addr().ok().map(|address: SocketAddr| address.ip());
+        let progress = Progress::new();
+        let door = Door {
+            hosts: Arc::clone(&self.hosts),
+            misdirected: self.misdirected,
+            progress: progress.clone(),
+            local,
+            is_answered,
+        };
+        let keep_alive = self.requests == Requests::Many;
+        let router = self.router.clone().layer(from_fn_with_state(door, admit));
+        async move {
+            let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).keep_alive(keep_alive);
+            let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            let mut served = std::pin::pin!(served);
+            // A client that breaks off, or takes too long, is no fault of ours.
+            tokio::select! {
+                _ = served.as_mut() => return,
+                () = progress.clone().stalled() => return,
+                () = stop.cancelled() => {}
+            }
+            served.as_mut().graceful_shutdown();
+            tokio::select! {
+                _ = served => {}
+                () = progress.stalled() => {}
+            }
+        }
+    }
+
+    fn report(&self, reported: &mut Option<Instant>, reason: &str) {
+        if reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
+            *reported = Some(Instant::now());
+            (self.unanswered)(reason);
+        }
+    }
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Waits until nothing has happened for too long.
+    async fn stalled(self) {
+        loop {
+            let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + LIMIT;
+            if end <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(end).await;
+        }
+    }
+
+    /// A response that counts as progress with every part of it that is taken.
+    fn of(self, response: Response) -> Response {
+        self.note();
+        response.map(|body| match body.size_hint().exact() {
+            Some(_) => body,
+            None => Body::from_stream(body.into_data_stream().inspect(move |_| self.note())),
+        })
+    }
+}
+
+/// The maximum number of connections.
+fn limit() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from((descriptors / SHARE).clamp(1, MOST)).unwrap_or(1)
+}
+
+/// Whether only the connection failed, and the next one may be accepted at once.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Passes a request on if it names this server.
+async fn admit(State(door): State<Door>, request: Request, next: Next) -> Response {
+    door.is_answered.store(true, Ordering::Relaxed);
+    door.progress.note();
+    let mut named = request.headers().get_all(header::HOST).iter();
+    let host = named.next().filter(|_| named.next().is_none()).and_then(|host| host.to_str().ok());
+    // A request for a proxy repeats the host in its first line.
+    let is_ours = |authority: &str| door.hosts.has(authority, door.local);
+    if host.is_some_and(is_ours) && request.uri().authority().is_none_or(|authority| is_ours(authority.as_str())) {
+        return door.progress.of(next.run(request).await);
+    }
+    (StatusCode::MISDIRECTED_REQUEST, door.misdirected).into_response()
+}

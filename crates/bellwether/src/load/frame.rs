@@ -1,0 +1,115 @@
+//! A dataset as a frame of Polars.
+//!
+//! Numbers and dates are not copied: a column of the frame holds the buffers that were read, a chunk per batch. Texts
+//! are copied, since Polars lays them out differently; names from a closed set become categories.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use polars::prelude::{
+    BooleanChunked, Categorical32Type, CategoricalChunked, Categories, Column, DataFrame, Float64Chunked, Int32Chunked,
+    Int64Chunked, IntoColumn, NewChunkedArray, PlSmallStr, PolarsResult, StringChunked, TimeUnit, TimeZone,
+    UInt32Chunked,
+};
+use polars_arrow::array::PrimitiveArray;
+use polars_arrow::bitmap::Bitmap;
+use polars_arrow::types::NativeType;
+use polars_buffer::Buffer;
+
+use super::Dataset;
+use crate::error::{Error, Result};
+
+impl Dataset {
+    /// All rows as a frame of Polars.
+    ///
+    /// # Errors
+    ///
+    /// Any error of reading or building the dataset.
+    ///
+    /// ```no_run
+    /// use bellwether::load::Dataset;
+    ///
+    /// let frame = Dataset::published("output/datasets".as_ref(), "demo")?.frame()?;
+    /// println!("{frame}");
+    /// # Ok::<(), bellwether::error::Error>(())
+    /// ```
+    pub fn frame(&self) -> Result<DataFrame> {
+        let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
+        self.frame_of(&batches)
+    }
+
+    /// Some of its rows as a frame.
+    pub fn frame_of(&self, batches: &[RecordBatch]) -> Result<DataFrame> {
+        let schema = self.schema();
+        let fields = schema.fields().iter().enumerate();
+        let column = |(place, field): (usize, &arrow::datatypes::FieldRef)| {
+            let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
+            column(field.name().as_str().into(), field.data_type(), &parts)
+        };
+        let columns = fields.map(column).collect::<PolarsResult<Vec<Column>>>();
+        let height = batches.iter().map(RecordBatch::num_rows).sum();
+        columns.and_then(|columns| DataFrame::new(height, columns)).map_err(Error::frame)
+    }
+}
+
+/// A column in parts, one per batch.
+fn column(name: PlSmallStr, data_type: &DataType, parts: &[&ArrayRef]) -> PolarsResult<Column> {
+    Ok(match data_type {
+        DataType::Float64 => Float64Chunked::from_chunk_iter(name, shared::<Float64Type>(parts)).into_column(),
+        DataType::Int8 => {
+            let numbers = parts.iter().flat_map(|part| part.as_primitive::<Int8Type>()).map(|it| it.map(i32::from));
+            Int32Chunked::from_iter_options(name, numbers).into_column()
+        }
+        DataType::Int32 => Int32Chunked::from_chunk_iter(name, shared::<Int32Type>(parts)).into_column(),
+        DataType::Timestamp(_, zone) => {
+            let micros = Int64Chunked::from_chunk_iter(name, shared::<TimestampMicrosecondType>(parts));
+            let zone = zone.as_ref().map(|_| TimeZone::UTC);
+            micros.into_datetime(TimeUnit::Microseconds, zone).into_column()
+        }
+        DataType::Boolean => {
+            let values = parts.iter().flat_map(|part| part.as_boolean());
+            BooleanChunked::from_iter_options(name, values).into_column()
+        }
+        DataType::Dictionary(..) => categories(name, parts)?.into_column(),
+        _ => {
+            let texts = parts.iter().flat_map(|part| part.as_string::<i32>());
+            StringChunked::from_iter_options(name, texts).into_column()
+        }
+    })
+}
+
+/// Numbers in the buffers that they were read into.
+fn shared<'a, T>(parts: &'a [&ArrayRef]) -> impl Iterator<Item = PrimitiveArray<T::Native>> + 'a
+where
+    T: ArrowPrimitiveType<Native: NativeType>,
+{
+    parts.iter().map(|part| {
+        let values = part.as_primitive::<T>().values().clone();
+        PrimitiveArray::new(T::Native::PRIMITIVE.into(), Buffer::from_owner(values), part.nulls().map(validity))
+    })
+}
+
+fn validity(nulls: &NullBuffer) -> Bitmap {
+    nulls.iter().collect()
+}
+
+/// Names from a closed set. Only those that occur become categories.
+fn categories(name: PlSmallStr, parts: &[&ArrayRef]) -> PolarsResult<CategoricalChunked<Categorical32Type>> {
+    let categories = Categories::global();
+    let mapping = categories.mapping();
+    let codes = |part: &&ArrayRef| -> PolarsResult<PrimitiveArray<u32>> {
+        let part = part.as_dictionary::<Int8Type>();
+        let names = part.values().as_string::<i32>();
+        let mut known: Vec<Option<u32>> = vec![None; names.len()];
+        let mut code = |key: i8| match &mut known[key as usize] {
+            Some(code) => Ok(*code),
+            unknown => mapping.insert_cat(names.value(key as usize)).inspect(|code| *unknown = Some(*code)),
+        };
+        let codes = part.keys().iter().map(|key| key.map_or(Ok(0), &mut code)).collect::<PolarsResult<Vec<u32>>>()?;
+        Ok(PrimitiveArray::from_vec(codes).with_validity(part.nulls().map(validity)))
+    };
+    let codes = parts.iter().map(codes).collect::<PolarsResult<Vec<_>>>()?;
+    let codes = UInt32Chunked::from_chunk_iter(name, codes);
+    let data_type = polars::prelude::DataType::Categorical(categories, mapping);
+    Ok(CategoricalChunked::from_cats_and_dtype(codes, data_type))
+}

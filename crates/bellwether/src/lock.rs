@@ -1,0 +1,141 @@
+//! One run of a definition at a time.
+//!
+//! The lock is a system lock on the archive's file `.locks/NAME`. It is released when its process ends, however that
+//! happens, so a lock is never stale. The file stays; its contents are for people who run into a held lock.
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::file::{self, FileError};
+use crate::links;
+use crate::time::{as_record, to_record};
+
+/// The folder of locks in an archive.
+pub(crate) const FOLDER: &str = ".locks";
+
+/// The most bytes read of a record, which is one line.
+const MOST_BYTES: u64 = 4096;
+
+/// How often a lock is tried before it counts as held, and how long to wait in between.
+const ATTEMPTS: u32 = 3;
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// The right to run a definition on an archive, while the value lives.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// The holder of a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process ID.
+    pub process: u32,
+    /// Its machine.
+    pub host: String,
+    /// Since when.
+    #[serde(with = "as_record")]
+    pub since: DateTime<Utc>,
+}
+
+/// The outcome of trying to take a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is ours.
+    Taken(Lock),
+    /// Another process has it; `None` if that has not recorded its identity yet.
+    Held(Option<Holder>),
+}
+
+impl Lock {
+    /// Takes the lock of a definition on an archive if it is free. The archive's folder is created if needed.
+    pub fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
+        file::create_folders(archive)?;
+        let folder = archive.join(FOLDER);
+        links::folder(&folder)?;
+        let path = folder.join(definition);
+        let file = links::rewrite(&path)?;
+        let failed = FileError::write(&path);
+        for attempt in 1.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                // It may be a reader that only looks who holds it.
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => thread::sleep(GLANCE),
+                Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+        }
+        let holder = Holder { process: std::process::id(), host: host(), since: now };
+        let text = serde_json::to_vec(&holder).expect("a holder is text and numbers");
+        match write(&file, &text) {
+            // The record is for people, and a full disk must not keep a command from freeing space.
+            Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                Err(failed(error))
+            }
+            _ => Ok(Attempt::Taken(Self { _file: file })),
+        }
+    }
+}
+
+/// The state of a lock; whoever holds it, or held it last, is none if it has not recorded its identity.
+#[derive(Debug)]
+pub enum LockState {
+    /// It was never taken.
+    New,
+    /// Nobody has it.
+    Free(Option<Holder>),
+    /// A process has it.
+    Held(Option<Holder>),
+}
+
+/// The state of a lock. A free one is taken for a moment: [`Lock::try_take`] allows for that.
+pub fn state_of(folder: &Path, name: &str) -> Result<LockState> {
+    let path = folder.join(FOLDER).join(name);
+    let file = match links::open(&path) {
+        Err(error) if FileError::is_missing(&error) => return Ok(LockState::New),
+        file => file?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(LockState::Free(holder(&file))),
+        Err(TryLockError::WouldBlock) => Ok(LockState::Held(holder(&file))),
+        Err(TryLockError::Error(source)) => Err(FileError::read(&path)(source)),
+    }
+}
+
+fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text)
+}
+
+fn holder(file: &File) -> Option<Holder> {
+    let mut text = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+impl Holder {
+    /// Whether it is a process of this machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.host == host()
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, host, since } = self;
+        write!(formatter, "process {process} on `{host}`, since {}", to_record(*since))
+    }
+}

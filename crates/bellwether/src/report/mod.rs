@@ -1,0 +1,83 @@
+//! Reports: what a dataset holds, how its past was revised, and what its runs did.
+//!
+//! [`facts`] computes the numbers and a [`Report`] puts them together. [`Report::page`] renders one self-contained HTML
+//! file, [`Report::text`] lines for a terminal. Both show the same numbers.
+//!
+//! Whatever the vendor wrote (tickers, titles, links, reasons, field names) stays text: the HTML writer escapes
+//! everything it is given, an address becomes a link only if it is `http` or `https`, and the page's policy forbids
+//! loading anything and running any script but its own. In a terminal, control characters are escaped.
+//!
+//! A page stays below two megabytes. Longer data is grouped into longer periods or cut to the most important rows, and
+//! a line says so.
+
+pub mod facts;
+mod html;
+mod page;
+mod policy;
+mod svg;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::audit::revisions::Revisions;
+use crate::audit::skill::Skill;
+use crate::tables::Watch;
+use facts::{Activity, Facts, SectorFacts};
+pub use html::Html;
+pub use policy::policy;
+
+/// The style of every page.
+pub const STYLE: &str = include_str!("style.css");
+
+/// A report on a dataset.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the dataset is.
+    pub identity: Identity,
+    /// Its numbers, and the news about its tickers.
+    pub facts: Facts,
+    /// Its split by sector; empty if no sector is known.
+    pub sectors: Vec<SectorFacts>,
+    /// Whether its signals predicted, or why that was not measured; `None` if its definition has no prices.
+    pub skill: Option<Result<Skill, String>>,
+    /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
+    pub revisions: Option<Revisions>,
+    /// What its runs did.
+    pub work: Activity,
+    /// Durations of the stages between fetching and this report, where known.
+    pub stages: Vec<(&'static str, Duration)>,
+    /// Further notes for the reader, a line each.
+    pub notes: Vec<String>,
+}
+
+/// What a dataset is, and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Its description, a single line.
+    pub description: Option<String>,
+    /// The published version that the report is about, if any.
+    pub version: Option<Version>,
+    /// Observations after this instant are ignored.
+    pub as_of: DateTime<Utc>,
+    /// When the vendor told of its series.
+    pub watched: Option<Watch>,
+    /// The text of its definition.
+    pub definition: String,
+}
+
+/// A published version.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Its name.
+    pub name: String,
+    /// When it was built.
+    pub built_at: DateTime<Utc>,
+    /// The hash of its content.
+    pub content: String,
+}

@@ -1,0 +1,168 @@
+//! Does a run go on with the history that it belongs to?
+//!
+//! An archive is the only copy of what a service said. So a run refuses to start where it would begin another history
+//! without a word: because the definition asks another service than before, because the service has another address, or
+//! because runs are gone that versions, the journal or other runs name (an archive on a volume that is not mounted looks
+//! like a new one).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::error::RunError;
+use super::options::WhenLost;
+use crate::archive::{Archive, ArchiveError, claims_of};
+use crate::definition::DefinitionFile;
+use crate::digest;
+use crate::error::{ErrorKind, Result};
+use crate::export::{self, VersionRecord};
+use crate::file;
+use crate::plan::{Plan, ServiceIdentity};
+
+/// What a run goes on with.
+#[derive(Debug, Default)]
+pub(super) struct Continuity {
+    /// The runs that are gone and that it goes on without.
+    pub(super) lost: Vec<String>,
+    /// Notes for the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// The history that a run should go on with.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) data: &'a Path,
+    /// The archive of the plan's service.
+    pub(super) archive: &'a Path,
+    /// The runs of the definition that the journal names.
+    pub(super) known_runs: &'a [String],
+    /// The record of the latest version in the store.
+    pub(super) in_store: Option<&'a VersionRecord>,
+    pub(super) when_lost: WhenLost,
+}
+
+/// Checks that a plan goes on with the history in the archive of its service.
+pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
+    match Archive::open(expected.archive) {
+        Ok(archive) => check_opened(expected, Some(&archive)),
+        Err(error) if error.kind() == ErrorKind::NotFound => check_opened(expected, None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that a run of a plan would go on with the history in the archive of its service, which is open; `None` if there
+/// is no archive.
+pub fn check_history(
+    plan: &Plan,
+    data: &Path,
+    path: &Path,
+    archive: Option<&Archive>,
+    known_runs: &[String],
+) -> Result<()> {
+    let expected = Expected { plan, data, archive: path, known_runs, in_store: None, when_lost: WhenLost::Fail };
+    check_opened(expected, archive).map(drop)
+}
+
+fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Continuity> {
+    let Expected { plan, data, archive: path, in_store, when_lost, .. } = expected;
+    let datasets = data.join("datasets");
+    let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
+    let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).and_then(service);
+    if when_lost == WhenLost::Fail
+        && let Some(before) = before.filter(|before| before.name != plan.service.name)
+    {
+        return Err(RunError::OtherService { name: plan.name.clone(), before, now: plan.service.clone() }.into());
+    }
+    let mut notes = Vec::new();
+    if let Some(moved) = archive.and_then(|archive| moved(plan, archive)) {
+        if !plan.names_service {
+            return Err(
+                RunError::ServiceMoved { name: plan.name.clone(), before: moved, now: plan.service.clone() }.into()
+            );
+        }
+        notes.push(format!("the service is now {}; before, {moved}", plan.service));
+    }
+    if own.is_none() && in_store.is_none() {
+        notes.extend(archive.and_then(|archive| note_on_new_name(plan, archive)));
+    }
+    let claims = claims_of(path);
+    let claims = if file::is_gone(&claims) { None } else { Some(Archive::open(&claims)?) };
+    let present: BTreeSet<&str> = archive.into_iter().chain(&claims).flat_map(Archive::known_names).collect();
+    let accepted: BTreeSet<&str> =
+        archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
+    let named = named(expected, &datasets, own.as_ref())?;
+    let is_gone = |run: &&String| !present.contains(run.as_str()) && !accepted.contains(run.as_str());
+    let mut lost: BTreeMap<String, String> =
+        named.iter().filter(|(run, _)| is_gone(run)).map(|(run, by)| (run.clone(), by.clone())).collect();
+    for run in archive.into_iter().flat_map(Archive::missing) {
+        lost.entry(run.to_owned()).or_insert_with(|| "later runs are based on them".to_owned());
+    }
+    if let (Some(named_by), WhenLost::Fail) = (lost.values().next().cloned(), when_lost) {
+        let (path, runs) = (path.to_owned(), lost.into_keys().collect());
+        return Err(ArchiveError::Lost { path, runs, named_by }.into());
+    }
+    Ok(Continuity { lost: lost.into_keys().collect(), notes })
+}
+
+/// The note on a definition that seems to have another name now. Versions and schedules go by name.
+fn note_on_new_name(plan: &Plan, archive: &Archive) -> Option<String> {
+    let digest = digest::of(plan.text.as_bytes());
+    let definitions = || archive.runs().iter().filter_map(|run| run.seal().definition.as_ref());
+    if definitions().any(|definition| definition.name == plan.name) {
+        return None;
+    }
+    let is_gone = |name: &str| !plan.path.with_file_name(format!("{name}.toml")).exists();
+    let before = definitions().rfind(|definition| definition.digest == digest && is_gone(&definition.name))?;
+    let (name, before) = (&plan.name, &before.name);
+    Some(format!(
+        "`{name}` starts anew: the versions and the schedule's memory of `{before}`, which had the same definition, stay under that \
+         name; rename the file back to go on with them"
+    ))
+}
+
+/// The service that a version was built from: as recorded or, by an older version of the program, as its definition says.
+fn service(recorded: &VersionRecord) -> Option<ServiceIdentity> {
+    let of_definition = || {
+        let found = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
+        found.and_then(Plan::of).ok().map(|plan| plan.service)
+    };
+    recorded.service.clone().or_else(of_definition)
+}
+
+/// The service as the newest run knew it, if it had another address.
+fn moved(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
+    let last = |address: fn(&ServiceIdentity) -> &Option<String>| {
+        archive.runs().iter().rev().find_map(|run| address(&run.seal().service).clone())
+    };
+    let before = ServiceIdentity {
+        name: plan.service.name.clone(),
+        base_url: last(|service| &service.base_url),
+        sentiment_base_url: last(|service| &service.sentiment_base_url),
+    };
+    let differs = |before: &Option<String>, now: &Option<String>| matches!((before, now), (Some(before), Some(now)) if before != now);
+    let is_moved = differs(&before.base_url, &plan.service.base_url)
+        || differs(&before.sentiment_base_url, &plan.service.sentiment_base_url);
+    is_moved.then_some(before)
+}
+
+/// The runs of the service that versions and the journal name, each with what names it.
+fn named(expected: Expected<'_>, datasets: &Path, own: Option<&VersionRecord>) -> Result<BTreeMap<String, String>> {
+    let Expected { plan, known_runs, in_store, .. } = expected;
+    let mut named = BTreeMap::new();
+    let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);
+    let others: Vec<VersionRecord> =
+        others.filter_map(|name| export::latest(datasets, Some(&name)).ok().flatten()).collect();
+    for version in own.into_iter().chain(in_store).chain(&others) {
+        // An older version of the program listed the runs of all services.
+        if version.service.as_ref().is_none_or(|service| service.name != plan.service.name) {
+            continue;
+        }
+        for run in &version.runs {
+            named.insert(run.clone(), format!("version `{}/{}` was built from them", version.name, version.version));
+        }
+    }
+    for run in known_runs {
+        named.entry(run.clone()).or_insert_with(|| format!("the journal of `{}` names them", plan.name));
+    }
+    Ok(named)
+}

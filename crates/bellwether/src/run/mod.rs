@@ -1,0 +1,290 @@
+//! Wires the stages: fetch, decode, archive, dataset, export. They meet here and nowhere else.
+//!
+//! What a run writes does not depend on the order of answers: answers are kept by request and sorted when the run is
+//! sealed. A run that is stopped or fails leaves published versions unchanged and keeps its answers; the next run of
+//! the same definition resumes from them.
+
+mod answer;
+mod as_of;
+mod audits;
+mod basis;
+mod blocking;
+mod build;
+mod builder;
+mod checks;
+#[cfg(feature = "spark")]
+mod cluster;
+mod continuity;
+mod demo;
+mod doctor;
+mod error;
+mod forget;
+mod gather;
+mod import;
+mod last_listed;
+mod leak;
+mod migrate;
+mod missing;
+mod names;
+mod observer;
+mod options;
+mod past;
+mod plan_document;
+mod prune;
+mod rejects;
+mod repair;
+mod report;
+mod scope;
+mod skill;
+mod sql;
+mod stage;
+mod start;
+mod store;
+mod summary;
+mod upkeep;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+pub use audits::{AuditOptions, audit_quality, audit_revisions, audit_sources};
+pub use build::{BuildOptions, build, save, stream};
+#[cfg(feature = "spark")]
+pub use cluster::{ClusterOptions, build_on_cluster};
+pub use continuity::check_history;
+pub use demo::DEMO_SEED;
+use demo::Demo;
+pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
+pub(crate) use error::RunError;
+pub use error::is_in_progress;
+pub use forget::{Forgot, forget};
+pub use gather::SignalSource;
+pub use import::{
+    ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
+    RequestTemplate, import,
+};
+pub use leak::audit_leak;
+pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
+pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
+pub use options::{Options, WhenHeld, WhenLost};
+pub use past::past;
+pub use plan_document::{ColumnDocument, PlanDocument};
+pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
+pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
+pub use report::{ReportOptions, latest_facts, report};
+pub use skill::{PriceInput, SkillOptions, audit_skill};
+pub use sql::{SqlOptions, sql};
+pub use stage::Timing;
+pub use store::{
+    DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder, StorePrunedKind,
+    StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope,
+};
+pub use summary::{Fetched, Summary};
+pub use upkeep::{compact, verify};
+
+use crate::address::host_of;
+pub use crate::archive::Interrupted;
+use crate::archive::{NewRun, Settled, Unfinished, of_service};
+use crate::error::Result;
+use crate::export::VersionRecord;
+use crate::fetch::{Addresses, Client, ClockTrust};
+pub use crate::file::{FileRecord, TargetFile, WhenExists};
+use crate::links;
+use crate::plan::{AdHoc, Plan, Remote, Source};
+use crate::secret::ApiKey;
+
+pub(crate) use as_of::view_of;
+use blocking::blocking;
+pub(crate) use builder::{Builder, scratch};
+use checks::{Checking, PreviousVersions, RunAnswers};
+use continuity::{Continuity, Expected};
+use gather::{Gathered, Gathering};
+pub(crate) use missing::{absent_sector, absent_tickers};
+pub(crate) use scope::archived;
+use stage::Stage;
+use start::StartTime;
+
+/// Fetches, archives, joins and publishes the data of a plan.
+///
+/// # Errors
+///
+/// Any error of a stage; when it was cancelled.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: use [`Options::control`], which removes what is incomplete or keeps it for the next run.
+pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
+    let instant = Instant::now();
+    let plan = Arc::new(plan);
+    if let Source::Remote(remote) = &plan.source
+        && let Some(warning) = remote.key.warning()
+    {
+        options.control.observe(Event::Warning { message: &warning });
+    }
+    let ours =
+        [options.archive.join(&plan.service.name), options.evidence(), options.data.join("datasets").join(&plan.name)];
+    ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
+    let _lock = start::lock(&plan.name, &options).await?;
+    // Everything else is about the archive of the service.
+    let root = options.archive.clone();
+    let options = Options { archive: of_service(&root, &plan.service.name)?, ..options };
+    let store =
+        RemoteStore::of(&plan, options.store.as_ref(), StoreAccess::Write, &root, &options.data, &options.control)?;
+    // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
+    let in_store = match &store {
+        Some(store) => store.begin(&plan.name, options.clock).await?,
+        None => None,
+    };
+    let expected = Expected {
+        plan: &plan,
+        data: &options.data,
+        archive: &options.archive,
+        known_runs: &options.known_runs,
+        in_store: in_store.as_ref(),
+        when_lost: options.when_lost,
+    };
+    let Continuity { lost, notes } = continuity::check(expected)?;
+    options.control.note(&notes);
+    let now = start::now(&options).await?;
+    let begun = StartTime { at: now, instant };
+    let key = key(&plan, &options.control.stop).await?;
+    // Before the first request: fail early if the output cannot be written.
+    let (interrupted, stop) = (options.interrupted, &options.control.stop);
+    let service = &plan.service;
+    let (definition, text, whole) = (&plan.name, &plan.text, &plan.whole);
+    let beginning = NewRun { definition, text, service, whole, now, interrupted, stop };
+    let unfinished = Unfinished::begin(&options.archive, beginning)?;
+    options.control.observe(Event::Named { run: unfinished.name() });
+    let demo = match plan.source {
+        Source::Demo => Some(Demo::start(now.date_naive()).await?),
+        Source::Remote(_) => None,
+    };
+    let (addresses, key) = match (&plan.source, key, &demo) {
+        (Source::Remote(remote), Some(key), _) => (addresses(remote), key),
+        (_, _, Some(demo)) => (demo.addresses(), demo.key()),
+        _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
+    };
+    let trust = store.as_ref().map_or(ClockTrust::Unconfirmed, RemoteStore::clock_trust);
+    let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?.trusting(trust);
+    let mut gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
+    if let Ok(gathered) = &mut gathered {
+        gathered.notes.splice(0..0, notes);
+    }
+    if let Some(demo) = demo {
+        demo.stop().await;
+    }
+    let (sealed, once_sealed) = oneshot::channel();
+    let finishing = Finishing {
+        plan: Arc::clone(&plan),
+        options,
+        gathered: gathered?,
+        begun,
+        lost,
+        root,
+        store: store.clone(),
+        in_store,
+        sealed,
+    };
+    let finished = finish(finishing);
+    let (summary, sent) = tokio::join!(finished, store::send_once(store.as_ref(), once_sealed));
+    let mut summary = summary?;
+    if let Some(fetched) = &mut summary.fetched {
+        fetched.retries = client.gauge().retries();
+    }
+    store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
+    Ok(summary)
+}
+
+async fn key(plan: &Plan, stop: &CancellationToken) -> Result<Option<ApiKey>> {
+    let Source::Remote(remote) = &plan.source else { return Ok(None) };
+    // It chooses the source of the key, and whom the key is sent to.
+    plan.require_trust()?;
+    let (source, host, stop) = (remote.key.clone(), host_of(&remote.base_url), stop.clone());
+    blocking(move || source.read(&host, &|| stop.is_cancelled())).await.map(Some)
+}
+
+fn addresses(remote: &Remote) -> Addresses {
+    Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
+}
+
+/// The input of the second half of a run.
+struct Finishing {
+    plan: Arc<Plan>,
+    options: Options,
+    gathered: Gathered,
+    begun: StartTime,
+    /// The runs that are gone and that it goes on without.
+    lost: Vec<String>,
+    /// The archive of all services.
+    root: PathBuf,
+    store: Option<RemoteStore>,
+    /// The record of the latest version in the store.
+    in_store: Option<VersionRecord>,
+    /// Learns that the run is sealed.
+    sealed: oneshot::Sender<()>,
+}
+
+/// The second half of a run, after everything was fetched.
+async fn finish(finishing: Finishing) -> Result<Summary> {
+    let runtime = Handle::current();
+    blocking(move || {
+        let Finishing { plan, options, gathered, begun, lost, root, store, in_store, sealed } = finishing;
+        let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
+        let records = unfinished.records();
+        let fetched = Fetched::of(&records, signals);
+        let max_share = plan.max_reject_share;
+        let rejected = rejects::above(max_share, &records);
+        if !rejected.is_empty() {
+            let kept = unfinished.abandon(&options.evidence())?;
+            let source = rejects::reasons(&records).map(Into::into);
+            return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
+        }
+        let stage = Stage::begin(&options.control, "archive");
+        let archiving = Instant::now();
+        let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
+        // Whether no other machine has sent a run meanwhile.
+        let is_current = || match &store {
+            Some(store) => {
+                let pulled = runtime.block_on(store.pull_archive(None))?;
+                Ok(pulled.folders == 0 && pulled.notes == 0)
+            }
+            None => Ok(true),
+        };
+        let Settled { run, known } = unfinished.seal(&lost, sealing, is_current)?;
+        let archived_in = Some(archiving.elapsed());
+        // Without a store nothing waits for it.
+        let _ = sealed.send(());
+        // Freeing the memory of the answers takes the system a while.
+        rayon::spawn(move || drop(unfinished));
+        timings.push(stage.finish());
+        let stage = Stage::begin(&options.control, "dataset");
+        let view = view_of(&plan, &root, None, &options.control.stop)?;
+        let datasets = options.data.join("datasets");
+        let versions = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
+        let (before, found) = versions.find(&plan.name, view.archive());
+        options.control.note(&found);
+        notes.extend(found);
+        let before = before.as_ref();
+        let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
+        let found = checking.pull(&RunAnswers { records: &records, demanded: &demanded, lacking: &lacking })?;
+        options.control.note(&found);
+        notes.extend(found);
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in };
+        let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
+        timings.push(stage.finish());
+        prune::prune_copies(view.archive());
+        let new_rejects = published.new_rejects;
+        // Contradictions between answers of the run are known once it is sealed.
+        let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
+        let (path, changes) = (run.path().to_owned(), run.seal().changes);
+        let fetched = Fetched { run: path, changes, known, rejects, new_rejects, ..fetched };
+        let mut summary = Summary::of(&plan, published, timings, begun.instant.elapsed());
+        summary.fetched = Some(fetched);
+        summary.notes.splice(0..0, notes);
+        Ok(summary)
+    })
+    .await
+}

@@ -1,0 +1,138 @@
+//! Whether a definition may run commands, and use keys and stores.
+//!
+//! A definition can name a hook, a command or a file for the API key, a service that is sent the key, and a store that is
+//! used with the user's credentials. Whoever can write the definition can do all that as the user who runs it. So, as git
+//! and OpenSSH have it, its file, the folder that it is in and, if that is the `pipelines/` of a project, the project's
+//! folder must belong to the user or to root, and nobody else may write to them. The sticky bit does not help: others can
+//! still add a `pipelines/`. Groups count as others, even if they have a single member: who is in a group cannot be seen
+//! from here. A link in their place counts as foreign: whoever made it chose the target.
+//!
+//! A user who trusts more than that names the folder in [`VARIABLE`]. Definitions can be read, planned and built whoever
+//! they belong to; what a caller of the library wrote is the caller's.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Diagnostic, Error, ErrorKind, Result};
+use crate::file::FileError;
+use crate::names::DEFINITIONS;
+
+/// The environment variable that names folders whose definitions are trusted, as absolute paths separated by colons.
+pub const VARIABLE: &str = "BELLWETHER_TRUST";
+
+/// The permissions of a group and of others to write.
+const WRITABLE: u32 = 0o022;
+
+/// Who wrote a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// The caller: its text was never in a file.
+    Caller,
+    /// Whoever can write to its file.
+    File,
+}
+
+/// A definition that may not run commands, nor use keys and stores.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` is not trusted to run commands, nor to use keys and stores", definition.display())]
+struct Untrusted {
+    definition: PathBuf,
+    /// The folder to name in the variable.
+    folder: PathBuf,
+    source: Doubt,
+}
+
+/// Why a file or folder is not trusted.
+#[derive(Debug, thiserror::Error)]
+enum Doubt {
+    #[error("`{}` belongs to another user, number {owner}", path.display())]
+    Owner { path: PathBuf, owner: u32 },
+
+    #[error("`{}` can be written by {}", path.display(), if *mode & 0o002 == 0 { "its group" } else { "everyone" })]
+    Writable { path: PathBuf, mode: u32 },
+
+    #[error("`{}` is a link", path.display())]
+    Link { path: PathBuf },
+}
+
+impl Diagnostic for Untrusted {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let folder = self.folder.display();
+        let trust = format!("if you trust all who can write there, set `{VARIABLE}={folder}`");
+        Some(match &self.source {
+            Doubt::Owner { .. } => format!("read the definition; {trust}"),
+            Doubt::Writable { path, .. } => format!("run `chmod go-w {}`; or, {trust}", path.display()),
+            Doubt::Link { .. } => format!("put a copy in its place; or, {trust}"),
+        })
+    }
+}
+
+/// Fails unless a definition may run commands, and use keys and stores.
+pub fn require(author: Author, definition: &Path) -> Result<()> {
+    if author == Author::Caller {
+        return Ok(());
+    }
+    let read = FileError::read(definition);
+    let absolute = std::path::absolute(definition).map_err(FileError::read(definition))?;
+    let (Some(folder), Some(file)) = (absolute.parent(), absolute.file_name()) else {
+        return Err(read(io::ErrorKind::NotFound.into()));
+    };
+    let project = folder.parent().filter(|_| folder.file_name().is_some_and(|name| name == DEFINITIONS));
+    // The user may have come here by a link; from here on there is none.
+    let root = project.unwrap_or(folder);
+    let root = root.canonicalize().map_err(FileError::read(root))?;
+    let folder = project.map_or_else(|| root.clone(), |_| root.join(DEFINITIONS));
+    let places = [root.clone(), folder.clone(), folder.join(file)];
+    let doubt = places.iter().map(|path| doubt(path)).find_map(Result::transpose).transpose()?;
+    match doubt {
+        Some(source) if !is_listed(&root)? => {
+            Err(Untrusted { definition: definition.to_owned(), folder: root, source }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why a file or folder is not trusted; `None` if it is.
+fn doubt(path: &Path) -> Result<Option<Doubt>> {
+    let found = fs::symlink_metadata(path).map_err(FileError::read(path))?;
+    let (path, owner, mode) = (path.to_owned(), found.uid(), found.mode());
+    Ok(match () {
+        () if found.is_symlink() => Some(Doubt::Link { path }),
+        () if !is_own(owner) => Some(Doubt::Owner { path, owner }),
+        () if mode & WRITABLE != 0 => Some(Doubt::Writable { path, mode }),
+        () => None,
+    })
+}
+
+/// Whether a user can do here what they like anyway: the user of this process, or root.
+pub(crate) fn is_own(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw() || user == 0
+}
+
+/// Whether the user trusts the definitions of a folder whoever they belong to.
+pub(crate) fn is_listed(folder: &Path) -> Result<bool> {
+    let Some(listed) = env::var_os(VARIABLE) else { return Ok(false) };
+    let listed: Vec<PathBuf> = env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect();
+    if let Some(relative) = listed.iter().find(|path| path.is_relative()) {
+        let what = format!("`{VARIABLE}` names `{}`, which is not an absolute path", relative.display());
+        return Err(Error::usage(what, "name folders from `/` on, separated by colons"));
+    }
+    let folder = folder.canonicalize().map_err(FileError::read(folder))?;
+    // A folder that does not exist on this machine is no mistake.
+    Ok(listed.iter().any(|path| path.canonicalize().is_ok_and(|path| path == folder)))
+}
+
+/// Takes from everyone else the permission to write to a new file or folder.
+pub fn restrict(path: &Path) -> Result<()> {
+    let failed = FileError::write(path);
+    let mut permissions = fs::symlink_metadata(path).map_err(FileError::read(path))?.permissions();
+    permissions.set_mode(permissions.mode() & !WRITABLE);
+    fs::set_permissions(path, permissions).map_err(failed)
+}
