@@ -1,7 +1,6 @@
 //! Bellwether turns a vendor's trading signals and news scores into research data you can trust.
 //!
-//! The program is [`cli`]. As a library, Bellwether is a [`Plan`](plan::Plan), what is done with it in [`run`], and the
-//! datasets that [`load`] reads:
+//! It is a [`Plan`](plan::Plan), what is done with it in [`run`], and the datasets that [`load`] reads:
 //!
 //! ```
 //! use bellwether::definition::DefinitionFile;
@@ -44,7 +43,8 @@
 //!
 //! A stage imports the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`]
 //! connects those that reading needs. [`audit`], [`report`] and [`sql`] read the archive and datasets; [`serve`]
-//! answers the interface. [`cli`], [`schedule`] and the Python package are the entry points, and only [`cli`] prints.
+//! answers the interface. The entry points are other crates: the program, with its commands and its scheduler, and the
+//! Python package. Some modules are public for them alone, and hidden from these pages.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -63,9 +63,7 @@
 //! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
 //! | [`serve`] | the service's interface, answered by the demo or from an archive |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
-//! | [`schedule`] | the scheduler: due times, the journal of runs, status, hooks, metrics |
 //! | [`load`] | datasets as record batches and frames, for other programs |
-//! | [`cli`] | the commands |
 //!
 //! The other modules are leaves. They import none of the above, except that `tables` uses the types of the interface
 //! and `freshness` those of the plan.
@@ -83,7 +81,7 @@
 //! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
 //! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
 //! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
-//! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, flame graphs, processor time and memory |
+//! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, pieces of work, processor time and memory |
 //!
 //! `CONTRIBUTING.md` lists the files behind common questions, such as which one decides on a retry, and the files that
 //! common changes touch.
@@ -123,21 +121,17 @@ pub mod child;
 pub mod columns;
 #[doc(hidden)]
 pub mod dataset;
-#[doc(hidden)]
-pub mod date;
+mod date;
 #[doc(hidden)]
 pub mod decode;
 pub mod definition;
-#[doc(hidden)]
-pub mod digest;
-#[doc(hidden)]
-pub mod echo;
+mod digest;
+mod echo;
 pub mod error;
 #[doc(hidden)]
 pub mod escape;
 pub mod export;
-#[doc(hidden)]
-pub mod fetch;
+mod fetch;
 #[doc(hidden)]
 pub mod file;
 #[doc(hidden)]
@@ -149,8 +143,7 @@ pub mod freshness;
 pub mod harness;
 #[doc(hidden)]
 pub mod human;
-#[doc(hidden)]
-pub mod in_order;
+mod in_order;
 pub mod interface;
 pub mod key_source;
 #[doc(hidden)]
@@ -162,8 +155,7 @@ pub mod load;
 pub mod lock;
 #[doc(hidden)]
 pub mod names;
-#[doc(hidden)]
-pub mod network;
+mod network;
 pub mod plan;
 pub mod problem;
 pub mod project;
@@ -175,16 +167,12 @@ pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;
-#[doc(hidden)]
-pub mod skew;
+mod skew;
 #[cfg(feature = "spark")]
-#[doc(hidden)]
-pub mod spark;
-#[doc(hidden)]
-pub mod split_days;
+mod spark;
+mod split_days;
 pub mod sql;
-#[doc(hidden)]
-pub mod store;
+mod store;
 #[doc(hidden)]
 pub mod tables;
 pub mod time;
