@@ -299,7 +299,7 @@ fn of_best(best: &Best) -> String {
         return String::new();
     }
     let effective = match (best.effective, best.expected_of_effective) {
-        (Some(number), Some(expected)) => format!(", {expected:.1} as they go together like {number:.1}"),
+        (Some(number), Some(expected)) => format!(", {expected:.1} as they are worth {number:.1}"),
         _ => String::new(),
     };
     format!(
