@@ -27,6 +27,7 @@ FEATURES = [f"news_{statistic}_{days}d" for days in WINDOWS for statistic in ("c
 FEATURES += ["news_last_score", "news_days_since"]
 EULER = 0.5772156649015329
 DAY = pandas.Timedelta(days=1)
+EPOCH = pandas.Timestamp(0)
 compared = 0
 # Computed once, for the sessions of the prices.
 entries, exits = {}, {}
@@ -119,7 +120,7 @@ def with_features(cells):
     articles = {}
     for row in read_table("articles").itertuples():
         score = None if row.change == "withdrawn" else row.score
-        observations = articles.setdefault(row.ticker, {}).setdefault(row.date, [])
+        observations = articles.setdefault(row.ticker, {}).setdefault((row.date - EPOCH).days, [])
         observations.append((row.seen, row.change != "withdrawn", None if pandas.isna(score) else round(100 * score)))
     for of_ticker in articles.values():
         for values in of_ticker.values():
@@ -128,20 +129,23 @@ def with_features(cells):
     for cell in cells.itertuples():
         row = {}
         for name, seen_by in [("first", cell.first_seen if cell.live else None), ("latest", pandas.Timestamp.max)]:
-            cutoff, known = cell.date - NEWS_LAG * DAY, {}
+            today, known = (cell.date - EPOCH).days, {}
+            cutoff = today - NEWS_LAG
             for date, observations in articles.get(cell.ticker, {}).items():
-                by_then = [one for one in observations if seen_by is not None and one[0] <= seen_by]
-                if by_then and by_then[-1][1] and date <= cutoff:
+                if seen_by is None or date > cutoff:
+                    continue
+                by_then = [one for one in observations if one[0] <= seen_by]
+                if by_then and by_then[-1][1]:
                     known[date] = by_then[-1][2]
             is_of_state = cell.live if name == "first" else not cell.withdrawn
             for days in WINDOWS:
-                within = [score for date, score in known.items() if date > cutoff - days * DAY]
+                within = [score for date, score in known.items() if date > cutoff - days]
                 scores = [score for score in within if score is not None]
                 row[f"{name} news_count_{days}d"] = len(within) if is_of_state else None
                 row[f"{name} news_mean_{days}d"] = sum(scores) / len(scores) if scores and is_of_state else None
             last = max(known) if known and is_of_state else None
             row[f"{name} news_last_score"] = None if last is None else known[last]
-            row[f"{name} news_days_since"] = None if last is None else (cell.date - last).days
+            row[f"{name} news_days_since"] = None if last is None else today - last
         numbers.append(row)
     return pandas.concat([cells, pandas.DataFrame(numbers, dtype=float)], axis=1)
 

@@ -340,7 +340,7 @@ fn text_fits_a_terminal(place: &Place) {
         "3-9 in 40d",
         "since then",
         "feature",
-        "news_mean_40d 1m",
+        "news_mean_5d 1m",
     ] {
         assert!(text.contains(what), "{what}: {text}");
     }
