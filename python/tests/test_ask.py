@@ -83,6 +83,14 @@ def test_skill_matches_the_program(two_days: Path, program) -> None:
     assert found.columns == printed.columns
     assert {"version": 1, **found.totals} == json.loads(program("audit", "skill", "demo", "--json").stdout)
     assert {pair["period"] for pair in found.totals["pairs"]} == {"5d", "1m"}
+    # The features of the news are measured as the signals are, at the horizon of each period.
+    features = [feature["feature"] for feature in found.totals["features"] if feature["period"] == "5d"]
+    dataset = bw.load("demo").to_polars().columns
+    assert features == [name for name in dataset if name.startswith("news_") and name != "news_last_date"]
+    measured = found.to_polars()["feature"].drop_nulls().unique(maintain_order=True).to_list()
+    assert measured == features
+    groups = found.totals["pairs"][0]["measures"][1]["by_news"]
+    assert {group["window"] for group in groups} == {"7d"}
     assert found.totals["signals"]["measured"] > 0
 
 

@@ -44,6 +44,7 @@ mod operations;
 mod ownership;
 mod past;
 mod paths;
+mod pictures;
 mod progress;
 mod projects;
 mod promptness;

@@ -1,5 +1,9 @@
-"""Computes what `audit skill` says from the files of the archive and the prices, with pandas, scipy and statsmodels."""
+"""Computes what `audit skill` says from the files of the archive and the prices, with pandas, scipy and statsmodels.
 
+    check_skill.py ARCHIVE PRICES (DOCUMENT ROWS LAG FROM)...
+"""
+
+import bisect
 import glob
 import json
 import sys
@@ -7,17 +11,26 @@ import sys
 import numpy
 import pandas
 import scipy.fft
+import scipy.linalg
 import scipy.optimize
 import scipy.stats
 from statsmodels.stats.multitest import multipletests
 
-DOCUMENT, ROWS, ARCHIVE, PRICES, LAG, FROM = sys.argv[1:7]
-LAG = int(LAG)
-FROM = pandas.Timestamp(FROM) if FROM else None
+ARCHIVE, PRICES = sys.argv[1:3]
+# Of the answer that is checked.
+LAG, FROM = 1, None
 LAGS = 5
+WINDOWS = [5, 40]
+# News is a day older than the signal that it serves.
+NEWS_LAG = 1
+FEATURES = [f"news_{statistic}_{days}d" for days in WINDOWS for statistic in ("count", "mean")]
+FEATURES += ["news_last_score", "news_days_since"]
 EULER = 0.5772156649015329
 DAY = pandas.Timedelta(days=1)
+EPOCH = pandas.Timestamp(0)
 compared = 0
+# Computed once, for the sessions of the prices.
+entries, exits = {}, {}
 
 
 def same(found, expected, where):
@@ -41,39 +54,41 @@ def read_prices():
     return prices.pivot(index="date", columns="ticker", values="close").sort_index()
 
 
-def read_cells():
-    """A row per cell: first and latest value, and when."""
-    rows = pandas.concat(
-        pandas.read_parquet(path, partitioning=None) for path in glob.glob(f"{ARCHIVE}/*=*/signals.parquet")
-    )
-    for name in ["ticker", "period", "regime", "signal", "change"]:
-        rows[name] = rows[name].astype(object)
+def read_table(name):
+    """The rows of a table of the archive, in the order in which they were seen."""
+    paths = glob.glob(f"{ARCHIVE}/*=*/{name}.parquet")
+    rows = pandas.concat(pandas.read_parquet(path, partitioning=None) for path in paths)
+    for column in rows.columns.intersection(["ticker", "period", "regime", "signal", "change"]):
+        rows[column] = rows[column].astype(object)
     rows["seen"] = rows["observed_at"].dt.tz_localize(None)
-    rows = rows.sort_values("seen", kind="stable")
+    # A pack holds the rows of the runs that it stands for once more.
+    return rows.drop_duplicates().sort_values("seen", kind="stable")
+
+
+def read_cells():
+    """A row per cell: its values, when it was first seen, and whether it was added late."""
+    series = {}
+    for row in read_table("signals").itertuples():
+        of_series = series.setdefault((row.ticker, row.period, row.regime), {})
+        signed = None if row.change == "withdrawn" else (-1 if row.signal == "sell" else 1) * row.confidence
+        of_series.setdefault(row.date, []).append((row.seen, signed))
     cells = []
-    for (ticker, period, regime), series in rows.groupby(["ticker", "period", "regime"]):
-        listed = series[series["change"] != "withdrawn"]
-        for date, cell in series.groupby("date"):
-            values = [
-                (row.signal == "sell", (-1 if row.signal == "sell" else 1) * row.confidence, row.seen)
-                for row in cell.itertuples() if row.change != "withdrawn"
-            ]
-            first_sell, first, first_seen = values[0]
-            known = [row for row in cell.itertuples() if FROM is not None and row.seen <= FROM]
-            is_known = bool(known) and known[-1].change != "withdrawn"
-            then_sell = known[-1].signal == "sell" if is_known else None
-            then = (-1 if then_sell else 1) * known[-1].confidence if is_known else None
-            is_withdrawn = cell["change"].iloc[-1] == "withdrawn"
-            turned = first_seen
-            for before, after in zip(values, values[1:]):
-                if before[0] != after[0]:
-                    turned = after[2]
-            earlier = listed[listed["seen"] < first_seen]["date"]
+    for (ticker, period, regime), of_series in series.items():
+        begins = {date: next(seen for seen, signed in values if signed is not None) for date, values in of_series.items()}
+        listed = [(seen, date) for date, values in of_series.items() for seen, signed in values if signed is not None]
+        for date, values in sorted(of_series.items()):
+            said = [(seen, signed) for seen, signed in values if signed is not None]
+            turned = said[0][0]
+            for (_, before), (seen, after) in zip(said, said[1:]):
+                if (before < 0) != (after < 0):
+                    turned = seen
+            latest = values[-1][1]
+            earlier = [other for seen, other in listed if seen < begins[date]]
             cells.append(dict(
-                ticker=ticker, period=period, regime=regime, date=date.normalize(), first=first, first_sell=first_sell,
-                first_seen=first_seen, latest=None if is_withdrawn else values[-1][1],
-                latest_sell=None if is_withdrawn else values[-1][0], turned=turned.normalize(), withdrawn=is_withdrawn,
-                late=bool((earlier < date).any() and (earlier > date).any()), then=then, then_sell=then_sell,
+                ticker=ticker, period=period, regime=regime, date=date.normalize(), values=values, first=said[0][1],
+                first_sell=said[0][1] < 0, first_seen=begins[date], latest=latest,
+                latest_sell=None if latest is None else latest < 0, turned=turned.normalize(), withdrawn=latest is None,
+                late=any(other < date for other in earlier) and any(other > date for other in earlier),
                 sector="energy" if ticker < "G" else "utilities",
             ))
     cells = pandas.DataFrame(cells)
@@ -83,7 +98,56 @@ def read_cells():
     )
     cells["live"] = ages <= 2
     cells["altered"] = ~cells["withdrawn"] & ((cells["latest"] != cells["first"]) | (cells["latest_sell"] != cells["first_sell"]))
-    return cells
+    return with_features(cells)
+
+
+def known_then(cells):
+    """Adds what was known of each cell at the instant, if there is one."""
+    def then(values):
+        known = [signed for seen, signed in values if FROM is not None and seen <= FROM]
+        return known[-1] if known else None
+
+    signed = cells["values"].map(then).astype(object)
+    signed = signed.where(signed.notna(), None)
+    return cells.assign(then=signed, then_sell=signed.map(lambda value: None if value is None else value < 0))
+
+
+def with_features(cells):
+    """Adds the features of the news of each cell: what was seen by the run that first saw it, and what is listed now.
+
+    The clock of a run stands still, so that all it saw has one instant. Scores have two decimals.
+    """
+    articles = {}
+    for row in read_table("articles").itertuples():
+        score = None if row.change == "withdrawn" else row.score
+        observations = articles.setdefault(row.ticker, {}).setdefault((row.date - EPOCH).days, [])
+        observations.append((row.seen, row.change != "withdrawn", None if pandas.isna(score) else round(100 * score)))
+    for of_ticker in articles.values():
+        for values in of_ticker.values():
+            assert len({seen for seen, *_ in values}) == len(values), f"an article a day: {values}"
+    numbers = []
+    for cell in cells.itertuples():
+        row = {}
+        for name, seen_by in [("first", cell.first_seen if cell.live else None), ("latest", pandas.Timestamp.max)]:
+            today, known = (cell.date - EPOCH).days, {}
+            cutoff = today - NEWS_LAG
+            for date, observations in articles.get(cell.ticker, {}).items():
+                if seen_by is None or date > cutoff:
+                    continue
+                by_then = [one for one in observations if one[0] <= seen_by]
+                if by_then and by_then[-1][1]:
+                    known[date] = by_then[-1][2]
+            is_of_state = cell.live if name == "first" else not cell.withdrawn
+            for days in WINDOWS:
+                within = [score for date, score in known.items() if date > cutoff - days]
+                scores = [score for score in within if score is not None]
+                row[f"{name} news_count_{days}d"] = len(within) if is_of_state else None
+                row[f"{name} news_mean_{days}d"] = sum(scores) / len(scores) if scores and is_of_state else None
+            last = max(known) if known and is_of_state else None
+            row[f"{name} news_last_score"] = None if last is None else known[last]
+            row[f"{name} news_days_since"] = None if last is None else today - last
+        numbers.append(row)
+    return pandas.concat([cells, pandas.DataFrame(numbers, dtype=float)], axis=1)
 
 
 def sessions_after(sessions, days):
@@ -91,14 +155,18 @@ def sessions_after(sessions, days):
 
 
 def exit_of(sessions, entry, period):
-    count, unit = int(period[:-1]), period[-1]
-    if unit == "d":
-        return entry + count
-    return int(sessions.searchsorted(sessions[entry] + pandas.DateOffset(months=count)))
+    if (entry, period) not in exits:
+        count, unit = int(period[:-1]), period[-1]
+        end = sessions[entry] + pandas.DateOffset(months=count) if unit == "m" else None
+        exits[entry, period] = entry + count if end is None else int(sessions.searchsorted(end))
+    return exits[entry, period]
 
 
 def dated_entry(sessions, date):
-    return int(sessions.searchsorted(date, side="right")) + LAG - 1 if LAG else int(sessions.searchsorted(date))
+    if (LAG, date) not in entries:
+        after = int(sessions.searchsorted(date, side="right")) + LAG - 1
+        entries[LAG, date] = after if LAG else int(sessions.searchsorted(date))
+    return entries[LAG, date]
 
 
 def measure_cells(cells, prices):
@@ -140,7 +208,7 @@ def mean(numbers):
 def rank_correlation(x, y):
     if len(set(x)) < 2 or len(set(y)) < 2:
         return None
-    return float(scipy.stats.spearmanr(x, y).statistic)
+    return float(numpy.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[0, 1])
 
 
 def fifths(values):
@@ -185,20 +253,30 @@ def overlap(days, period, sessions, lag=0):
             entry = exit_of(sessions, entry, period) if entry < len(sessions) else entry
         if entry < len(sessions) and exit_of(sessions, entry, period) < len(sessions):
             spans.append((entry, exit_of(sessions, entry, period)))
-    return max([1] + [sum(entry < end for entry, _ in spans[place:]) for place, (_, end) in enumerate(spans)])
+    begins = [entry for entry, _ in spans]
+    return max([1] + [bisect.bisect_left(begins, end) - place for place, (_, end) in enumerate(spans)])
+
+
+def standard_error(values, horizon):
+    """The number of cosines, and the standard error of the mean."""
+    count = len(values)
+    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
+    variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
+    if count // horizon < 8:
+        # What overlapping horizons leave of the variance, from the correlations of sums of as many numbers in a row.
+        overlap = scipy.linalg.toeplitz(numpy.maximum(0, 1 - numpy.arange(count) / horizon))
+        transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
+        expected = ((transform @ overlap) * transform).sum(axis=1)
+        variance /= expected[1:].mean() / expected[0]
+    return cosines, numpy.sqrt(variance / count)
 
 
 def check_test(found, values, horizon, where):
     values = numpy.array(values)
-    # With fewer than eight windows the variance is made up for; see tests of the crate.
-    assert not 5 * horizon <= len(values) < 8 * horizon, where
     if len(values) < 5 * horizon or len(set(values)) < 2:
         assert found["test"] is None and found["refusal"], where
         return None
-    count = len(values)
-    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
-    coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1]
-    error = numpy.sqrt((coefficients**2).mean() / count)
+    cosines, error = standard_error(values, horizon)
     t = values.mean() / error
     test = found["test"]
     same(test["cosines"], cosines, where)
@@ -207,13 +285,15 @@ def check_test(found, values, horizon, where):
     p = 2 * scipy.stats.t.sf(abs(t), cosines)
     same(test["p"], p, where)
     same(test["lower"], values.mean() - error * scipy.stats.t.isf(0.025, cosines), where)
-    disjoint = scipy.stats.ttest_1samp(values[::horizon], 0)
-    same(found["disjoint"]["p"], disjoint.pvalue, where)
+    if found["disjoint"]:
+        disjoint = scipy.stats.ttest_1samp(values[::horizon], 0)
+        same(found["disjoint"]["p"], disjoint.pvalue, where)
     return p
 
 
-def check_measure(found, dates, flips, period, sessions, rows, where):
-    """Compares a measure with the figures of its dates, a dict by date; returns its p-value and series."""
+def check_ranks(found, dates, period, sessions, rows, where):
+    """Compares rank correlations with the figures of dates; returns the figures of those with enough names, and the
+    p-value and the series."""
     figures = {day: figure for day, figure in dates.items() if figure["names"] >= 5}
     known = {day: figure["correlation"] for day, figure in figures.items() if figure["correlation"] is not None}
     same(found["dates"], len(known), f"{where} dates")
@@ -230,6 +310,12 @@ def check_measure(found, dates, flips, period, sessions, rows, where):
     for day, figure in figures.items():
         same(of_dates.loc[day, "correlation"], figure["correlation"], f"{where} {day}")
         same(of_dates.loc[day, "names"], figure["names"], f"{where} {day}")
+    return figures, check_test(found, list(known.values()), horizon, where), known
+
+
+def check_measure(found, dates, flips, period, sessions, rows, where):
+    """Compares a measure with the figures of its dates, a dict by date; returns its p-value and series."""
+    figures, p, known = check_ranks(found, dates, period, sessions, rows, where)
     if flips is not None:
         same(found["flips"], flips, f"{where} flips")
         same(found["spread"], mean([figure["spread"] for figure in figures.values()]), f"{where} spread")
@@ -237,9 +323,9 @@ def check_measure(found, dates, flips, period, sessions, rows, where):
             sides = [figure[name] for figure in figures.values()]
             same(found[name]["signals"], sum(one["signals"] for one in sides), f"{where} {name}")
             same(found[name]["hits"], sum(one["hits"] for one in sides), f"{where} {name}")
-            check_shares(found[name], sides, horizon, f"{where} {name}")
+            check_shares(found[name], sides, found["horizon"], f"{where} {name}")
             same(found[name]["excess"], mean([one["excess"] for one in sides]), f"{where} {name}")
-    return check_test(found, list(known.values()), horizon, where), known
+    return p, known
 
 
 def check_series(found, series, period, sessions, where, lag=0):
@@ -254,17 +340,17 @@ def check_series(found, series, period, sessions, where, lag=0):
     same(found["windows"], len(known) // horizon, f"{where} windows")
     if len(values) < 5 * horizon or len(set(values)) < 2:
         assert found["test"] is None, where
-    elif len(values) >= 8 * horizon:
-        cosines = max(4, min(int(0.41 * len(values) ** (2 / 3)), len(values) // horizon // 2))
-        coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1]
-        error = numpy.sqrt((coefficients**2).mean() / len(values))
+    else:
+        cosines, error = standard_error(values, horizon)
         same(found["test"]["standard_error"], error, where)
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(values.mean() / error), cosines), where)
 
 
 def correlation_of(frame, column="value"):
-    frame = frame[frame[column].notna()]
-    return len(frame), rank_correlation(frame["signed"], frame[column]) if len(frame) >= 5 else None
+    signed, returns = frame["signed"].values.astype(float), frame[column].values
+    is_known = ~numpy.isnan(returns)
+    names = int(is_known.sum())
+    return names, rank_correlation(signed[is_known], returns[is_known]) if names >= 5 else None
 
 
 def difference_of(frame):
@@ -275,8 +361,23 @@ def difference_of(frame):
     return len(frame), None if None in (first, latest) else latest - first
 
 
-def check_groups(found, frames, period, sessions, rows, where):
-    """By lag, year and sector, from the cells of each date with enough names."""
+def check_news(found, frames, which, period, sessions, where):
+    """By the number of articles in each window; returns the groups."""
+    groups = []
+    for days in WINDOWS:
+        for name, low, high in [("0", 0, 0), ("1-2", 1, 2), ("3-9", 3, 9), ("10+", 10, 10**9)]:
+            counts = f"{which} news_count_{days}d"
+            series = {day: correlation_of(frame[frame[counts].between(low, high)]) for day, frame in frames.items()}
+            if any(pair[1] is not None for pair in series.values()):
+                groups.append(((f"{days}d", name), series))
+    assert [(one["window"], one["articles"]) for one in found] == [group for group, _ in groups], where
+    for one, (group, series) in zip(found, groups):
+        check_series(one, series, period, sessions, f"{where} {group}")
+    return [("news", f"{one['window']} {one['articles']}", one) for one in found]
+
+
+def check_groups(found, frames, period, sessions, rows, where, which=None):
+    """By lag, year and sector, from the cells of each date with enough names; of signals also by news."""
     for lag, of_lag in enumerate(found["by_lag"]):
         assert of_lag["lag"] == lag, where
         series = {day: correlation_of(frame, f"lag{lag}") for day, frame in frames.items()}
@@ -286,6 +387,8 @@ def check_groups(found, frames, period, sessions, rows, where):
     groups = [("lag", str(one["lag"]), one) for one in found["by_lag"]]
     groups += [("year", str(one["year"]), one) for one in found["by_year"]]
     groups += [("sector", one["sector"], one) for one in found["by_sector"]]
+    if which is not None:
+        groups += check_news(found["by_news"], frames, which, period, sessions, f"{where} news")
     rows = rows[rows["by"].notna()].set_index(["by", "group"])
     assert len(rows) == len(groups), where
     for by, group, one in groups:
@@ -309,6 +412,36 @@ def check_years_and_sectors(found, frames, correlation, period, sessions, where)
     assert [one["sector"] for one in found["by_sector"]] == measured, where
     for one in found["by_sector"]:
         check_series(one, sectors[one["sector"]], period, sessions, f"{where} {one['sector']}")
+
+
+def check_features(found, cells, period, sessions, rows, where):
+    """The rank correlation of a feature of the news, at the cells of the only regime; p-values and series by state."""
+    name = found["feature"]
+    of_feature = cells.assign(published=cells[f"first {name}"], today=cells[f"latest {name}"])
+    p_values, series = {}, {}
+    for measure in found["measures"]:
+        state = measure["state"]
+        columns = ["published", "today"] if state == "difference" else [state]
+        of_state = of_feature.dropna(subset=columns)
+        of_state = of_state.assign(signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
+        dates, frames = {}, {}
+        for day, frame in of_state.groupby("date"):
+            if state == "difference":
+                correlations = [rank_correlation(frame[column], frame["value"]) for column in columns]
+                correlation = None if None in correlations else correlations[1] - correlations[0]
+            else:
+                correlation = rank_correlation(frame["signed"], frame["value"])
+            dates[day] = dict(names=len(frame), correlation=correlation)
+            if len(frame) >= 5:
+                frames[day] = frame
+        of_rows = rows[rows["state"] == state]
+        _, p_values[state], series[state] = check_ranks(measure, dates, period, sessions, of_rows, f"{where} {state}")
+        if state == "difference":
+            assert not measure["by_lag"], where
+            check_years_and_sectors(measure, frames, difference_of, period, sessions, f"{where} {state}")
+        else:
+            check_groups(measure, frames, period, sessions, of_rows, f"{where} {state}")
+    return p_values, series
 
 
 def check_reliability(found, frames, horizon, where):
@@ -350,9 +483,7 @@ def check_shares(found, sides, horizon, where):
     if len(values) < 5 * horizon:
         assert found["test"] is None, where
         return
-    cosines = max(4, min(int(0.41 * len(values) ** (2 / 3)), len(values) // horizon // 2))
-    coefficients = scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1]
-    error = numpy.sqrt((coefficients**2).mean() / len(values))
+    cosines, error = standard_error(values, horizon)
     same(found["test"]["mean"], rate - 0.5, where)
     same(found["test"]["standard_error"], error, where)
     same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(rate - 0.5) / error, cosines), where)
@@ -450,10 +581,8 @@ def check_hindsight(found, cells, days, horizon, where):
     windows = len(net) // horizon
     if windows < 5 or len(set(net)) < 2:
         assert found["test"] is None, where
-    elif windows >= 8:
-        cosines = max(4, min(int(0.41 * len(net) ** (2 / 3)), windows // 2))
-        coefficients = scipy.fft.dct(net, type=2, norm="ortho")[1 : cosines + 1]
-        error = numpy.sqrt((coefficients**2).mean() / len(net))
+    else:
+        cosines, error = standard_error(net, horizon)
         same(found["test"]["mean"], net.mean(), where)
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(net.mean() / error), cosines), where)
     if len(votes):
@@ -470,7 +599,7 @@ def check_best(found, series, p_values, state, pairs):
     same(found["tested"], len(tested), state)
     normal = {pair: scipy.stats.norm.isf(p_values[state, pair] / 2) for pair in tested}
     best = max(tested, key=lambda pair: normal[pair])
-    assert (found["period"], found["regime"]) == best, state
+    assert (found["feature"], found["period"], found["regime"]) == best, state
     same(abs(found["z"]), normal[best], state)
     isf = scipy.stats.norm.isf
     expected = lambda k: (1 - EULER) * isf(1 / k) + EULER * isf(1 / (k * numpy.e)) if k > 1 else 0.0
@@ -482,13 +611,33 @@ def check_best(found, series, p_values, state, pairs):
     same(found["effective"], effective, state)
 
 
+def rewritten(found):
+    return sum(pair["rewritten"][kind] for pair in found["pairs"] for kind in ("altered", "removed", "added"))
+
+
 def main():
-    with open(DOCUMENT) as file:
-        found = json.load(file)
-    rows = pandas.read_parquet(ROWS)
-    rows["date"] = pandas.to_datetime(rows["date"])
     prices = read_prices()
-    cells = measure_cells(read_cells(), prices)
+    cells = read_cells()
+    answers = sys.argv[3:]
+    seen = [check_answer(cells, prices, *answers[begin : begin + 4]) for begin in range(0, len(answers), 4)]
+    print(json.dumps({name: min(of[name] for of in seen if name in of) for name in seen[0]}))
+
+
+def check_answer(cells, prices, document, rows, lag, instant):
+    global LAG, FROM
+    LAG, FROM = int(lag), pandas.Timestamp(instant) if instant else None
+    with open(document) as file:
+        found = json.load(file)
+    rows = pandas.read_parquet(rows)
+    rows["date"] = pandas.to_datetime(rows["date"])
+    cells = measure_cells(known_then(cells), prices)
+    if FROM is not None:
+        # Nothing else depends on the instant.
+        measured = cells[cells["fate"] == "measured"]
+        for pair in found["pairs"]:
+            of_pair = measured[(measured["period"] == pair["period"]) & (measured["regime"] == pair["regime"])]
+            check_kinds(pair["rewritten"], since(of_pair), f"{pair['period']} rewritten since")
+        return dict(rewritten=rewritten(found))
     same(found["prices"]["sessions"], len(prices), "sessions")
     same(found["prices"]["closes"], int(prices.notna().sum().sum()), "closes")
     fates = ["measured", "incomplete", "without_price", "before_prices"]
@@ -500,6 +649,8 @@ def main():
     groups = cells.groupby(["period", "regime", "date"])["value"]
     cells = cells.assign(excess=cells["value"] - groups.transform("mean"))
     p_values, series, by_pair, turned = {}, {}, {}, 0
+    of_features = rows[rows["feature"].notna()]
+    rows = rows[rows["feature"].isna()]
     for pair in found["pairs"]:
         key = (pair["period"], pair["regime"])
         of_pair = cells[(cells["period"] == key[0]) & (cells["regime"] == key[1])]
@@ -531,20 +682,21 @@ def main():
         }
         for state, measure in measures.items():
             of_state = of_rows[of_rows["state"] == state]
-            p_values[state, key], series[state, key] = check_measure(
+            p_values[state, (None, *key)], series[state, (None, *key)] = check_measure(
                 measure, dates[state], flips[state], key[0], prices.index, of_state, f"{key} {state}"
             )
             where = f"{key} {state}"
             if state == "difference":
-                assert not measure["by_lag"] and measure["confidence"] is None, where
+                assert not measure["by_lag"] and not measure["by_news"] and measure["confidence"] is None, where
                 check_years_and_sectors(measure, frames[state], difference_of, key[0], prices.index, where)
                 continue
             check_confidence(measure["confidence"], list(frames[state].values()), f"{where} confidence")
-            check_groups(measure, frames[state], key[0], prices.index, of_state, where)
+            which = "first" if state == "published" else "latest"
+            check_groups(measure, frames[state], key[0], prices.index, of_state, where, which)
             if measure["confidence"]:
                 reliability = measure["confidence"]["reliability"]
                 check_reliability(reliability, frames[state], measure["horizon"], f"{where} reliability")
-        check_kinds(pair["rewritten"], of_pair if FROM is None else since(of_pair), f"{key} rewritten")
+        check_kinds(pair["rewritten"], of_pair, f"{key} rewritten")
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
         by_pair[key]["days"] = days
@@ -552,21 +704,37 @@ def main():
         turned += check_hindsight(pair["hindsight"], of_pair, days, by_pair[key]["horizon"], f"{key} hindsight")
     longest = [max(pair[name] for pair in by_pair.values()) for name in ("days", "horizon")]
     check_hindsight(found["hindsight"], cells, *longest, "hindsight")
+    judged = {(None, *key): of_pair for key, of_pair in by_pair.items()}
+    periods = sorted({period for period, _ in by_pair}, key=lambda period: (period[-1], int(period[:-1])))
+    assert [(of["feature"], of["period"]) for of in found["features"]] == [
+        (feature, period) for feature in FEATURES for period in periods
+    ]
+    for of in found["features"]:
+        key = (of["feature"], of["period"], of["regime"])
+        at = cells[(cells["period"] == key[1]) & (cells["regime"] == key[2])]
+        of_rows = of_features[(of_features["feature"] == key[0]) & (of_features["period"] == key[1])]
+        of_states = check_features(of, at, key[1], prices.index, of_rows, str(key))
+        for state in ("published", "today", "difference"):
+            p_values[state, key], series[state, key] = (part[state] for part in of_states)
+        judged[key] = {measure["state"]: measure for measure in of["measures"]}
     for state in ("published", "today", "difference"):
-        tested = [key for key in by_pair if p_values[state, key] is not None]
+        tested = [key for key in judged if p_values[state, key] is not None]
         for name, method in [("p_holm", "holm"), ("p_benjamini_hochberg", "fdr_bh")]:
             adjusted = multipletests([p_values[state, key] for key in tested], method=method)[1] if tested else []
             for key, p in zip(tested, adjusted):
-                same(by_pair[key][state][name], p, f"{key} {state} {name}")
+                same(judged[key][state][name], p, f"{key} {state} {name}")
     for best in found["best"]:
-        check_best(best, series, p_values, best["state"], list(by_pair))
-    print(json.dumps(dict(
+        check_best(best, series, p_values, best["state"], list(judged))
+    return dict(
         compared=compared, turned=turned, late=int(cells["late"].sum()), withdrawn=int(cells["withdrawn"].sum()),
         altered=int(cells["altered"].sum()), live=int(cells["live"].sum()),
         tested=sum(p is not None for p in p_values.values()),
-        rewritten=sum(pair["rewritten"][kind] for pair in found["pairs"] for kind in ("altered", "removed", "added")),
+        rewritten=rewritten(found),
         constant=sum(pair["published"]["constant_dates"] for pair in by_pair.values()),
-    )))
+        renewed=int((cells[f"first {FEATURES[3]}"] != cells[f"latest {FEATURES[3]}"])[cells["live"]].sum()),
+        tested_features=sum(p is not None for (_, key), p in p_values.items() if key[0]),
+        news_groups=len({one["articles"] for of in by_pair.values() for one in of["published"]["by_news"]}),
+    )
 
 
 main()

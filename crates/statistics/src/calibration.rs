@@ -187,15 +187,17 @@ impl Calibration {
 
 /// The different forecasts, ascending, with their cases.
 fn levels(forecasts: &[f64], outcomes: &[bool]) -> Vec<Level> {
-    let mut cases: Vec<(f64, bool)> = forecasts.iter().copied().zip(outcomes.iter().copied()).collect();
-    cases.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let level = |ties: &[(f64, bool)]| Level {
-        forecast: ties[0].0,
+    // Probabilities order as their bits do, and leave the highest bit free for the outcome.
+    let key = |(forecast, outcome): (&f64, &bool)| (forecast + 0.0).to_bits() << 1 | u64::from(*outcome);
+    let mut cases: Vec<u64> = forecasts.iter().zip(outcomes).map(key).collect();
+    cases.sort_unstable();
+    let level = |ties: &[u64]| Level {
+        forecast: f64::from_bits(ties[0] >> 1),
         cases: ties.len() as u64,
-        hits: ties.iter().filter(|(_, outcome)| *outcome).count() as u64,
+        hits: ties.iter().map(|case| case & 1).sum(),
         calibrated: 0.0,
     };
-    cases.chunk_by(|a, b| a.0 == b.0).map(level).collect()
+    cases.chunk_by(|one, next| one >> 1 == next >> 1).map(level).collect()
 }
 
 /// Fits the frequencies.

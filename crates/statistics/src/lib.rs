@@ -6,7 +6,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | does one column order names as another does? | [`ranks`] |
+//! | does one column order names as another does? | [`ranks`]; many parts of a column: [`Order`] |
 //! | is a mean different from zero, although the horizons of its values overlap? | [`mean`] |
 //! | how much of the best of many is luck? | [`multiple`] |
 //! | how often was it right, and is that more than luck? | [`counts`] |
@@ -24,6 +24,7 @@ mod interval;
 mod isotonic;
 pub mod mean;
 pub mod multiple;
+mod order;
 mod random;
 pub mod ranks;
 pub mod track_record;
@@ -31,5 +32,6 @@ pub mod track_record;
 pub use interval::{CONFIDENCE, Interval};
 pub use isotonic::isotonic_regression;
 pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal};
+pub use order::{Order, RankedCases};
 pub use random::Random;
 pub use ranks::rank_correlation;

@@ -101,7 +101,7 @@ fn centered_ranks(values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Bits that order as the numbers do. Both zeros are one number.
-fn ascending_bits(value: f64) -> u64 {
+pub(crate) fn ascending_bits(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }

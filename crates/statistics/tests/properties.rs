@@ -7,7 +7,9 @@ use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Flips, Share, clustered_sign_test, sign_test};
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::multiple::{benjamini_hochberg, holm};
-use bellwether_statistics::{CONFIDENCE, OverlappingSeries, Random, isotonic_regression, rank_correlation};
+use bellwether_statistics::{
+    CONFIDENCE, Order, OverlappingSeries, Random, RankedCases, isotonic_regression, rank_correlation,
+};
 
 #[track_caller]
 fn near(value: f64, expected: f64, tolerance: f64) {
@@ -51,6 +53,39 @@ fn a_rank_correlation_depends_on_order_alone() {
         assert_eq!(rank_correlation(&y, &x), Some(between));
         assert_eq!(rank_correlation(&opposite, &y), Some(-between));
         assert_eq!((rank_correlation(&x, &grown), rank_correlation(&x, &opposite)), (Some(1.0), Some(-1.0)));
+    }
+}
+
+/// Groups of any size, with ties, and places without a value on either side.
+#[test]
+fn an_order_ranks_each_group_as_if_it_were_sorted_by_itself() {
+    let mut random = Random::new(11);
+    for round in 0..300 {
+        let count = random.bits() as usize % 40;
+        let mut values = || -> Vec<Option<f64>> {
+            let value = |random: &mut Random| match random.bits() % 5 {
+                0 => None,
+                1 => Some(f64::NAN),
+                _ => Some((random.normal() * 2.0).round()),
+            };
+            (0..count).map(|_| value(&mut random)).collect()
+        };
+        let (x, y) = (values(), values());
+        let groups: Vec<usize> = (0..count).map(|_| (random.bits() % 4) as usize).collect();
+        let (of_x, of_y) = (Order::of(x.iter().copied()), Order::of(y.iter().copied()));
+        let expected = |is_taken: &dyn Fn(usize) -> bool| {
+            let known = |value: Option<f64>| value.filter(|value| !value.is_nan());
+            let both =
+                (0..count).filter(|place| is_taken(*place)).filter_map(|place| known(x[place]).zip(known(y[place])));
+            let (x, y): (Vec<f64>, Vec<f64>) = both.unzip();
+            RankedCases { cases: x.len() as u64, rank_correlation: rank_correlation(&x, &y) }
+        };
+        assert_eq!(of_x.correlation(&of_y), expected(&|_| true), "round {round}");
+        // The last group is none of those that are asked for.
+        let found = of_x.correlations(&of_y, &groups, 3);
+        let each: Vec<RankedCases> = (0..3).map(|group| expected(&|place| groups[place] == group)).collect();
+        assert_eq!(found, each, "round {round}");
+        assert_eq!(of_x.count(), x.iter().flatten().filter(|value| !value.is_nan()).count());
     }
 }
 

@@ -29,6 +29,9 @@ const PERIODS: [&str; 3] = ["1d", "5d", "1m"];
 type History = BTreeMap<NaiveDate, (bool, f64)>;
 type Histories = BTreeMap<(String, &'static str), History>;
 
+/// The articles of a ticker, one a day at most: the hundredths of its score, if it has one.
+type News = BTreeMap<String, BTreeMap<NaiveDate, Option<i64>>>;
+
 fn tickers() -> Vec<String> {
     ('A'..='L').map(|letter| letter.to_string().repeat(3)).collect()
 }
@@ -38,11 +41,23 @@ fn weekdays(from: NaiveDate, until: NaiveDate) -> Vec<NaiveDate> {
     from.iter_days().take_while(|day| *day < until).filter(is_weekday).collect()
 }
 
+/// The answer to a request for the articles of a ticker, newest first.
+fn articles(news: &News, target: &str) -> String {
+    let ticker = target.split('?').next().and_then(|path| path.rsplit('/').next()).expect("a path");
+    let article = |(day, score): (&NaiveDate, &Option<i64>)| {
+        let score = score.map_or_else(|| "null".to_owned(), |score| (score as f64 / 100.0).to_string());
+        format!("{{\"date\":\"{day}\",\"title\":\"Of {day}\",\"link\":\"https://a.example/{day}\",\"score\":{score}}}")
+    };
+    let articles: Vec<String> = news.get(ticker).into_iter().flatten().rev().map(article).collect();
+    format!("[{}]", articles.join(","))
+}
+
 /// A vendor whose archive has cells of every kind: live and backfilled, altered, turned, removed and added late.
 struct Vendor {
     place: Place,
     service: Scripted,
     histories: Arc<Mutex<Histories>>,
+    news: Arc<Mutex<News>>,
     /// Closes by ticker, in the order of the sessions.
     closes: BTreeMap<String, Vec<f64>>,
     sessions: Vec<NaiveDate>,
@@ -50,9 +65,12 @@ struct Vendor {
 
 impl Vendor {
     fn new(random: &mut Random) -> Self {
-        let histories: Arc<Mutex<Histories>> = Arc::default();
-        let now = Arc::clone(&histories);
-        let service = Scripted::of_histories(move |request| {
+        let (histories, news): (Arc<Mutex<Histories>>, Arc<Mutex<News>>) = Default::default();
+        let (now, known) = (Arc::clone(&histories), Arc::clone(&news));
+        let service = Scripted::start(move |request| {
+            if !request.target.starts_with("/a/") {
+                return json("200 OK", &articles(&known.lock().expect("no test panicked"), &request.target));
+            }
             let is_energy = request.target.contains("sector=energy&");
             let period = PERIODS.iter().find(|period| request.target.contains(&format!("period={period}&"))).copied();
             let mut answer = Vec::new();
@@ -82,13 +100,15 @@ impl Vendor {
             };
             closes.insert(ticker, sessions.iter().map(&mut step).collect());
         }
-        Self { place: Place::new(), service, histories, closes, sessions }
+        Self { place: Place::new(), service, histories, news, closes, sessions }
     }
 
     fn text(&self) -> String {
         format!(
             "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = {PERIODS:?}\n\
-             [dataset]\nkind = \"signals\"\n[checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n\
+             [sentiment]\ncomplete = true\n[join]\nlag = \"1d\"\nwindows = [\"5d\", \"40d\"]\n\
+             stats = [\"count\", \"mean\", \"last\", \"days_since\"]\n\
+             [checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n\
              [prices]\nfile = \"prices-*.csv\"\ncolumns = {{ ticker = \"symbol\", close = \"adj_close\" }}\n",
             self.service.source(),
             self.place.file("key")
@@ -131,6 +151,26 @@ impl Vendor {
         }
     }
 
+    /// What is written on a day, and what is rewritten.
+    fn report(&self, today: NaiveDate, random: &mut Random) {
+        let mut news = self.news.lock().expect("no test panicked");
+        for (place, ticker) in tickers().into_iter().enumerate() {
+            let articles = news.entry(ticker).or_default();
+            let score = |random: &mut Random| (!random.one_in(12)).then(|| random.below(201) as i64 - 100);
+            // Of some there is much news, of others little.
+            if random.below(12) > place {
+                articles.insert(today, score(random));
+            }
+            let Some(old) = articles.keys().nth(random.below(articles.len())).copied() else { continue };
+            match random.below(9) {
+                0 | 1 => drop(articles.insert(old, score(random))),
+                2 => drop(articles.remove(&old)),
+                3 => drop(articles.entry(old + Days::new(1)).or_insert_with(|| score(random))),
+                _ => {}
+            }
+        }
+    }
+
     /// Runs the definition on the evening of a day.
     fn run(&self, today: NaiveDate) {
         fs::write(self.place.file("key"), "scripted").expect("a key");
@@ -144,6 +184,7 @@ impl Vendor {
     fn live(&self, random: &mut Random) {
         for (place, today) in weekdays(day(2026, 1, 5), day(2026, 6, 20)).into_iter().enumerate() {
             self.advance(today, random);
+            self.report(today, random);
             let is_first_month = today < day(2026, 2, 2);
             let is_week_off = (day(2026, 4, 6)..day(2026, 4, 13)).contains(&today);
             if !is_first_month && !is_week_off && place % 3 == 0 {
@@ -187,32 +228,46 @@ fn every_number_is_what_pandas_and_scipy_compute_from_the_same_files() {
     vendor.live(&mut random);
     let mut rows = vendor.rows(&mut random);
     write_prices(&vendor.place, &rows);
+    let archive = vendor.place.file("output/archive/vendor");
+    let mut checked = vec![archive, vendor.place.file("prices-*.csv")];
     let mut answers = Vec::new();
-    for (lag, from) in [("1", ""), ("0", ""), ("1", "2026-04-20T12:00:00Z")] {
-        let arguments = ["--lag", lag, "--output", "skill.parquet", "--force", "--from", from];
-        let found = vendor.audit(&arguments[..if from.is_empty() { 5 } else { 7 }]);
+    for (place, (lag, from)) in [("1", ""), ("0", ""), ("1", "2026-04-20T12:00:00Z")].into_iter().enumerate() {
+        let (rows, document) = (format!("skill-{place}.parquet"), vendor.place.file(&format!("skill-{place}.json")));
+        let arguments = ["--lag", lag, "--output", &rows, "--from", from];
+        let found = vendor.audit(&arguments[..if from.is_empty() { 4 } else { 6 }]);
         assert_eq!(found["from"].is_null(), from.is_empty());
-        fs::write(vendor.place.file("skill.json"), found.to_string()).expect("a document");
-        let archive = vendor.place.file("output/archive/vendor");
-        let [document, rows, prices] =
-            ["skill.json", "skill.parquet", "prices-*.csv"].map(|name| vendor.place.file(name));
+        fs::write(&document, found.to_string()).expect("a document");
         let instant = PathBuf::from(from.trim_end_matches('Z'));
-        let seen = python::output("check_skill.py", [document, rows, archive, prices, PathBuf::from(lag), instant]);
-        let seen: Value = serde_json::from_str(&seen).expect("JSON");
-        for (what, least) in [
-            ("compared", 1_000),
-            ("turned", 20),
-            ("late", 50),
-            ("withdrawn", 50),
-            ("altered", 100),
-            ("live", 1_000),
-            ("rewritten", 100),
-        ] {
-            assert!(seen[what].as_u64() > Some(least), "the test has seen too little: {seen}");
-        }
-        assert!(seen["tested"].as_u64() > Some(4) && seen["constant"].as_u64() > Some(1), "{seen}");
+        checked.extend([document, vendor.place.file(&rows), PathBuf::from(lag), instant]);
         answers.push(found);
     }
+    let seen: Value = serde_json::from_str(&python::output("check_skill.py", checked)).expect("JSON");
+    for (what, least) in [
+        ("compared", 1_000),
+        ("turned", 20),
+        ("late", 50),
+        ("withdrawn", 50),
+        ("altered", 100),
+        ("live", 1_000),
+        ("rewritten", 100),
+        ("tested", 4),
+        ("constant", 1),
+        ("renewed", 100),
+        ("tested_features", 20),
+        ("news_groups", 3),
+    ] {
+        assert!(seen[what].as_u64() > Some(least), "{what}: the test has seen too little: {seen}");
+    }
+
+    // An instant to compare with changes nothing but what was rewritten since.
+    let mut since = answers.pop().expect("three answers");
+    since["from"] = Value::Null;
+    let pairs = since["pairs"].as_array_mut().expect("pairs").iter_mut();
+    for (pair, first) in pairs.zip(answers[0]["pairs"].as_array().expect("pairs")) {
+        assert_ne!(pair["rewritten"], first["rewritten"]);
+        pair["rewritten"] = first["rewritten"].clone();
+    }
+    assert_eq!(since, answers[0]);
 
     // The order of rows and their number in each file say nothing, but the files are other ones.
     random.shuffle(&mut rows);
@@ -272,9 +327,21 @@ fn text_fits_a_terminal(place: &Place) {
     }
     let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
     assert!(longest(&text) <= Some(100), "{text}");
-    let groups = ["audit", "skill", "it", "--by", "lag,year,sector", "--from", "2026-04-20T12:00:00Z"];
+    let groups = ["audit", "skill", "it", "--by", "lag,year,sector,news", "--from", "2026-04-20T12:00:00Z"];
     let text = place.run(groups).succeeded().stdout;
-    for what in ["by lag", "lag 4", "by year", " 2026 ", "by sector", "utilities", "since then"] {
+    for what in [
+        "by lag",
+        "lag 4",
+        "by year",
+        " 2026 ",
+        "by sector",
+        "utilities",
+        "by news",
+        "3-9 in 40d",
+        "since then",
+        "feature",
+        "news_mean_5d 1m",
+    ] {
         assert!(text.contains(what), "{what}: {text}");
     }
     assert!(longest(&text) <= Some(100), "{text}");
@@ -302,7 +369,16 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
     let finding = format!("ranked returns at {} when it was published, and at {} in today", said(0), said(1));
     let text = place.run(["summary", "it"]).succeeded().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&finding), "{finding}: {text}");
-    for what in ["id=\"skill\"", "plot-skill-", "plot-hits-", "plot-reliability-", "plot-decay-", ".hover"] {
+    for what in [
+        "id=\"skill\"",
+        "plot-skill-",
+        "plot-hits-",
+        "plot-reliability-",
+        "plot-decay-",
+        "plot-features-of-the-news",
+        "-by-number-of-news-",
+        ".hover",
+    ] {
         assert!(measured.contains(what), "{what}");
     }
     // Without its prices, the report says so; the runs went on without them.
@@ -451,79 +527,126 @@ fn the_demo_has_prices_that_its_archive_is_measured_against() {
     let seen = found["pairs"].as_array().expect("pairs").iter().map(|pair| pair["rewritten"]["turned"].as_u64());
     assert_eq!(seen.sum::<Option<u64>>(), Some(turned));
     assert!(found["hindsight"]["turned"].as_u64() > Some(0), "{found}");
+    // The lists of articles reach back for weeks, and nobody knows what was in a window before that.
+    let by_news = &found["pairs"][0]["measures"][1]["by_news"];
+    let groups: Vec<&Value> = by_news.as_array().expect("groups").iter().map(|group| &group["articles"]).collect();
+    assert!(groups.contains(&&"unknown".into()) && groups.contains(&&"1-2".into()), "{by_news}");
+}
+
+/// A service of five tickers that is asked on two days, and what it says of a ticker and a date: nothing, or a signal.
+struct TwoDays {
+    place: Place,
+    service: Scripted,
+}
+
+impl TwoDays {
+    /// Asks on the 20th and the 21st of January; the last argument is whether it is the second day.
+    fn of(signal: impl Fn(&str, &str, bool) -> Option<&'static str> + Send + Sync + 'static) -> Self {
+        let is_later = Arc::new(Mutex::new(false));
+        let now = Arc::clone(&is_later);
+        let service = Scripted::of_histories(move |_| {
+            let is_later = *now.lock().expect("no test panicked");
+            let january = (1..=20).map(|day| format!("2026-01-{day:02}"));
+            let dates: Vec<String> = january.chain((1..=6).map(|day| format!("2025-10-{day:02}"))).collect();
+            let history = |(place, ticker): (usize, &str)| {
+                let entry = |(number, date): (usize, &String)| {
+                    let confidence = 0.5 + ((7 * place + 3 * number) % 11) as f64 / 25.0;
+                    let signal = signal(ticker, date, is_later)?;
+                    Some(format!(
+                        "{{\"date\":\"{date}T00:00:00\",\"signal\":\"{signal}\",\"confidence\":{confidence}}}"
+                    ))
+                };
+                let entries: Vec<String> = dates.iter().enumerate().filter_map(entry).collect();
+                format!(
+                    "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
+                    entries.join(",")
+                )
+            };
+            let answer: Vec<String> = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate().map(history).collect();
+            json("200 OK", &format!("{{{}}}", answer.join(",")))
+        });
+        let days = Self { place: Place::new(), service };
+        let closes: Vec<String> = ["AA", "BB", "CC", "DD", "EE"]
+            .iter()
+            .enumerate()
+            .flat_map(|(place, ticker)| {
+                let days = day(2025, 9, 28).iter_days().take(140).enumerate();
+                days.map(move |(number, day)| format!("{ticker},{day},{}", 50 + (place * 31 + number * 17) % 23))
+            })
+            .collect();
+        fs::write(days.place.file("closes.csv"), format!("ticker,date,close\n{}\n", closes.join("\n")))
+            .expect("prices");
+        fs::write(days.place.file("key"), "scripted").expect("a key");
+        days.run_on(day(2026, 1, 20));
+        *is_later.lock().expect("no test panicked") = true;
+        days.run_on(day(2026, 1, 21));
+        days
+    }
+
+    /// Its definition, with more lines of `[dataset]`.
+    fn text(&self, rest: &str) -> String {
+        format!(
+            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[rejects]\nmax_share = 1\n\
+             [checks]\ndates = \"warn\"\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
+            self.service.source(),
+            self.place.file("key")
+        )
+    }
+
+    fn run_on(&self, today: NaiveDate) {
+        let definition = DefinitionFile::new("it.toml".into(), self.text("")).expect("a name");
+        let options = Options { clock: Clock::Fixed(evening(today)), ..Options::new(self.place.file("output")) };
+        let plan = Plan::of(definition).expect("a plan");
+        Runtime::new().expect("a runtime").block_on(run(plan, options)).expect("a run");
+    }
+
+    fn audit(&self, rest: &str) -> Value {
+        self.place.define("it", &self.text(rest));
+        serde_json::from_str(&self.place.run(["audit", "skill", "it", "--json"]).succeeded().stdout).expect("JSON")
+    }
+
+    fn lines(&self, rest: &str) -> String {
+        self.place.define("it", &self.text(rest));
+        self.place.run(["audit", "skill", "it"]).succeeded().stdout
+    }
 }
 
 #[test]
 fn signals_of_suspect_dates_count_today_unless_the_definition_drops_them() {
-    let is_later = Arc::new(Mutex::new(false));
-    let now = Arc::clone(&is_later);
     // A month of signals, and on the first day also some that are three months older, which no later answer lists.
-    let service = Scripted::of_histories(move |_| {
-        let older = (1..=6).map(|day| format!("2025-10-{day:02}"));
-        let older = older.filter(|_| !*now.lock().expect("no test panicked"));
-        let dates: Vec<String> = (1..=20).map(|day| format!("2026-01-{day:02}")).chain(older).collect();
-        let history = |(place, ticker): (usize, &str)| {
-            let entry = |(number, date): (usize, &String)| {
-                let confidence = 0.5 + ((7 * place + 3 * number) % 11) as f64 / 25.0;
-                format!("{{\"date\":\"{date}T00:00:00\",\"signal\":\"buy\",\"confidence\":{confidence}}}")
-            };
-            let entries: Vec<String> = dates.iter().enumerate().map(entry).collect();
-            format!(
-                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
-                entries.join(",")
-            )
-        };
-        let answer: Vec<String> = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate().map(history).collect();
-        json("200 OK", &format!("{{{}}}", answer.join(",")))
-    });
-    let place = Place::new();
-    fs::write(place.file("key"), "scripted").expect("a key");
-    let text = |rest: &str| {
-        format!(
-            "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[checks]\ndates = \"warn\"\n\
-             [prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
-            service.source(),
-            place.file("key")
-        )
-    };
-    let run_on = |today: NaiveDate| {
-        let definition = DefinitionFile::new("it.toml".into(), text("")).expect("a name");
-        let options = Options { clock: Clock::Fixed(evening(today)), ..Options::new(place.file("output")) };
-        Runtime::new()
-            .expect("a runtime")
-            .block_on(run(Plan::of(definition).expect("a plan"), options))
-            .expect("a run");
-    };
-    run_on(day(2026, 1, 20));
-    *is_later.lock().expect("no test panicked") = true;
-    run_on(day(2026, 1, 21));
-    let closes: Vec<String> = ["AA", "BB", "CC", "DD", "EE"]
-        .iter()
-        .enumerate()
-        .flat_map(|(place, ticker)| {
-            let days = day(2025, 9, 28).iter_days().take(140).enumerate();
-            days.map(move |(number, day)| format!("{ticker},{day},{}", 50 + (place * 31 + number * 17) % 23))
-        })
-        .collect();
-    fs::write(place.file("closes.csv"), format!("ticker,date,close\n{}\n", closes.join("\n"))).expect("prices");
-    let audit = |rest: &str| -> Value {
-        place.define("it", &text(rest));
-        serde_json::from_str(&place.run(["audit", "skill", "it", "--json"]).succeeded().stdout).expect("JSON")
-    };
+    let days = TwoDays::of(|_, date, is_later| (date >= "2026" || !is_later).then_some("buy"));
     let dates = |found: &Value| found["pairs"][0]["measures"][1]["dates"].as_u64().expect("a count");
-    let (kept, dropped) = (audit(""), audit("suspect = \"drop\"\n"));
+    let (kept, dropped) = (days.audit(""), days.audit("suspect = \"drop\"\n"));
     assert_eq!((&kept["signals"]["all"], &kept["signals"]["suspect"]), (&130.into(), &0.into()));
     assert_eq!((&dropped["signals"]["all"], &dropped["signals"]["suspect"]), (&130.into(), &30.into()));
     assert_eq!((dates(&kept), dates(&dropped)), (26, 20));
     // They count as removed, and the measure without them is that of the others.
     assert_eq!(dropped["pairs"][0]["rewritten"]["removed"], 30);
     assert_eq!(kept["pairs"][0]["rewritten"]["removed"], 0);
-    let only_later = audit("[filter]\nfrom = 2026-01-01\n");
+    let only_later = days.audit("[filter]\nfrom = 2026-01-01\n");
     assert_eq!(only_later["pairs"][0]["measures"][1], dropped["pairs"][0]["measures"][1]);
-    let lines = |rest: &str| {
-        place.define("it", &text(rest));
-        place.run(["audit", "skill", "it"]).succeeded().stdout
+    assert!(!days.lines("").contains("suspect"));
+    assert!(
+        days.lines("suspect = \"drop\"\n").contains("suspect   30 signals of dates that a later answer contradicts")
+    );
+}
+
+#[test]
+fn a_signal_that_loses_its_direction_counts_as_removed() {
+    let says = |ticker: &str, date: &str, is_later: bool| {
+        let is_undecided = is_later && ticker == "BB" && ["2026-01-12", "2026-01-19"].contains(&date);
+        (date >= "2026").then_some(if is_undecided { "hold" } else { "buy" })
     };
-    assert!(!lines("").contains("suspect"));
-    assert!(lines("suspect = \"drop\"\n").contains("suspect   30 signals of dates that a later answer contradicts"));
+    let found = TwoDays::of(says).audit("");
+    let counts = &found["signals"];
+    assert_eq!((&counts["all"], &counts["measured"], &counts["unclear"]), (&100.into(), &100.into(), &0.into()));
+    let rewritten = &found["pairs"][0]["rewritten"];
+    assert_eq!(
+        (&rewritten["matched"], &rewritten["removed"], &rewritten["altered"]),
+        (&98.into(), &2.into(), &0.into())
+    );
+    // It was live, so it still is among what was published, and no longer among what stands there today.
+    let names = |state: usize| found["pairs"][0]["measures"][state]["by_sector"].clone();
+    let thin = |state: usize| found["pairs"][0]["measures"][state]["thin_dates"].as_u64().expect("a count");
+    assert_eq!((thin(0), thin(1)), (0, 2), "four names are too few: {}", names(1));
 }

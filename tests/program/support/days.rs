@@ -61,14 +61,21 @@ impl Day {
 
     /// The same with a data folder and a store.
     pub(crate) fn run_with(&self, data: &Path, store: Option<StoreUrl>) -> Summary {
+        let rest = format!(
+            "[signals]\nsectors = [\"{SECTOR}\"]\nperiods = {PERIODS:?}\nregimes = {REGIMES:?}\n\
+             [join]\nlag = \"1d\"\nwindows = [\"7d\"]\nstats = [\"count\", \"max\"]\n"
+        );
+        self.run_definition(data, store, &rest)
+    }
+
+    /// The same of a definition whose `[source]` is this service.
+    pub(crate) fn run_definition(&self, data: &Path, store: Option<StoreUrl>, rest: &str) -> Summary {
         fs::create_dir_all(data).expect("a folder");
         let key = data.with_extension("key");
         fs::write(&key, KEY).expect("a key");
         let running = &self.server.running;
         let definition = format!(
-            "[source]\nname = \"vendor\"\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n\
-             [signals]\nsectors = [\"{SECTOR}\"]\nperiods = {PERIODS:?}\nregimes = {REGIMES:?}\n\
-             [join]\nlag = \"1d\"\nwindows = [\"7d\"]\nstats = [\"count\", \"max\"]\n",
+            "[source]\nname = \"vendor\"\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n{rest}",
             running.base_url(),
             running.sentiment_base_url()
         );

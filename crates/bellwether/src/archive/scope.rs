@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::sealed::listings::{Listing, Listings};
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{Filter, OnSuspect, Plan, Request, TickerSource};
+use crate::plan::{DatasetPlan, Filter, OnSuspect, Plan, Request, TickerSource};
 use crate::tables::{Change, SeriesKey, Table};
 
 /// A selection of signal series.
@@ -36,15 +36,29 @@ pub enum SuspectRule {
     End,
 }
 
+impl SuspectRule {
+    /// The rule of a dataset.
+    fn of(dataset: &DatasetPlan) -> Self {
+        match dataset.suspect {
+            OnSuspect::Keep => Self::Keep,
+            OnSuspect::Drop if dataset.is_as_lived() => Self::End,
+            OnSuspect::Drop => Self::Drop,
+        }
+    }
+}
+
 impl Scope {
     /// The series of a plan, by the operation and the requests that list them.
     pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
-        let suspects = match plan.dataset.suspect {
-            OnSuspect::Keep => SuspectRule::Keep,
-            OnSuspect::Drop if plan.dataset.is_as_lived() => SuspectRule::End,
-            OnSuspect::Drop => SuspectRule::Drop,
-        };
-        Self { source, requests, filter: plan.dataset.filter.clone(), news: plan.news_tickers.clone(), suspects }
+        let (filter, news, suspects) =
+            (plan.dataset.filter.clone(), plan.news_tickers.clone(), SuspectRule::of(&plan.dataset));
+        Self { source, requests, filter, news, suspects }
+    }
+
+    /// The same series, with the rule of another dataset of theirs.
+    #[must_use]
+    pub fn with_suspects_of(self, dataset: &DatasetPlan) -> Self {
+        Self { suspects: SuspectRule::of(dataset), ..self }
     }
 
     /// The series of all its requests, without the filter.

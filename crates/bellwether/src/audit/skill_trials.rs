@@ -14,24 +14,30 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::leak::{Trial, TrialOutcome, instants};
-use super::skill::{DateMeasure, Day, Prices, SkillRules, State, WhenMissing, date, skill};
+use super::skill::{
+    DateCorrelation, DateReturns, Day, Prices, SkillInput, SkillRules, State, WhenMissing, date, skill,
+};
 use super::subject::Subject;
 use crate::archive::{Archive, Scope, View};
 use crate::error::Result;
 use crate::interface::{Period, Regime};
-use crate::plan::MaxAge;
+use crate::plan::{DatasetPlan, MaxAge};
 use crate::time::MICROS_PER_DAY;
 
 /// Sessions to try.
 const CUTS: usize = 2;
 
-/// The measures of each date.
-type ByDate = BTreeMap<(Period, Regime, State, Day), DateMeasure>;
+/// What is measured on a date: signals, or a feature of their news.
+type Measured = (Period, Regime, Option<String>, State, Day);
+
+/// The measures of each date; the returns are those of signals.
+type ByDate = BTreeMap<Measured, (DateCorrelation, Option<DateReturns>)>;
 
 /// The signals of a dataset, its prices, and how they are measured.
 pub(crate) struct SkillTrials<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) scope: &'a Scope,
+    pub(crate) plan: &'a DatasetPlan,
     pub(crate) prices: &'a Prices,
     pub(crate) rules: SkillRules,
 }
@@ -57,12 +63,21 @@ impl SkillTrials<'_> {
         let subject = Subject::part(View::of(self.archive.clone(), as_of), self.scope.clone())?;
         // Closes that are removed are missing.
         let rules = SkillRules { when_missing: WhenMissing::Allow, from: None, ..self.rules };
-        let found = skill("", &subject, prices, rules, |_| Ok(()))?;
+        let input = SkillInput { dataset: "", subject: &subject, plan: self.plan, prices };
+        let found = skill(input, rules, |_| Ok(()))?;
         let mut by_date = ByDate::new();
         for pair in found.pairs {
             for measure in pair.measures {
-                let key = |date: &DateMeasure| (pair.period, pair.regime, measure.state, date.day);
-                by_date.extend(measure.by_date.iter().map(|date| (key(date), date.clone())));
+                let key = |day: Day| (pair.period, pair.regime, None, measure.state, day);
+                let dates = measure.ranks.by_date.iter().zip(measure.returns);
+                by_date.extend(dates.map(|(date, returns)| (key(date.day), (*date, Some(returns)))));
+            }
+        }
+        for feature in found.features {
+            for measure in feature.measures {
+                let name = || Some(feature.feature.clone());
+                let key = |day: Day| (feature.period, feature.regime, name(), measure.state, day);
+                by_date.extend(measure.ranks.by_date.iter().map(|date| (key(date.day), (*date, None))));
             }
         }
         Ok(by_date)
@@ -72,7 +87,7 @@ impl SkillTrials<'_> {
         let day = self.prices.sessions()[cut];
         let changed = self.measures(&self.prices.with_closes(0..cut + 1, other_close), now)?;
         let what = format!("skill: dates from {} on, with other closes up to it", date(day));
-        Ok(compared(what, whole, &changed, |key, _| key.3 >= day))
+        Ok(compared(what, whole, &changed, |key, _| key.4 >= day))
     }
 
     fn closes_after(&self, whole: &ByDate, cut: usize, now: DateTime<Utc>) -> Result<Trial> {
@@ -83,7 +98,7 @@ impl SkillTrials<'_> {
         let what =
             format!("skill: dates whose returns are complete before {}, with other closes from it on", date(day));
         Ok(compared(what, whole, &changed, |key, date| {
-            without.get(key).is_some_and(|without| without.names == date.names)
+            without.get(key).is_some_and(|(without, _)| without.names == date.names)
         }))
     }
 
@@ -95,7 +110,7 @@ impl SkillTrials<'_> {
             MaxAge::Trading(days) => 2 * days.count() + 5,
         };
         let end = instant.timestamp_micros().div_euclid(MICROS_PER_DAY) as Day - margin as Day;
-        let is_settled = |key: &(Period, Regime, State, Day)| key.2 == State::Published && key.3 < end;
+        let is_settled = |key: &Measured| key.3 == State::Published && key.4 < end;
         let published = whole.iter().filter(|(key, _)| is_settled(key));
         let before = then.iter().filter(|(key, _)| is_settled(key));
         let rows = before.clone().count() as u64;
@@ -113,12 +128,12 @@ fn compared(
     what: String,
     whole: &ByDate,
     changed: &ByDate,
-    is_safe: impl Fn(&(Period, Regime, State, Day), &DateMeasure) -> bool,
+    is_safe: impl Fn(&Measured, &DateCorrelation) -> bool,
 ) -> Trial {
     let (mut rows, mut differ, mut others_differ) = (0, 0, 0);
     for (key, date) in whole {
         let is_same = changed.get(key) == Some(date);
-        if is_safe(key, date) {
+        if is_safe(key, &date.0) {
             rows += 1;
             differ += u64::from(!is_same);
         } else {

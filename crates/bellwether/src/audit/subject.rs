@@ -43,6 +43,11 @@ impl Subject {
         &self.view
     }
 
+    /// The signals of the part; none for a whole archive.
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        self.part.as_ref().map(|part| &part.scope)
+    }
+
     /// Whether a series is in scope.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
         self.part.as_ref().is_none_or(|part| match key.table {

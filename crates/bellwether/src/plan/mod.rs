@@ -317,10 +317,30 @@ impl DatasetPlan {
     #[must_use]
     pub fn of_counts(&self) -> Self {
         let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
-        let schema = columns::long(&Column::BASE, &features, RowKind::Signal);
-        let (columns, sort) = (Column::BASE.to_vec(), Column::KEY.to_vec());
+        Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
+    }
+
+    /// The plan of the same signals by a vintage, with their features and the count of the articles in each window. Rows of
+    /// first vintages say when their signals were first seen.
+    #[must_use]
+    pub fn of_features(&self, vintage: Vintage) -> Self {
+        let mut features = self.features.clone();
+        for count in self.windows().into_iter().map(Feature::Count) {
+            if !features.contains(&count) {
+                features.push(count);
+            }
+        }
+        let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
+        let columns = Column::BASE.into_iter().chain(seen).collect();
+        Self { features, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
+    }
+
+    /// The plan with these columns beside the features, in the order of the key.
+    fn of_columns(self, columns: Vec<Column>) -> Self {
+        let schema = columns::long(&columns, &self.features, RowKind::Signal);
+        let sort = Column::KEY.to_vec();
         let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
-        Self { columns, schema, features, sort, written, ..self.clone() }
+        Self { columns, schema, sort, written, ..self }
     }
 
     /// The plan of the articles about the same tickers: all of them, with their latest values.

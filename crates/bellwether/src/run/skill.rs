@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::audits::{AuditOptions, observed};
 use super::demo::DEMO_SEED;
 use crate::archive::{Archive, Scope, View};
-use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillRules, WhenMissing, find, skill};
+use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillInput, SkillRules, WhenMissing, find, skill};
 use crate::audit::{SkillTrials, Subject, Trial};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
@@ -79,7 +79,8 @@ pub fn audit_skill(
     observed(options.control, "skill", || {
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?;
-        skill(&plan.name, &subject, &prices, rules, deliver)
+        let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
+        skill(input, rules, deliver)
     })
 }
 
@@ -94,7 +95,7 @@ pub(super) fn skill_trials(
         return Ok(Vec::new());
     }
     let prices = &Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
-    SkillTrials { archive, scope, prices, rules: SkillOptions::default().rules(plan) }.run()
+    SkillTrials { archive, scope, plan: &plan.dataset, prices, rules: SkillOptions::default().rules(plan) }.run()
 }
 
 /// Whether a definition has prices to measure its signals against.
@@ -105,8 +106,9 @@ pub(super) fn has_prices(plan: &Plan) -> bool {
 /// Measures the signals of a dataset against the prices of its definition.
 pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
     let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
-    let how = SkillOptions::default();
-    skill(&plan.name, &Subject::part(view.clone(), scope.clone())?, &prices, how.rules(plan), |_| Ok(()))
+    let subject = Subject::part(view.clone(), scope.clone())?;
+    let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
+    skill(input, SkillOptions::default().rules(plan), |_| Ok(()))
 }
 
 /// Where the prices come from.

@@ -1,6 +1,6 @@
 //! Correlations by group.
 
-use bellwether::audit::skill::{Measure, PairSkill, SeriesMeasure, Skill, State};
+use bellwether::audit::skill::{Measure, RankMeasure, SeriesMeasure, Skill, State};
 use bellwether::human::grouped;
 
 use super::super::aligned::{Aligned, RowLimit};
@@ -15,6 +15,8 @@ pub(super) enum Grouping {
     Year,
     /// The sector.
     Sector,
+    /// The number of articles in each window of news.
+    News,
 }
 
 impl Grouping {
@@ -24,28 +26,41 @@ impl Grouping {
             Self::Lag => "by lag",
             Self::Year => "by year",
             Self::Sector => "by sector",
+            Self::News => "by news",
         };
         let mut table = Aligned::new(3, [name, "", "", "dates", "windows", "names", "mean", "95 % interval", "p"]);
-        let rows = found.pairs.iter().flat_map(|pair| {
-            let measures = pair.measures.iter().filter(|measure| measure.state != State::Difference);
-            measures.flat_map(move |measure| self.rows(pair, measure))
+        let of_pairs = found.pairs.iter().flat_map(|pair| {
+            let name = format!("{} {}", pair.period, pair.regime);
+            pair.measures.iter().map(move |of| (name.clone(), of.state, &of.ranks, Some(of)))
         });
+        let of_features = found.features.iter().flat_map(|feature| {
+            let name = format!("{} {}", feature.feature, feature.period);
+            feature.measures.iter().map(move |of| (name.clone(), of.state, &of.ranks, None))
+        });
+        let measures = of_pairs.chain(of_features).filter(|(_, state, ..)| *state != State::Difference);
+        let rows =
+            measures.flat_map(|(name, state, ranks, signals)| self.rows(&[&name, state.as_str()], ranks, signals));
         table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
         table
     }
 
-    fn rows(self, pair: &PairSkill, measure: &Measure) -> Vec<Vec<String>> {
+    /// The rows of a measure; only one of signals is grouped by news.
+    fn rows(self, names: &[&str; 2], ranks: &RankMeasure, signals: Option<&Measure>) -> Vec<Vec<String>> {
         let groups: Vec<(String, &SeriesMeasure)> = match self {
-            Self::Lag => measure.by_lag.iter().map(|of| (format!("lag {}", of.lag), &of.measure)).collect(),
-            Self::Year => measure.by_year.iter().map(|of| (of.year.to_string(), &of.measure)).collect(),
-            Self::Sector => measure.by_sector.iter().map(|of| (of.sector.clone(), &of.measure)).collect(),
+            Self::Lag => ranks.by_lag.iter().map(|of| (format!("lag {}", of.lag), &of.measure)).collect(),
+            Self::Year => ranks.by_year.iter().map(|of| (of.year.to_string(), &of.measure)).collect(),
+            Self::Sector => ranks.by_sector.iter().map(|of| (of.sector.clone(), &of.measure)).collect(),
+            Self::News => {
+                let by_news = signals.map_or(&[][..], |signals| &signals.by_news);
+                by_news.iter().map(|of| (format!("{} in {}", of.articles, of.window), &of.measure)).collect()
+            }
         };
         let row = |(group, of): (String, &SeriesMeasure)| {
             let test = of.test.as_ref();
             let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
             vec![
-                format!("{} {}", pair.period, pair.regime),
-                measure.state.as_str().to_owned(),
+                names[0].to_owned(),
+                names[1].to_owned(),
                 group,
                 grouped(of.dates),
                 grouped(of.windows),

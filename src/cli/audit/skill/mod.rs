@@ -4,7 +4,7 @@ mod groups;
 
 use std::path::PathBuf;
 
-use bellwether::audit::skill::{self, Best, Measure, PairSkill, SignalCounts, State, WhenMissing};
+use bellwether::audit::skill::{self, Best, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing};
 use bellwether::human::{counted, grouped, percent, portion};
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
@@ -45,7 +45,7 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Show the correlations by lag (one horizon after the other), by year or by sector as well.
+    /// Show the correlations by lag (one horizon after the other), by year, by sector or by the number of news as well.
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
@@ -83,12 +83,15 @@ impl Skill {
 fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> String {
     let mut text = of_history(found);
     text.push_str(&of_prices(found));
-    if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.dates == 0)) {
+    if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.ranks.dates == 0)) {
         text.push_str("\nNothing to measure: no date has five signals with a complete return.\n");
         return text;
     }
     text.push_str(&format!("\n{}", correlations(found, limit)));
-    if found.pairs.iter().flat_map(|pair| &pair.measures).any(|measure| measure.dates > 0 && measure.test.is_none()) {
+    if let Some(table) = features(found, limit) {
+        text.push_str(&format!("\n{table}"));
+    }
+    if all_ranks(found).any(|ranks| ranks.dates > 0 && ranks.test.is_none()) {
         text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
     }
     found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
@@ -184,11 +187,17 @@ fn of_prices(found: &skill::Skill) -> String {
     text + &format!("entry     at the first close after a signal was seen; a backfilled one {entry}\n")
 }
 
+/// The rank correlations of all pairs and features.
+fn all_ranks(found: &skill::Skill) -> impl Iterator<Item = &RankMeasure> {
+    let of_pairs = found.pairs.iter().flat_map(|pair| &pair.measures).map(|measure| &measure.ranks);
+    of_pairs.chain(found.features.iter().flat_map(|feature| &feature.measures).map(|measure| &measure.ranks))
+}
+
 /// The measures with any date, with the name of their pair.
 fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
     let of_pair = |pair: &'_ PairSkill| format!("{} {}", pair.period, pair.regime);
     found.pairs.iter().flat_map(move |pair| {
-        pair.measures.iter().filter(|measure| measure.dates > 0).map(move |measure| (of_pair(pair), measure))
+        pair.measures.iter().filter(|measure| measure.ranks.dates > 0).map(move |measure| (of_pair(pair), measure))
     })
 }
 
@@ -196,18 +205,39 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
-        let test = measure.test.as_ref();
-        let disjoint = measure.disjoint.as_ref().map(|test| test.p);
-        let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
-        let mut cells = vec![pair, measure.state.as_str().to_owned(), grouped(measure.dates), grouped(measure.windows)];
-        cells.push(measure.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
-        cells.push(interval.unwrap_or_else(none));
-        let p_values = [test.map(|test| test.p), measure.p_holm, measure.p_benjamini_hochberg, disjoint];
-        cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
+        let disjoint = measure.ranks.disjoint.as_ref().map(|test| test.p);
+        let mut cells = correlation(pair, measure.state, &measure.ranks);
+        cells.push(disjoint.map_or_else(none, p_value));
         cells
     };
     table.rest(measures(found).map(row).collect::<Vec<_>>().into_iter(), limit);
     table
+}
+
+/// The features of the news; none if nothing is measured of them.
+fn features(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
+    let measures = found.features.iter().flat_map(|feature| {
+        feature.measures.iter().map(move |measure| (format!("{} {}", feature.feature, feature.period), measure))
+    });
+    let measured = measures.filter(|(_, measure)| measure.ranks.dates > 0);
+    let rows: Vec<Vec<String>> =
+        measured.map(|(name, measure)| correlation(name, measure.state, &measure.ranks)).collect();
+    let is_any = !rows.is_empty();
+    let mut table = Aligned::new(2, ["feature", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH"]);
+    table.rest(rows.into_iter(), limit);
+    is_any.then_some(table)
+}
+
+/// The row of a rank correlation.
+fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
+    let test = ranks.test.as_ref();
+    let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
+    let mut cells = vec![name, state.as_str().to_owned(), grouped(ranks.dates), grouped(ranks.windows)];
+    cells.push(ranks.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
+    cells.push(interval.unwrap_or_else(none));
+    let p_values = [test.map(|test| test.p), ranks.p_holm, ranks.p_benjamini_hochberg];
+    cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
+    cells
 }
 
 fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
@@ -273,14 +303,13 @@ fn of_best(best: &Best) -> String {
         return String::new();
     }
     let effective = match (best.effective, best.expected_of_effective) {
-        (Some(number), Some(expected)) => format!(", {expected:.1} as they go together like {number:.1}"),
+        (Some(number), Some(expected)) => format!(", {expected:.1} as they are worth {number:.1}"),
         _ => String::new(),
     };
     format!(
-        "best of {} {what}: {} {}, z {:.1}; without skill {:.1}{effective}\n",
+        "best of {} {what}: {}, z {:.1}; without skill {:.1}{effective}\n",
         grouped(best.tested),
-        best.period,
-        best.regime,
+        best.name(),
         best.z,
         best.expected,
     )

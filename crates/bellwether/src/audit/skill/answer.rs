@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::prices::Day;
-use super::series::{LagMeasure, SectorMeasure, YearMeasure};
+use super::series::{LagMeasure, NewsMeasure, SectorMeasure, YearMeasure};
 
 /// The state of a history that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -130,15 +130,20 @@ impl ConfidenceMeasure {
     }
 }
 
-/// What was measured on a date.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DateMeasure {
+/// The rank correlation of a date.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DateCorrelation {
     /// The date.
     pub day: Day,
     /// Its names.
     pub names: u64,
-    /// The rank correlation; none if all confidences or all returns are equal.
+    /// The rank correlation; none if all numbers or all returns are equal.
     pub correlation: Option<f64>,
+}
+
+/// The returns of the signals of a date.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DateReturns {
     /// Their mean return.
     pub mean_return: f64,
     /// Buys.
@@ -151,20 +156,18 @@ pub struct DateMeasure {
     pub spread: Option<f64>,
 }
 
-/// The measure of a pair in a state.
+/// The rank correlation of a number with the return.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Measure {
-    /// Which.
-    pub state: State,
+pub struct RankMeasure {
     /// Dates with a rank correlation.
     pub dates: u64,
-    /// Dates on which all confidences or all returns are equal.
+    /// Dates on which all numbers or all returns are equal.
     pub constant_dates: u64,
     /// Dates with too few names.
     pub thin_dates: u64,
     /// Names per date, on average.
     pub names: Option<f64>,
-    /// The mean rank correlation of the signed confidence with the return.
+    /// The mean rank correlation with the return: of the signed confidence of a signal, or of a feature.
     pub correlation: Option<f64>,
     /// The share of dates with a correlation above zero.
     pub positive: Option<f64>,
@@ -178,10 +181,29 @@ pub struct Measure {
     pub disjoint: Option<MeanTest>,
     /// Why the test is refused.
     pub refusal: Option<Refusal>,
-    /// The p-value after Holm, among all pairs of the state.
+    /// The p-value after Holm, among all pairs and features of the state.
     pub p_holm: Option<f64>,
-    /// The p-value after Benjamini and Hochberg, among all pairs of the state.
+    /// The p-value after Benjamini and Hochberg, among all pairs and features of the state.
     pub p_benjamini_hochberg: Option<f64>,
+    /// One horizon after the other, from the entry on; not of the difference.
+    pub by_lag: Vec<LagMeasure>,
+    /// By year of the date.
+    pub by_year: Vec<YearMeasure>,
+    /// By sector, if there are several.
+    pub by_sector: Vec<SectorMeasure>,
+    /// By date.
+    #[serde(skip)]
+    pub by_date: Vec<DateCorrelation>,
+}
+
+/// The measure of the signals of a pair in a state.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Measure {
+    /// Which.
+    pub state: State,
+    /// The rank correlation of the signed confidence with the return.
+    #[serde(flatten)]
+    pub ranks: RankMeasure,
     /// Buys.
     pub buys: SideMeasure,
     /// Sells.
@@ -194,13 +216,9 @@ pub struct Measure {
     pub spread: Option<f64>,
     /// The share of signals that are the opposite of the one before.
     pub flips: Option<f64>,
-    /// One horizon after the other, from the entry on; not of the difference.
-    pub by_lag: Vec<LagMeasure>,
-    /// By year of the date.
-    pub by_year: Vec<YearMeasure>,
-    /// By sector, if there are several.
-    pub by_sector: Vec<SectorMeasure>,
-    /// By date; of the difference, the correlations alone.
+    /// By the number of articles in each window of the definition; not of the difference.
+    pub by_news: Vec<NewsMeasure>,
+    /// The returns of each date; of the difference, their mean alone.
     #[serde(skip)]
-    pub by_date: Vec<DateMeasure>,
+    pub returns: Vec<DateReturns>,
 }

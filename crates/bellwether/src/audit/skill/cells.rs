@@ -70,6 +70,11 @@ impl Cell {
     fn key(&self) -> (u16, u16) {
         (self.day, self.ticker)
     }
+
+    #[cfg(test)]
+    pub(super) fn of_test(ticker: u16, day: u16, entry: u16) -> Self {
+        Self { first: 0.5, ticker, day, entry, marks: LIVE }
+    }
 }
 
 /// The latest value of a cell that changed.
@@ -226,6 +231,22 @@ impl AllCells {
         }
     }
 
+    /// The first day with a live cell, from the first session on.
+    pub(super) fn first_live(&self) -> Option<u16> {
+        let live = self.pairs.iter().flat_map(|pair| &pair.cells).filter(|cell| cell.is_live());
+        live.map(|cell| cell.day).min()
+    }
+
+    /// Of each period, the pair with the most cells; of several, the first.
+    pub(super) fn largest_pairs(&self) -> Vec<(Period, Regime)> {
+        let largest = |period: Period| {
+            let measured = |regime: &Regime| self.pairs[pair(period, *regime)].cells.len();
+            let regime = Regime::ALL.into_iter().rev().max_by_key(measured)?;
+            (measured(&regime) > 0).then_some((period, regime))
+        };
+        Period::all().filter_map(largest).collect()
+    }
+
     fn count_day(&mut self, day: u16, is_priced: bool) {
         let day = usize::from(day);
         if self.by_day.len() <= day {
@@ -237,7 +258,7 @@ impl AllCells {
 }
 
 /// The number of a pair, by period and regime.
-fn pair(period: Period, regime: Regime) -> usize {
+pub(super) fn pair(period: Period, regime: Regime) -> usize {
     let regime = Regime::ALL.iter().position(|other| *other == regime).unwrap_or_default();
     period.index() * Regime::ALL.len() + regime
 }

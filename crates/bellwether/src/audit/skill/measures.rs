@@ -2,15 +2,17 @@
 
 use std::num::NonZeroUsize;
 
+use bellwether_statistics::Order;
 use bellwether_statistics::buckets::{bucket_means, quantile_buckets, relative_to_mean};
-use bellwether_statistics::rank_correlation;
 
-use super::answer::{DateMeasure, Measure, Side, State};
+use super::answer::{DateReturns, Measure, Side, State};
 use super::cells::{Cell, Change, Flips, PairCells};
-use super::decay::LaggedReturns;
+use super::features::{FeatureMeasure, FeatureTallies};
 use super::hindsight::{DayVotes, HindsightCounts};
 use super::horizon::{Exits, dated_entry, overlap};
+use super::news::News;
 use super::prices::{Day, Prices};
+use super::ranked::DateContext;
 use super::rewritten::{Rewritten, Variants};
 use super::sectors::Sectors;
 use super::tally::Tally;
@@ -28,6 +30,8 @@ pub(super) struct MeasuredPair {
     pub(super) measures: [Measure; 3],
     pub(super) rewritten: Rewritten,
     pub(super) hindsight: HindsightCounts,
+    /// The features of its news; empty unless they are measured at this pair.
+    pub(super) features: Vec<[FeatureMeasure; 3]>,
 }
 
 /// A cell of a date with its return.
@@ -54,6 +58,8 @@ pub(super) struct Measuring<'a> {
     pub(super) exits: &'a Exits,
     pub(super) lag: u32,
     pub(super) sectors: &'a Sectors,
+    /// None if the dataset has none.
+    pub(super) news: Option<&'a News>,
 }
 
 /// The columns that a state is measured from.
@@ -63,26 +69,24 @@ pub(super) struct Columns {
     pub(super) are_sells: Vec<bool>,
     pub(super) returns: Vec<f64>,
     pub(super) excesses: Vec<f64>,
-    /// Their places among the cells of the date.
-    pub(super) places: Vec<usize>,
-    /// The places of their sectors.
-    pub(super) sectors: Vec<usize>,
-}
-
-/// What the measures of a date have in common.
-pub(super) struct DateContext<'a> {
-    pub(super) day: Day,
-    pub(super) returns: &'a LaggedReturns,
-    pub(super) sectors: &'a Sectors,
+    /// Their places among the cells of the date, and the number of these.
+    places: Vec<usize>,
+    cells: usize,
 }
 
 impl Columns {
-    fn push(&mut self, (confidence, is_sell): (f64, bool), (place, cell): (usize, &DatedCell), sectors: &Sectors) {
+    fn push(&mut self, (confidence, is_sell): (f64, bool), (place, cell): (usize, &DatedCell)) {
         self.places.push(place);
-        self.sectors.push(sectors.place(cell.cell.ticker));
         self.confidences.push(confidence);
         self.are_sells.push(is_sell);
         self.returns.push(cell.value);
+    }
+
+    /// The order of the confidences, by the places of all cells of the date.
+    pub(super) fn order(&self) -> Order {
+        let mut values = vec![None; self.cells];
+        self.places.iter().zip(&self.confidences).for_each(|(place, confidence)| values[*place] = Some(*confidence));
+        Order::of(values)
     }
 
     /// 1 for a buy, -1 for a sell.
@@ -91,7 +95,8 @@ impl Columns {
     }
 
     /// Takes the returns relative to their mean.
-    fn finish(&mut self) {
+    fn finish(&mut self, cells: usize) {
+        self.cells = cells;
         self.excesses = relative_to_mean(&self.returns);
     }
 
@@ -100,8 +105,8 @@ impl Columns {
         self.excesses[row] * self.direction(row) > 0.0
     }
 
-    /// What they say of a date.
-    pub(super) fn measure(&self, day: Day) -> DateMeasure {
+    /// What followed.
+    pub(super) fn measure(&self) -> DateReturns {
         let rows = |is_taken: &dyn Fn(usize) -> bool| -> Vec<usize> {
             (0..self.returns.len()).filter(|row| is_taken(*row)).collect()
         };
@@ -115,10 +120,7 @@ impl Columns {
         };
         let sizes: Vec<f64> = self.confidences.iter().map(|confidence| confidence.abs()).collect();
         let fifths = quantile_buckets(&sizes, FIFTHS).expect("confidences are finite");
-        DateMeasure {
-            day,
-            names: self.returns.len() as u64,
-            correlation: rank_correlation(&self.confidences, &self.returns),
+        DateReturns {
             mean_return: self.mean_return(),
             buys: side(&rows(&|row| !self.are_sells[row]), &|_| 1.0),
             sells: side(&rows(&|row| self.are_sells[row]), &|_| 1.0),
@@ -142,10 +144,12 @@ impl Columns {
 
 impl Measuring<'_> {
     /// Measures the cells of a pair.
-    pub(super) fn measure(&self, (period, _): (Period, Regime), mut of_pair: PairCells) -> MeasuredPair {
+    pub(super) fn measure(&self, pair: (Period, Regime), mut of_pair: PairCells) -> MeasuredPair {
         of_pair.sort();
-        let first_session = self.prices.sessions()[0];
-        let mut tallies = State::ALL.map(|state| Tally::of(state, self.sectors));
+        let (period, first_session) = (pair.0, self.prices.sessions()[0]);
+        let mut tallies = State::ALL.map(|state| Tally::of(state, self));
+        let measured_here = self.news.filter(|news| news.is_measured_at(pair));
+        let mut features = measured_here.map(|news| FeatureTallies::of(news, self));
         let (mut rewritten, mut hindsight) = (Rewritten::default(), HindsightCounts::default());
         let mut changes = of_pair.changes.iter().copied();
         let mut of_date = Vec::new();
@@ -156,19 +160,24 @@ impl Measuring<'_> {
             let mean = of_date.iter().map(|cell| cell.value).sum::<f64>() / of_date.len() as f64;
             of_date.iter_mut().for_each(|cell| cell.excess = cell.value - mean);
             let [published, today, before, after] = self.columns(&of_date);
-            let returns = &LaggedReturns::of(&of_date, period, self.exits, self.prices);
-            let context = DateContext { day, returns, sectors: self.sectors };
-            tallies[0].add(&published, &context);
-            let correlation = tallies[1].add(&today, &context);
-            tallies[2].add_difference(&before, &after, &context);
-            rewritten.add(&Variants { cells: &of_date, today: correlation });
+            let date = DateContext::of(day, &of_date, period, self);
+            let news = self.news.map(|news| news.of_date(pair, &of_date));
+            let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
+            tallies[0].add(&published, &date, news_published);
+            let correlation = tallies[1].add(&today, &date, news_today);
+            tallies[2].add_difference([&before, &after], &date);
+            if let (Some(features), Some(news)) = (&mut features, &news) {
+                features.add(news, &date);
+            }
+            rewritten.add(&Variants { cells: &of_date, returns: &date.returns[0], today: correlation });
             let sessions = self.prices.sessions();
             hindsight.add(day, DayVotes::of(&of_date, |session| sessions[session]));
         }
         let flips = [of_pair.flips_published, of_pair.flips_today, Flips::default()];
         let mut flips = flips.into_iter();
         let measures = tallies.map(|tally| tally.finish(self, period, flips.next().unwrap_or_default()));
-        MeasuredPair { measures, rewritten, hindsight }
+        let features = features.map_or_else(Vec::new, |features| features.finish(self, period));
+        MeasuredPair { measures, rewritten, hindsight, features }
     }
 
     /// The cells as first published, as they stand today, and both of those that have both.
@@ -177,18 +186,18 @@ impl Measuring<'_> {
         for (place, cell) in of_date.iter().enumerate() {
             let (first, of) = ((cell.cell.first, cell.cell.is_sell()), (place, cell));
             if cell.cell.is_live() {
-                published.push(first, of, self.sectors);
+                published.push(first, of);
             }
             if !cell.cell.is_withdrawn() {
-                today.push(cell.latest(), of, self.sectors);
+                today.push(cell.latest(), of);
             }
             if cell.cell.is_live() && !cell.cell.is_withdrawn() {
-                before.push(first, of, self.sectors);
-                after.push(cell.latest(), of, self.sectors);
+                before.push(first, of);
+                after.push(cell.latest(), of);
             }
         }
         let mut columns = [published, today, before, after];
-        columns.iter_mut().for_each(Columns::finish);
+        columns.iter_mut().for_each(|columns| columns.finish(of_date.len()));
         columns
     }
 

@@ -9,6 +9,10 @@
 //! - [`State::Today`]: every cell that is listed today, as it stands; none of suspect dates if the definition drops them.
 //! - [`State::Difference`]: both on the cells that both have, with the same returns.
 //!
+//! If the dataset has news, each pair is also measured by the number of articles in each window, and the features of the news
+//! are measured as signals are, at the cells of one pair of each period ([`FeatureSkill`]). What was published of the news is
+//! what was known when a cell was entered.
+//!
 //! Statistics come from `bellwether_statistics`, which knows nothing of signals. A test is refused where there are too
 //! few windows that do not overlap. All cells are held in memory, sixteen bytes each; the archive is read once.
 
@@ -16,11 +20,14 @@ mod answer;
 mod cells;
 mod decay;
 mod error;
+mod features;
 mod hindsight;
 mod horizon;
 mod measures;
+mod news;
 mod observe;
 mod prices;
+mod ranked;
 mod rewritten;
 mod rows;
 mod sectors;
@@ -30,6 +37,7 @@ mod tally;
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
+use bellwether_statistics::MeanTest;
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
@@ -41,30 +49,48 @@ use crate::archive::StoredObservations;
 use crate::error::{Error, Result};
 use crate::in_order::in_order;
 use crate::interface::{Period, Regime};
-use crate::plan::{MaxAge, NaiveRule};
+use crate::plan::{DatasetPlan, MaxAge, NaiveRule};
 use crate::tables::Table;
 use crate::time::{as_record, to_record};
 
-pub use answer::{ConfidenceMeasure, DateMeasure, Measure, Reliability, ReliabilityPoint, Side, SideMeasure, State};
+pub use answer::{
+    ConfidenceMeasure, DateCorrelation, DateReturns, Measure, RankMeasure, Reliability, ReliabilityPoint, Side,
+    SideMeasure, State,
+};
 pub use cells::SignalCounts;
+pub use features::{FeatureMeasure, FeatureSkill};
 pub use hindsight::Hindsight;
 pub(super) use prices::{Day, date};
 pub use prices::{PriceFile, PriceRows, PriceSummary};
 pub(crate) use prices::{PriceSource, Prices, find};
 pub use rewritten::{MeanCorrelation, Rewritten};
 pub use rows::schema;
-pub use series::{LagMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
+pub use series::{LagMeasure, NewsMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
 
 use cells::{AllCells, Intake, PairCells};
 use error::SkillError;
 use hindsight::HindsightCounts;
 use horizon::Exits;
 use measures::{MeasuredPair, Measuring};
+use news::News;
 use observe::Earlier;
 use sectors::Sectors;
 
 /// The share of signals without a price above which nothing is measured unless it is asked for.
 const MOST_UNPRICED: f64 = 0.2;
+
+/// What is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct SkillInput<'a> {
+    /// The name of the dataset.
+    pub(crate) dataset: &'a str,
+    /// Its signals.
+    pub(crate) subject: &'a Subject,
+    /// Its plan, which has the features of the news.
+    pub(crate) plan: &'a DatasetPlan,
+    /// The prices.
+    pub(crate) prices: &'a Prices,
+}
 
 /// How signals are measured.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +143,9 @@ pub struct Skill {
     pub worst_day: Option<WorstDay>,
     /// The pairs with signals, in order.
     pub pairs: Vec<PairSkill>,
-    /// The best pair of each state that has a test, beside what luck would show.
+    /// The features of the news, in the order of their columns, by period; none if the dataset has no news.
+    pub features: Vec<FeatureSkill>,
+    /// The best pair or feature of each state that has a test, beside what luck would show.
     pub best: Vec<Best>,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
@@ -159,39 +187,49 @@ pub struct PairSkill {
     pub hindsight: Hindsight,
 }
 
-/// The best pair of a state.
+/// The best pair or feature of a state.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Best {
     /// The state.
     pub state: State,
-    /// The period of the pair.
+    /// The feature; none if it is the confidence of a pair.
+    pub feature: Option<String>,
+    /// The period of the pair, or of the feature.
     pub period: Period,
-    /// Its regime.
+    /// The regime.
     pub regime: Regime,
     /// Its mean correlation, as a normal number.
     pub z: f64,
-    /// The pairs with a test.
+    /// The pairs and features with a test.
     pub tested: u64,
-    /// What the best of as many independent pairs without skill is expected to show.
+    /// What the best of as many independent ones without skill is expected to show.
     pub expected: f64,
-    /// The effective number of pairs, since their correlations go together; none if two of them share too few dates.
+    /// The effective number of them, since their correlations go together; none if two of them share too few dates.
     pub effective: Option<f64>,
     /// What the best of that many without skill is expected to show.
     pub expected_of_effective: Option<f64>,
 }
 
-/// Measures the signals of a subject, the dataset of that name, and delivers a row for each date, pair and state, and for
-/// each group of them, in the columns of [`schema`].
+impl Best {
+    /// Its name, as it is shown.
+    pub fn name(&self) -> String {
+        match &self.feature {
+            Some(feature) => format!("{feature} {}", self.period),
+            None => format!("{} {}", self.period, self.regime),
+        }
+    }
+}
+
+/// Measures signals, and delivers a row for each date, pair and state, and for each group of them, in the columns of
+/// [`schema`].
 pub(crate) fn skill(
-    dataset: &str,
-    subject: &Subject,
-    prices: &Prices,
+    input: SkillInput<'_>,
     rules: SkillRules,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Skill> {
+    let SkillInput { dataset, subject, plan, prices } = input;
     let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
     let suspects = &subject.suspects_left_out()?;
-    let measuring = Measuring { prices, exits, lag: rules.lag, sectors };
     let cells_since = |earlier: Earlier| {
         let intake = Intake { subject, suspects, prices, exits, rules, earlier };
         let mut all = AllCells::new();
@@ -210,15 +248,21 @@ pub(crate) fn skill(
     if rules.when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day)?;
     }
-    let (mut pairs, hindsight) = measure_pairs(measuring, all)?;
-    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, state)).collect();
+    let first_live = all.first_live().map(|day| prices.sessions()[0] + Day::from(day));
+    let news = News::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
+    let measuring = Measuring { prices, exits, lag: rules.lag, sectors, news: news.as_ref() };
+    let Measured { mut pairs, mut features, hindsight } = measure_pairs(measuring, all)?;
+    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, &mut features, state)).collect();
     if let Some(from) = rules.from {
         let all = cells_since(Earlier::KnownAt(from.timestamp_micros()))?;
-        compare_vintages(measuring, all, &mut pairs)?;
+        compare_vintages(Measuring { news: None, ..measuring }, all, &mut pairs)?;
     }
     let mut queue = RowQueue::default();
     for pair in &pairs {
         queue.add(rows::of_pair(pair)?, &mut deliver)?;
+    }
+    for feature in &features {
+        queue.add(rows::of_feature(feature)?, &mut deliver)?;
     }
     queue.flush(deliver)?;
     Ok(Skill {
@@ -232,6 +276,7 @@ pub(crate) fn skill(
         signals,
         worst_day,
         pairs,
+        features,
         best,
         hindsight,
     })
@@ -243,9 +288,18 @@ fn with_cells(all: AllCells) -> impl Iterator<Item = Result<((Period, Regime), P
     pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok)
 }
 
+/// The measures of all pairs.
+struct Measured {
+    pairs: Vec<PairSkill>,
+    features: Vec<FeatureSkill>,
+    hindsight: Hindsight,
+}
+
 /// Measures each pair, and tests the hindsight of all of them.
-fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Hindsight)> {
+fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
+    let names = measuring.news.map_or(&[][..], |news| &news.features);
+    let mut features = vec![Vec::new(); names.len()];
     let mut longest = (1, 1);
     in_order(
         move || Ok(with_cells(all)),
@@ -254,17 +308,21 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSki
             Ok((pair, counts, measuring.measure(pair, cells)))
         },
         |((period, regime), signals, pair)| {
-            let MeasuredPair { measures, rewritten, hindsight } = pair;
+            let MeasuredPair { measures, rewritten, hindsight, features: of_pair } = pair;
             pooled.add_all(&hindsight);
             let days = days_of(period);
-            let overlap = measures.iter().map(|measure| measure.horizon).max().unwrap_or(1);
+            let overlap = measures.iter().map(|measure| measure.ranks.horizon).max().unwrap_or(1);
             longest = (longest.0.max(days), longest.1.max(overlap));
             let hindsight = hindsight.test(days, overlap);
             measured.push(PairSkill { period, regime, signals, measures, rewritten, hindsight });
+            for ((of_name, feature), measures) in features.iter_mut().zip(names).zip(of_pair) {
+                of_name.push(FeatureSkill { feature: feature.clone(), period, regime, measures });
+            }
             Ok(())
         },
     )?;
-    Ok((measured, pooled.test(longest.0, longest.1)))
+    let hindsight = pooled.test(longest.0, longest.1);
+    Ok(Measured { pairs: measured, features: features.into_iter().flatten().collect(), hindsight })
 }
 
 /// Replaces what was rewritten since it was published by what was rewritten since an instant.
@@ -313,24 +371,40 @@ fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay
     Err(SkillError::Unpriced { missing: counts.without_price, signals, worst, examples }.into())
 }
 
-/// Adjusts the p-values of a state for the number of pairs, and finds the best pair; none if no pair has a test.
-fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
+/// A measure that is judged, with its pair, and its feature if it is of one.
+struct Judged<'a> {
+    pair: (Period, Regime),
+    feature: Option<&'a str>,
+    ranks: &'a mut RankMeasure,
+}
+
+/// Adjusts the p-values of a state for the number of pairs and features, and finds the best; none if none has a test.
+fn judge_together(pairs: &mut [PairSkill], features: &mut [FeatureSkill], state: State) -> Option<Best> {
     let place = State::ALL.iter().position(|other| *other == state)?;
-    let tested: Vec<usize> = (0..pairs.len()).filter(|pair| pairs[*pair].measures[place].test.is_some()).collect();
-    let test = |pair: usize| pairs[pair].measures[place].test.as_ref();
-    let p_values: Vec<f64> = tested.iter().filter_map(|pair| test(*pair)).map(|test| test.p).collect();
-    let z_values = tested.iter().filter_map(|pair| Some((*pair, test(*pair)?.z())));
+    let pairs = pairs.iter_mut().map(|of| {
+        let ranks = &mut of.measures[place].ranks;
+        Judged { pair: (of.period, of.regime), feature: None, ranks }
+    });
+    let features = features.iter_mut().map(|of| {
+        let ranks = &mut of.measures[place].ranks;
+        Judged { pair: (of.period, of.regime), feature: Some(&of.feature), ranks }
+    });
+    let mut tested: Vec<Judged<'_>> = pairs.chain(features).filter(|judged| judged.ranks.test.is_some()).collect();
+    let tests: Vec<MeanTest> = tested.iter().filter_map(|judged| judged.ranks.test).collect();
+    let z_values = tests.iter().map(MeanTest::z).enumerate();
     let (of_best, z) = z_values.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
-    let effective = effective_number_of(pairs, &tested, place);
+    let effective = effective_number_of(&tested);
+    let p_values: Vec<f64> = tests.iter().map(|test| test.p).collect();
     let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
-    for (pair, (of_holm, of_bh)) in tested.iter().zip(adjusted) {
-        let measure = &mut pairs[*pair].measures[place];
-        (measure.p_holm, measure.p_benjamini_hochberg) = (Some(of_holm), Some(of_bh));
+    for (judged, (of_holm, of_bh)) in tested.iter_mut().zip(adjusted) {
+        (judged.ranks.p_holm, judged.ranks.p_benjamini_hochberg) = (Some(of_holm), Some(of_bh));
     }
+    let (feature, (period, regime)) = (tested[of_best].feature.map(str::to_owned), tested[of_best].pair);
     Some(Best {
         state,
-        period: pairs[of_best].period,
-        regime: pairs[of_best].regime,
+        feature,
+        period,
+        regime,
         z,
         tested: tested.len() as u64,
         expected: expected_best(tested.len() as f64),
@@ -339,12 +413,11 @@ fn judge_together(pairs: &mut [PairSkill], state: State) -> Option<Best> {
     })
 }
 
-fn effective_number_of(pairs: &[PairSkill], tested: &[usize], place: usize) -> Option<f64> {
-    let by_date = |pair: &usize| &pairs[*pair].measures[place].by_date;
-    let days: BTreeSet<Day> = tested.iter().flat_map(by_date).map(|date| date.day).collect();
-    let series = |pair: &usize| -> Vec<Option<f64>> {
-        let known: BTreeMap<Day, f64> =
-            by_date(pair).iter().filter_map(|date| Some((date.day, date.correlation?))).collect();
+fn effective_number_of(tested: &[Judged<'_>]) -> Option<f64> {
+    let days: BTreeSet<Day> = tested.iter().flat_map(|judged| &judged.ranks.by_date).map(|date| date.day).collect();
+    let series = |judged: &Judged<'_>| -> Vec<Option<f64>> {
+        let by_date = judged.ranks.by_date.iter();
+        let known: BTreeMap<Day, f64> = by_date.filter_map(|date| Some((date.day, date.correlation?))).collect();
         days.iter().map(|day| known.get(day).copied()).collect()
     };
     let series: Vec<Vec<Option<f64>>> = tested.iter().map(series).collect();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::prices::Day;
-use crate::audit::observed::{ObservedColumns, Value};
+use crate::audit::observed::ObservedColumns;
 use crate::interface::Signal;
 use crate::time::MICROS_PER_DAY;
 
@@ -31,35 +31,87 @@ pub(super) struct Observed {
 }
 
 impl Earlier {
-    /// What is known of a cell over time; none if one of its values has no direction or confidence.
+    /// What is known of a cell over time; none if it never had a direction and a confidence. Where it has none, it says no
+    /// more than one that is not listed, and counts as withdrawn.
     pub(super) fn observe(self, observed: &ObservedColumns<'_>, rows: Range<usize>) -> Option<Observed> {
-        let is_withdrawn = |row: usize| observed.is_withdrawn(row);
-        let last = rows.end - 1;
-        let mut listed = rows.clone().filter(|row| !is_withdrawn(*row));
-        let first_row = listed.next()?;
-        let (mut first, first_seen) = (signed(observed.value(first_row))?, observed.seen.value(first_row));
-        let (mut latest, mut turned) = (first, first_seen);
-        for row in listed {
-            let value = signed(observed.value(row))?;
-            if value.1 != latest.1 {
-                turned = observed.seen.value(row);
+        self.compare(rows.map(|row| (observed.seen.value(row), signed(observed, row))))
+    }
+
+    /// Compares successive values, each with the instant from which on it was seen.
+    fn compare(self, values: impl Iterator<Item = (i64, Option<(f64, bool)>)>) -> Option<Observed> {
+        let mut found: Option<Observed> = None;
+        let (mut before, mut last) = (None, None);
+        for (seen, value) in values {
+            last = value;
+            if matches!(self, Self::KnownAt(instant) if seen <= instant) {
+                before = value;
             }
-            latest = value;
+            let Some(value) = value else { continue };
+            let day = seen.div_euclid(MICROS_PER_DAY) as Day;
+            match &mut found {
+                None => {
+                    let (latest, is_new) = (Some(value), false);
+                    found = Some(Observed { first: value, first_seen: seen, latest, turned: day, is_new });
+                }
+                Some(found) => {
+                    if found.latest.is_some_and(|(_, is_sell)| is_sell != value.1) {
+                        found.turned = day;
+                    }
+                    found.latest = Some(value);
+                }
+            }
         }
-        let mut is_new = false;
-        if let Self::KnownAt(instant) = self {
-            let then = rows.rev().find(|row| observed.seen.value(*row) <= instant).filter(|row| !is_withdrawn(*row));
-            is_new = then.is_none();
-            first = then.map_or(Some(latest), |row| signed(observed.value(row)))?;
+        let mut found = found?;
+        if let Self::KnownAt(_) = self {
+            found.is_new = before.is_none();
+            found.first = before.or(found.latest)?;
         }
-        let turned = turned.div_euclid(MICROS_PER_DAY) as Day;
-        Some(Observed { first, first_seen, latest: (!is_withdrawn(last)).then_some(latest), turned, is_new })
+        found.latest = last;
+        Some(found)
     }
 }
 
-/// The confidence of a signal, negative for a sell, and whether it is one.
-fn signed(value: Value) -> Option<(f64, bool)> {
+/// The confidence of a signal, negative for a sell, and whether it is one; none if it is withdrawn, or says neither.
+fn signed(observed: &ObservedColumns<'_>, row: usize) -> Option<(f64, bool)> {
+    if observed.is_withdrawn(row) {
+        return None;
+    }
+    let value = observed.value(row);
     let is_sell = value.signal? == Signal::Sell;
     let confidence = value.number.filter(|number| number.is_finite())?;
     Some((if is_sell { -confidence } else { confidence }, is_sell))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Earlier;
+    use crate::time::MICROS_PER_DAY;
+
+    /// A buy or a sell, seen on a day; none has no direction any more, or is not listed.
+    fn compare(earlier: Earlier, values: &[(i64, Option<f64>)]) -> Option<(f64, i64, Option<f64>, i32, bool)> {
+        let signed = |value: f64| (value, value < 0.0);
+        let values = values.iter().map(|(day, value)| (day * MICROS_PER_DAY, value.map(signed)));
+        let found = earlier.compare(values)?;
+        let first_seen = found.first_seen / MICROS_PER_DAY;
+        Some((found.first.0, first_seen, found.latest.map(|latest| latest.0), found.turned, found.is_new))
+    }
+
+    #[test]
+    fn a_signal_without_a_direction_is_withdrawn_and_not_forgotten() {
+        let published = |values| compare(Earlier::FirstPublished, values);
+        // Published as a buy, and without a direction since.
+        assert_eq!(published(&[(1, Some(0.7)), (5, None)]), Some((0.7, 1, None, 1, false)));
+        // It turned while it had none.
+        assert_eq!(published(&[(1, Some(0.7)), (5, None), (9, Some(-0.6))]), Some((0.7, 1, Some(-0.6), 9, false)));
+        // It is first published when it first has one.
+        assert_eq!(published(&[(1, None), (5, Some(-0.6))]), Some((-0.6, 5, Some(-0.6), 5, false)));
+        assert_eq!(published(&[(1, None), (5, None)]), None);
+        // Of an instant, the value that was known then.
+        let since = |day: i64, values| compare(Earlier::KnownAt(day * MICROS_PER_DAY), values);
+        let values = [(1, Some(0.7)), (5, None), (9, Some(-0.6))];
+        assert_eq!(since(4, &values), Some((0.7, 1, Some(-0.6), 9, false)));
+        assert_eq!(since(5, &values), Some((-0.6, 1, Some(-0.6), 9, true)), "it is added since");
+        assert_eq!(since(9, &values), Some((-0.6, 1, Some(-0.6), 9, false)));
+        assert_eq!(since(4, &values[..2]), Some((0.7, 1, None, 1, false)), "it is removed since");
+    }
 }

@@ -3,15 +3,16 @@
 //! The base are the cells as first published, without those that were added late. Each kind of change is then applied
 //! alone: altered cells take their latest value, removed cells go, added cells come. All three together are today.
 
-use bellwether_statistics::rank_correlation;
+use bellwether_statistics::Order;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::measures::{DatedCell, LEAST_NAMES};
 
-/// The cells of a date, and their correlation as they stand today.
+/// The cells of a date, the order of their returns, and their correlation as they stand today.
 pub(super) struct Variants<'a> {
     pub(super) cells: &'a [DatedCell],
+    pub(super) returns: &'a Order,
     pub(super) today: Option<f64>,
 }
 
@@ -90,7 +91,9 @@ impl Rewritten {
             self.matched += u64::from(!is_late && !is_altered && !is_removed);
         }
         let first = |cell: &DatedCell| cell.cell.first;
-        let base = date.correlation(|cell| !cell.cell.is_late(), first);
+        // Where nothing changed, today is what was published.
+        let has_changed = has_altered || has_removed || has_added;
+        let base = if has_changed { date.correlation(|cell| !cell.cell.is_late(), first) } else { date.today };
         let or_base = |has: bool, other: &dyn Fn() -> Option<f64>| if has { other() } else { base };
         self.base.add(base);
         self.with_altered
@@ -109,8 +112,9 @@ impl Variants<'_> {
         is_taken: impl Fn(&DatedCell) -> bool,
         confidence: impl Fn(&DatedCell) -> f64,
     ) -> Option<f64> {
-        let (confidences, returns): (Vec<f64>, Vec<f64>) =
-            self.cells.iter().filter(|cell| is_taken(cell)).map(|cell| (confidence(cell), cell.value)).unzip();
-        if returns.len() < LEAST_NAMES { None } else { rank_correlation(&confidences, &returns) }
+        let confidence = |cell: &DatedCell| is_taken(cell).then(|| confidence(cell));
+        let confidences = Order::of(self.cells.iter().map(confidence));
+        let is_enough = confidences.count() >= LEAST_NAMES;
+        is_enough.then(|| confidences.correlation(self.returns).rank_correlation).flatten()
     }
 }

@@ -1,5 +1,5 @@
-//! Measures as rows: one for each date of a pair and state, one without a date for all of them, and one for each lag, year
-//! and sector.
+//! Measures as rows: one for each date of a pair and state, one without a date for all of them, and one for each lag, year,
+//! sector and number of news. Features of the news have such rows of their own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bellwether_statistics::MeanTest;
 
 use super::PairSkill;
-use super::answer::{DateMeasure, Measure, Side};
+use super::answer::{DateCorrelation, DateReturns, Measure, RankMeasure, Side};
+use super::features::FeatureSkill;
 use super::series::SeriesMeasure;
 use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::error::Result;
@@ -23,7 +24,9 @@ pub fn schema() -> SchemaRef {
         let real = |name: &str| Field::new(name, DataType::Float64, true);
         let side =
             |name: &str| [count(&format!("{name}s")), count(&format!("{name}_hits")), real(&format!("{name}_excess"))];
-        let mut fields = vec![text("period"), text("regime"), text("state"), Field::new("date", date(), true)];
+        let mut fields = vec![text("period"), text("regime"), text("state")];
+        fields.push(Field::new("feature", DataType::Utf8, true));
+        fields.push(Field::new("date", date(), true));
         fields.extend(["by", "group"].map(|name| Field::new(name, DataType::Utf8, true)));
         fields.extend([real("names"), real("correlation"), real("mean_return")]);
         fields.extend(["buy", "sell", "confident"].into_iter().flat_map(side));
@@ -44,34 +47,70 @@ const OF_ALL: usize = 14;
 pub(super) fn of_pair(pair: &PairSkill) -> Result<Option<RecordBatch>> {
     let mut rows = RowBuilder::new(schema());
     for measure in &pair.measures {
-        let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()].map(Some).map(Cell::Text);
-        rows.push(&of_all(series, measure));
-        for date in &measure.by_date {
-            rows.push(&of_date(series, date));
-        }
-        for (by, group, of_group) in groups(measure) {
-            rows.push(&self::of_group(series, (by, &group), of_group));
-        }
+        let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()];
+        let returns = measure.returns.iter().map(Some);
+        add(&mut rows, Named { series, feature: None }, (&measure.ranks, Some(measure)), returns);
     }
     rows.finish()
 }
 
+/// The rows of a feature.
+pub(super) fn of_feature(feature: &FeatureSkill) -> Result<Option<RecordBatch>> {
+    let mut rows = RowBuilder::new(schema());
+    for measure in &feature.measures {
+        let series = [feature.period.as_str(), feature.regime.as_str(), measure.state.as_str()];
+        let named = Named { series, feature: Some(&feature.feature) };
+        add(&mut rows, named, (&measure.ranks, None), std::iter::repeat(None));
+    }
+    rows.finish()
+}
+
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    /// The period, the regime and the state.
+    series: [&'a str; 3],
+    feature: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn row(self) -> Vec<Cell<'a>> {
+        let mut row = Vec::from(self.series.map(Some).map(Cell::Text));
+        row.push(Cell::Text(self.feature));
+        row
+    }
+}
+
+/// Adds a measure, the returns of each date with it if it is of signals.
+fn add<'a>(
+    rows: &mut RowBuilder,
+    named: Named<'_>,
+    (ranks, signals): (&RankMeasure, Option<&Measure>),
+    returns: impl Iterator<Item = Option<&'a DateReturns>>,
+) {
+    rows.push(&of_all(named, ranks, signals));
+    for (date, returns) in ranks.by_date.iter().zip(returns) {
+        rows.push(&of_date(named, date, returns));
+    }
+    let by_news = signals.map_or(&[][..], |signals| &signals.by_news);
+    let by_news = by_news.iter().map(|of| ("news", format!("{} {}", of.window, of.articles), &of.measure));
+    for (by, group, measure) in groups(ranks).chain(by_news) {
+        rows.push(&of_group(named, (by, &group), measure));
+    }
+}
+
 /// The measures by lag, year and sector.
-fn groups(measure: &Measure) -> impl Iterator<Item = (&'static str, String, &SeriesMeasure)> {
+fn groups(measure: &RankMeasure) -> impl Iterator<Item = (&'static str, String, &SeriesMeasure)> {
     let lags = measure.by_lag.iter().map(|lag| ("lag", lag.lag.to_string(), &lag.measure));
     let years = measure.by_year.iter().map(|year| ("year", year.year.to_string(), &year.measure));
     lags.chain(years).chain(measure.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure)))
 }
 
-fn of_group<'a>(series: [Cell<'a>; 3], (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<Cell<'a>> {
-    let mut row = Vec::from(series);
+fn of_group<'a>(named: Named<'a>, (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<Cell<'a>> {
+    let mut row = named.row();
     row.extend([Cell::Moment(None), Cell::Text(Some(by)), Cell::Text(Some(group))]);
     row.extend([measure.names, measure.correlation, None].map(Cell::Real));
-    [Cell::Count(None), Cell::Count(None), Cell::Real(None)]
-        .into_iter()
-        .cycle()
-        .take(9)
-        .for_each(|cell| row.push(cell));
+    row.extend(of_sides([None; 3]));
     row.push(Cell::Real(None));
     row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
     row.push(Cell::Real(None));
@@ -92,28 +131,33 @@ fn of_test(test: Option<&MeanTest>) -> [Cell<'static>; 5] {
     of.map(|value| Cell::Real(test.map(value)))
 }
 
-fn of_side(side: Side) -> [Cell<'static>; 3] {
-    [Cell::Count(Some(side.signals as i64)), Cell::Count(Some(side.hits as i64)), Cell::Real(side.excess)]
+/// Signals, hits and excess of buys, of sells and of the most confident.
+fn of_sides<'a>(sides: [Option<Side>; 3]) -> impl Iterator<Item = Cell<'a>> {
+    sides.into_iter().flat_map(|side| {
+        let count = |of: fn(Side) -> u64| Cell::Count(side.map(|side| of(side) as i64));
+        [count(|side| side.signals), count(|side| side.hits), Cell::Real(side.and_then(|side| side.excess))]
+    })
 }
 
-fn of_date<'a>(series: [Cell<'a>; 3], date: &DateMeasure) -> Vec<Cell<'a>> {
-    let mut row = Vec::from(series);
+fn of_date<'a>(named: Named<'a>, date: &DateCorrelation, returns: Option<&DateReturns>) -> Vec<Cell<'a>> {
+    let mut row = named.row();
     row.extend([Cell::Moment(Some(i64::from(date.day) * MICROS_PER_DAY)), Cell::Text(None), Cell::Text(None)]);
-    row.extend([Some(date.names as f64), date.correlation, Some(date.mean_return)].map(Cell::Real));
-    [date.buys, date.sells, date.confident].into_iter().for_each(|side| row.extend(of_side(side)));
-    row.push(Cell::Real(date.spread));
+    row.extend([Some(date.names as f64), date.correlation, returns.map(|of| of.mean_return)].map(Cell::Real));
+    let sides: [fn(&DateReturns) -> Side; 3] = [|of| of.buys, |of| of.sells, |of| of.confident];
+    row.extend(of_sides(sides.map(|side| returns.map(side))));
+    row.push(Cell::Real(returns.and_then(|of| of.spread)));
     row.extend([Cell::Count(None); 3]);
     row.extend([Cell::Real(None); OF_ALL - 3]);
     row
 }
 
-fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
-    let mut row = Vec::from(series);
+fn of_all<'a>(named: Named<'a>, measure: &RankMeasure, signals: Option<&Measure>) -> Vec<Cell<'a>> {
+    let mut row = named.row();
     row.extend([Cell::Moment(None), Cell::Text(None), Cell::Text(None)]);
     row.extend([measure.names, measure.correlation, None].map(Cell::Real));
-    let sides = [measure.buys, measure.sells, measure.confident];
-    sides.into_iter().for_each(|side| row.extend(of_side(side.side)));
-    row.push(Cell::Real(measure.spread));
+    let sides: [fn(&Measure) -> Side; 3] = [|of| of.buys.side, |of| of.sells.side, |of| of.confident.side];
+    row.extend(of_sides(sides.map(|side| signals.map(side))));
+    row.push(Cell::Real(signals.and_then(|of| of.spread)));
     row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
     row.push(Cell::Real(measure.positive));
     row.extend(of_test(measure.test.as_ref()));
@@ -123,7 +167,7 @@ fn of_all<'a>(series: [Cell<'a>; 3], measure: &Measure) -> Vec<Cell<'a>> {
         measure.p_benjamini_hochberg,
         disjoint(|test| test.mean),
         disjoint(|test| test.p),
-        measure.flips,
+        signals.and_then(|of| of.flips),
     ];
     row.extend(numbers.map(Cell::Real));
     row

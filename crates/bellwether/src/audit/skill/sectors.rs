@@ -1,8 +1,5 @@
 //! The sectors of the tickers that have prices.
 
-use bellwether_statistics::rank_correlation;
-
-use super::measures::LEAST_NAMES;
 use super::prices::Prices;
 use crate::audit::subject::Subject;
 
@@ -28,19 +25,5 @@ impl Sectors {
     /// The place of the sector of a ticker.
     pub(super) fn place(&self, ticker: u16) -> usize {
         self.of_ticker[usize::from(ticker)]
-    }
-
-    /// The number of names of each sector among some, and their rank correlation; none with too few names.
-    pub(super) fn correlations(&self, sectors: &[usize], values: &[f64], returns: &[f64]) -> Vec<(u64, Option<f64>)> {
-        let mut split = vec![(Vec::new(), Vec::new()); self.names.len()];
-        for ((sector, value), of) in sectors.iter().zip(values).zip(returns) {
-            split[*sector].0.push(*value);
-            split[*sector].1.push(*of);
-        }
-        let correlation = |(values, returns): &(Vec<f64>, Vec<f64>)| {
-            let is_enough = returns.len() >= LEAST_NAMES;
-            (returns.len() as u64, is_enough.then(|| rank_correlation(values, returns)).flatten())
-        };
-        split.iter().map(correlation).collect()
     }
 }

@@ -1,13 +1,15 @@
-//! The mean rank correlation of some dates whose horizons overlap: by lag, by year and by sector.
+//! The mean rank correlation of some dates whose horizons overlap: by lag, by year, by sector, and by the number of news.
 
 use std::num::NonZeroUsize;
 
-use bellwether_statistics::{MeanTest, OverlappingSeries};
+use bellwether_statistics::{MeanTest, OverlappingSeries, RankedCases};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::measures::mean;
+use super::answer::DateCorrelation;
+use super::measures::{LEAST_NAMES, mean};
 use super::prices::Day;
+use crate::plan::Days;
 
 /// The mean rank correlation of some dates.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -56,25 +58,43 @@ pub struct SectorMeasure {
     pub measure: SeriesMeasure,
 }
 
+/// The correlation among the names with as many articles in a window, as far as was known when they were entered.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NewsMeasure {
+    /// The window, as in the name of its columns.
+    #[schemars(with = "String")]
+    pub window: Days,
+    /// The number of articles: `0`, `1-2`, `3-9`, `10+`, or `unknown`.
+    pub articles: &'static str,
+    /// The measure.
+    #[serde(flatten)]
+    pub measure: SeriesMeasure,
+}
+
 /// Correlations by date, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
-    dates: Vec<DateCorrelation>,
+    dates: Vec<Known>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct DateCorrelation {
+struct Known {
     day: Day,
     names: u64,
     correlation: f64,
 }
 
 impl Series {
-    /// Adds a date; one without a correlation says nothing.
-    pub(super) fn add(&mut self, day: Day, names: u64, correlation: Option<f64>) {
-        if let Some(correlation) = correlation {
-            self.dates.push(DateCorrelation { day, names, correlation });
+    /// Adds the names of a date; too few of them, or some without a correlation, say nothing.
+    pub(super) fn add(&mut self, day: Day, of: RankedCases) {
+        if of.cases >= LEAST_NAMES as u64 {
+            self.push(DateCorrelation { day, names: of.cases, correlation: of.rank_correlation });
         }
+    }
+
+    /// Adds a date.
+    pub(super) fn push(&mut self, DateCorrelation { day, names, correlation }: DateCorrelation) {
+        self.dates.extend(correlation.map(|correlation| Known { day, names, correlation }));
     }
 
     /// The measure, by a function that says how many dates of some overlap.

@@ -1,19 +1,17 @@
-//! The measure of a pair in a state, while dates are added, and over all of them.
+//! The measure of the signals of a pair in a state, while dates are added, and over all of them.
 
 use std::num::NonZeroUsize;
 
+use bellwether_statistics::OverlappingSeries;
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::Share;
-use bellwether_statistics::{OverlappingSeries, rank_correlation};
-use chrono::Datelike;
 
-use super::answer::{ConfidenceMeasure, DateMeasure, Measure, Reliability, Side, SideMeasure, State};
+use super::answer::{ConfidenceMeasure, DateReturns, Measure, Reliability, Side, SideMeasure, State};
 use super::cells::Flips;
-use super::decay::Decay;
-use super::measures::{Columns, DateContext, LEAST_NAMES, Measuring, mean};
-use super::prices::{Day, date};
-use super::sectors::Sectors;
-use super::series::{LagMeasure, SectorMeasure, Series, YearMeasure};
+use super::measures::{Columns, Measuring, mean};
+use super::news::{GROUPS, News};
+use super::ranked::{DateContext, RankTally};
+use super::series::{NewsMeasure, Series};
 use crate::interface::Period;
 
 /// The most signals behind a consistency band, which is drawn from hundreds of resamples.
@@ -21,133 +19,83 @@ const MOST_OF_BAND: usize = 5_000;
 
 /// The measure of a state while dates are added.
 pub(super) struct Tally {
-    state: State,
-    dates: Vec<DateMeasure>,
-    few: u64,
+    ranks: RankTally,
+    returns: Vec<DateReturns>,
     /// Confidences, and whether their signals were hits.
     confidences: Vec<f64>,
     hits: Vec<bool>,
-    decay: Decay,
-    by_sector: Vec<Series>,
+    /// By window, then by the number of its articles.
+    by_news: Vec<[Series; GROUPS.len()]>,
 }
 
 impl Tally {
-    pub(super) fn of(state: State, sectors: &Sectors) -> Self {
-        let (dates, confidences, hits, decay) = Default::default();
-        Self { state, dates, few: 0, confidences, hits, decay, by_sector: vec![Series::default(); sectors.names.len()] }
+    pub(super) fn of(state: State, measuring: &Measuring<'_>) -> Self {
+        let windows = measuring.news.map_or(0, |news| news.windows.len());
+        Self {
+            ranks: RankTally::of(state, measuring.sectors),
+            returns: Vec::new(),
+            confidences: Vec::new(),
+            hits: Vec::new(),
+            by_news: (0..windows).map(|_| Default::default()).collect(),
+        }
     }
 
-    /// Adds a date, and returns its correlation.
-    pub(super) fn add(&mut self, columns: &Columns, context: &DateContext<'_>) -> Option<f64> {
-        let DateContext { day, returns, sectors } = *context;
-        match columns.returns.len() {
-            0 => None,
-            1..LEAST_NAMES => {
-                self.few += 1;
-                None
-            }
-            _ => {
-                let measure = columns.measure(day);
-                self.decay.add(&measure, &columns.confidences, &columns.places, returns);
-                let of_sectors = sectors.correlations(&columns.sectors, &columns.confidences, &columns.returns);
-                self.by_sector.iter_mut().zip(of_sectors).for_each(|(series, (names, of))| series.add(day, names, of));
-                let rows = 0..columns.returns.len();
-                self.confidences.extend(rows.clone().map(|row| columns.direction(row) * columns.confidences[row]));
-                self.hits.extend(rows.map(|row| columns.is_hit(row)));
-                let correlation = measure.correlation;
-                self.dates.push(measure);
-                correlation
-            }
+    /// Adds a date with the group of each cell by its news in each window, and returns its correlation.
+    pub(super) fn add(&mut self, columns: &Columns, date: &DateContext, news: &[Vec<usize>]) -> Option<f64> {
+        let values = columns.order();
+        let of_date = self.ranks.add(&values, date)?;
+        self.returns.push(columns.measure());
+        for (groups, series) in news.iter().zip(&mut self.by_news) {
+            let of_groups = values.correlations(&date.returns[0], groups, GROUPS.len());
+            series.iter_mut().zip(of_groups).for_each(|(series, of)| series.add(date.day, of));
         }
+        let rows = 0..columns.returns.len();
+        self.confidences.extend(rows.clone().map(|row| columns.direction(row) * columns.confidences[row]));
+        self.hits.extend(rows.map(|row| columns.is_hit(row)));
+        of_date.correlation
     }
 
     /// Adds the difference of the correlations of a date on the same cells.
-    pub(super) fn add_difference(&mut self, before: &Columns, after: &Columns, context: &DateContext<'_>) {
-        let DateContext { day, sectors, .. } = *context;
-        let names = before.returns.len();
-        if names == 0 {
-            return;
+    pub(super) fn add_difference(&mut self, [before, after]: [&Columns; 2], date: &DateContext) {
+        if self.ranks.add_difference(&before.order(), &after.order(), date).is_some() {
+            self.returns.push(DateReturns { mean_return: before.mean_return(), ..DateReturns::default() });
         }
-        if names < LEAST_NAMES {
-            self.few += 1;
-            return;
-        }
-        let [first, latest] = [before, after].map(|columns| rank_correlation(&columns.confidences, &columns.returns));
-        let correlation = first.zip(latest).map(|(first, latest)| latest - first);
-        let of_sectors = |columns: &Columns| {
-            sectors.correlations(&columns.sectors, &columns.confidences, &columns.returns).into_iter()
-        };
-        for ((series, before), after) in self.by_sector.iter_mut().zip(of_sectors(before)).zip(of_sectors(after)) {
-            let ((names, before), (_, after)) = (before, after);
-            series.add(day, names, before.zip(after).map(|(before, after)| after - before));
-        }
-        let [buys, sells, confident] = [Side::default(); 3];
-        let (names, mean_return) = (names as u64, before.mean_return());
-        self.dates.push(DateMeasure { day, names, correlation, mean_return, buys, sells, confident, spread: None });
     }
 
     pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period, flips: Flips) -> Measure {
-        let groups = self.groups(measuring, period);
-        let Self { state, ref dates, few, .. } = self;
-        let with_value: Vec<&DateMeasure> = dates.iter().filter(|date| date.correlation.is_some()).collect();
-        let horizon = measuring.overlap(period, 0, &mut with_value.iter().map(|date| date.day));
-        let by_date = with_value.iter().filter_map(|date| date.correlation);
+        let by_news = measuring.news.map_or_else(Vec::new, |news| self.by_news(news, measuring, period));
+        let horizon = {
+            let known = self.ranks.dates().iter().filter(|date| date.correlation.is_some());
+            measuring.overlap(period, 0, &mut known.map(|date| date.day))
+        };
         let overlap = NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN);
-        let series = OverlappingSeries::new(by_date.clone(), overlap).expect("correlations are finite");
-        let sides = |side: fn(&DateMeasure) -> Side| SideMeasure::of(dates.iter().map(side), overlap);
-        let positive = by_date.clone().filter(|correlation| *correlation > 0.0).count();
-        let measured = with_value.len();
-        let of_all = |sum: f64| (measured > 0).then(|| sum / measured as f64);
-        let test = series.cosine_test();
+        let sides = |side: fn(&DateReturns) -> Side| SideMeasure::of(self.returns.iter().map(side), overlap);
         Measure {
-            state,
-            dates: measured as u64,
-            constant_dates: (dates.len() - measured) as u64,
-            thin_dates: few,
-            names: of_all(with_value.iter().map(|date| date.names as f64).sum()),
-            correlation: of_all(by_date.sum()),
-            positive: of_all(positive as f64),
-            horizon: horizon as u64,
-            windows: series.windows() as u64,
-            test: test.ok(),
-            disjoint: series.disjoint_test().ok(),
-            refusal: test.err(),
-            p_holm: None,
-            p_benjamini_hochberg: None,
+            state: self.ranks.state(),
             buys: sides(|date| date.buys),
             sells: sides(|date| date.sells),
             confident: sides(|date| date.confident),
             confidence: self.confidence(horizon),
-            spread: mean(dates.iter().filter_map(|date| date.spread)),
+            spread: mean(self.returns.iter().filter_map(|date| date.spread)),
             flips: flips.share(),
-            by_lag: groups.by_lag,
-            by_year: groups.by_year,
-            by_sector: groups.by_sector,
-            by_date: self.dates,
+            by_news,
+            returns: self.returns,
+            ranks: self.ranks.finish(measuring, period),
         }
     }
 
-    /// The correlations by lag, year and sector.
-    fn groups(&self, measuring: &Measuring<'_>, period: Period) -> Groups {
-        let measure = |series: &Series, lag: usize| series.measure(|days| measuring.overlap(period, lag, days));
-        let lags = if self.state == State::Difference { 0 } else { self.decay.0.len() };
-        let by_lag = self.decay.0.iter().take(lags).enumerate();
-        let by_lag = by_lag.map(|(lag, series)| LagMeasure { lag: lag as u64, measure: measure(series, lag) });
-        let years = self.dates.chunk_by(|one, next| year(one.day) == year(next.day));
-        let of_year = |dates: &[DateMeasure]| {
-            let mut series = Series::default();
-            dates.iter().for_each(|date| series.add(date.day, date.names, date.correlation));
-            YearMeasure { year: year(dates[0].day), measure: measure(&series, 0) }
+    fn by_news(&self, news: &News, measuring: &Measuring<'_>, period: Period) -> Vec<NewsMeasure> {
+        let windows = news.windows.iter().zip(&self.by_news);
+        let of_window = |((window, _), groups): (&(_, _), &[Series; GROUPS.len()])| -> Vec<NewsMeasure> {
+            let groups = GROUPS.iter().zip(groups);
+            let of_group = |(articles, series): (&&'static str, &Series)| NewsMeasure {
+                window: *window,
+                articles,
+                measure: series.measure(|days| measuring.overlap(period, 0, days)),
+            };
+            groups.map(of_group).filter(|group| group.measure.dates > 0).collect()
         };
-        let several = if self.by_sector.len() > 1 { &self.by_sector[..] } else { &[] };
-        let sectors = several.iter().zip(&measuring.sectors.names);
-        let by_sector =
-            sectors.map(|(series, sector)| SectorMeasure { sector: sector.clone(), measure: measure(series, 0) });
-        Groups {
-            by_lag: by_lag.collect(),
-            by_year: years.map(of_year).collect(),
-            by_sector: by_sector.filter(|sector| sector.measure.dates > 0).collect(),
-        }
+        windows.flat_map(of_window).collect()
     }
 
     /// Confidences as probabilities, for returns that overlap with those of so many dates.
@@ -157,7 +105,7 @@ impl Tally {
         let signals = self.hits.len().div_ceil(horizon);
         let step = horizon * signals.div_ceil(MOST_OF_BAND);
         let (mut confidences, mut hits, mut begin, mut dates) = (Vec::new(), Vec::new(), 0, 0);
-        for (place, date) in self.dates.iter().enumerate() {
+        for (place, date) in self.ranks.dates().iter().enumerate() {
             let rows = begin..begin + date.names as usize;
             begin = rows.end;
             if place % step == 0 {
@@ -169,17 +117,6 @@ impl Tally {
         let apart = Calibration::of(&confidences, &hits)?;
         Some(ConfidenceMeasure::of(&all, Reliability::of(&apart, dates)))
     }
-}
-
-/// Correlations by group.
-struct Groups {
-    by_lag: Vec<LagMeasure>,
-    by_year: Vec<YearMeasure>,
-    by_sector: Vec<SectorMeasure>,
-}
-
-fn year(day: Day) -> i32 {
-    date(day).year()
 }
 
 impl SideMeasure {

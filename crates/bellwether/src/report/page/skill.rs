@@ -1,5 +1,7 @@
 //! Skill: whether signals predicted, as published and as they stand today. Only where the definition has prices.
 
+mod news;
+
 use std::fmt::Display;
 
 use super::{Html, Topic, cut, figure, section};
@@ -43,6 +45,8 @@ impl Report {
             hit_rates(html, &pairs);
             reliability(html, &pairs);
             decay(html, &pairs);
+            news::by_news(html, pairs[0]);
+            news::features(html, skill, pairs[0].period);
             let measured = skill.pairs.iter().filter(|pair| is_measured(pair)).count();
             if measured > pairs.len() {
                 cut(html, format_args!("Showing the {} of {measured} pairs with the most dates.", pairs.len()));
@@ -55,8 +59,9 @@ impl Skill {
     /// The pairs that are shown.
     fn chosen(&self) -> Vec<&PairSkill> {
         let mut pairs: Vec<&PairSkill> = self.pairs.iter().filter(|pair| is_measured(pair)).collect();
-        pairs
-            .sort_by_key(|pair| std::cmp::Reverse([State::Published, State::Today].map(|state| of(pair, state).dates)));
+        pairs.sort_by_key(|pair| {
+            std::cmp::Reverse([State::Published, State::Today].map(|state| of(pair, state).ranks.dates))
+        });
         pairs.truncate(PAIRS);
         pairs
     }
@@ -67,14 +72,14 @@ impl Skill {
             return "No date has five signals with a complete return".to_owned();
         };
         let said = |measure: &Measure| {
-            let mean = measure.correlation.unwrap_or_default();
-            let interval = measure.test.as_ref().map(|test| test.interval);
+            let mean = measure.ranks.correlation.unwrap_or_default();
+            let interval = measure.ranks.test.as_ref().map(|test| test.interval);
             let interval = interval.map(|interval| format!(" ({:.3} to {:.3})", interval.lower, interval.upper));
             format!("{mean:.3}{}", interval.unwrap_or_default())
         };
         let [published, today] = [of(pair, State::Published), of(pair, State::Today)];
         let PairSkill { period, regime, .. } = pair;
-        match (published.dates, today.dates) {
+        match (published.ranks.dates, today.ranks.dates) {
             (0, _) => format!("{period} {regime} ranks returns at {} in today's history", said(today)),
             (_, 0) => format!("{period} {regime} ranked returns at {} when it was published", said(published)),
             _ => format!(
@@ -104,8 +109,11 @@ impl Skill {
         let best = self.best.iter().find(|best| best.state == State::Today && best.tested > 1);
         remarks.extend(best.map(|best| {
             format!(
-                "The best of {} pairs today is {} {} with z {:.1}; without skill the best would show {:.1}.",
-                best.tested, best.period, best.regime, best.z, best.expected
+                "The best of {} today is {} with z {:.1}; without skill the best would show {:.1}.",
+                best.tested,
+                best.name(),
+                best.z,
+                best.expected
             )
         }));
         remarks
@@ -118,7 +126,7 @@ fn of(pair: &PairSkill, state: State) -> &Measure {
 }
 
 fn is_measured(pair: &PairSkill) -> bool {
-    STATES.iter().any(|(state, _)| of(pair, *state).dates > 0)
+    STATES.iter().any(|(state, _)| of(pair, *state).ranks.dates > 0)
 }
 
 /// A plot for each pair, side by side.
@@ -135,7 +143,7 @@ fn multiples(html: &mut Html, pairs: &[&PairSkill], mut plot: impl FnMut(&mut Ht
 
 /// The sums of the correlations up to each date.
 fn sums(measure: &Measure) -> Vec<(i32, f64)> {
-    let known = measure.by_date.iter().filter_map(|date| Some((date.day, date.correlation?)));
+    let known = measure.ranks.by_date.iter().filter_map(|date| Some((date.day, date.correlation?)));
     known
         .scan(0.0, |sum, (day, correlation)| {
             *sum += correlation;
@@ -304,7 +312,7 @@ fn decay(html: &mut Html, pairs: &[&PairSkill]) {
             let values: Vec<(u64, &str, f64)> = STATES
                 .iter()
                 .flat_map(|(state, class)| {
-                    let lags = of(pair, *state).by_lag.iter();
+                    let lags = of(pair, *state).ranks.by_lag.iter();
                     lags.filter_map(move |of| Some((of.lag, *class, of.measure.correlation?)))
                 })
                 .collect();

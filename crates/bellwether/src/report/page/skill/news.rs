@@ -1,0 +1,87 @@
+//! Skill by the number of news, and that of the features of the news.
+
+use super::super::{Html, figure};
+use super::{STATES, of};
+use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
+use crate::human::counted;
+use crate::interface::Period;
+use crate::report::svg::{Area, Plot};
+use bellwether_statistics::MeanTest;
+
+/// The least end of a scale of correlations.
+const LEAST_END: f64 = 0.05;
+
+/// A mean rank correlation.
+struct Mean<'a> {
+    name: String,
+    /// The state, as published or today, which is also its class.
+    class: &'static str,
+    dates: u64,
+    correlation: f64,
+    test: Option<&'a MeanTest>,
+}
+
+/// The correlations of a pair by the number of news.
+pub(super) fn by_news(html: &mut Html, pair: &PairSkill) {
+    let groups = STATES.into_iter().flat_map(|(state, class)| {
+        of(pair, state).by_news.iter().filter_map(move |group| {
+            let SeriesMeasure { dates, correlation, ref test, .. } = group.measure;
+            let name = format!("{} in {}, {}", group.articles, group.window, state.as_str());
+            Some(Mean { name, class, dates, correlation: correlation?, test: test.as_ref() })
+        })
+    });
+    let note = "Mean rank correlation among the names with as many articles in a window, as far as was known when they were \
+                entered, with its 95 % interval.";
+    means(html, (&format!("{} {} by number of news", pair.period, pair.regime), note), &groups.collect::<Vec<_>>());
+}
+
+/// The correlations of the features at the horizon of a period.
+pub(super) fn features(html: &mut Html, skill: &Skill, period: Period) {
+    let features = skill.features.iter().filter(|feature| feature.period == period).flat_map(|feature| {
+        let class = |state: State| STATES.iter().find(|(other, _)| *other == state).map(|(_, class)| *class);
+        feature.measures.iter().filter_map(move |measure| {
+            let (class, ranks) = (class(measure.state)?, &measure.ranks);
+            let name = format!("{}, {}", feature.feature, measure.state.as_str());
+            Some(Mean { name, class, dates: ranks.dates, correlation: ranks.correlation?, test: ranks.test.as_ref() })
+        })
+    });
+    let note = "Mean rank correlation of each feature of the news with the return over the horizon, with its 95 % interval: by \
+                itself, not beside the signal.";
+    means(html, (&format!("Features of the news over {period}"), note), &features.collect::<Vec<_>>());
+}
+
+fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
+    if means.is_empty() {
+        return;
+    }
+    let ends = means.iter().flat_map(|mean| {
+        let interval = mean.test.map_or([mean.correlation; 2], |test| [test.interval.lower, test.interval.upper]);
+        [interval[0], interval[1], mean.correlation]
+    });
+    let end = ends.map(f64::abs).fold(LEAST_END, f64::max);
+    figure(html, title, format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end), |html| {
+        html.element("div", &[("class", &"rows")], |html| {
+            for (place, mean) in means.iter().enumerate() {
+                html.leaf("span", &[], &mean.name);
+                let id = format!("plot-{}-{place}", title.to_lowercase().replace(' ', "-"));
+                let said =
+                    format!("{}: {:.4} of {}", mean.name, mean.correlation, counted(mean.dates, "date", "dates"));
+                Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
+                    let x = |value: f64| (value / end + 1.0) / 2.0;
+                    let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
+                    canvas.ground("track", track);
+                    if let Some(interval) = mean.test.map(|test| test.interval) {
+                        let [from, to] = [interval.lower, interval.upper].map(x);
+                        let area = Area { x: from, width: to - from, ..track };
+                        canvas.ground(&format!("interval {}", mean.class), area);
+                    }
+                    canvas.upright("base", 0.5, (0.0, 12.0));
+                    let width = 0.012;
+                    let begin = (x(mean.correlation) - width / 2.0).clamp(0.0, 1.0 - width);
+                    canvas.mark(&format!("dot {}", mean.class), Area { x: begin, width, ..track }, &said);
+                });
+                html.leaf("span", &[], format_args!("{:.4}", mean.correlation));
+            }
+        });
+    });
+}
