@@ -18,16 +18,16 @@ use super::rows::Force;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
+use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage, worded};
 use super::{interruptible, log, progress, say};
 use crate::definition::DefinitionFile;
 use crate::export::{ListedVersion, VersionKind, published};
 use crate::file::TargetFile;
 use crate::human::counted;
-use crate::interface::{Period, Regime, Sector, Ticker};
+use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
-use crate::plan::{AdHoc, Claims, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
+use crate::plan::{AdHoc, Claims, Confidence, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
 use crate::project::Project;
 #[cfg(feature = "spark")]
 use crate::run::ClusterOptions;
@@ -73,6 +73,14 @@ pub(super) struct Build {
     /// Only these market regimes.
     #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
     regimes: Vec<Regime>,
+
+    /// Only signals to buy, or to sell.
+    #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)))]
+    signal: Option<Signal>,
+
+    /// Only signals with at least this confidence, on the scale of the column `confidence`.
+    #[arg(long, value_name = "CONFIDENCE", value_parser = worded::<Confidence>, allow_negative_numbers = true)]
+    min_confidence: Option<Confidence>,
 
     /// Only dates from this day on.
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -260,11 +268,20 @@ impl Build {
 
     /// The options that override the definition.
     fn ad_hoc(&self, plan: &Plan, pinned: Option<Pinned>) -> Result<AdHoc> {
-        if plan.dataset.rows == RowKind::Article && !(self.periods.is_empty() && self.regimes.is_empty()) {
-            return Err(usage(
-                "a dataset of news has no periods and no regimes",
-                "remove `--period` and `--regime`, or build the dataset of the signals",
-            ));
+        let of_signals = [
+            (
+                !(self.periods.is_empty() && self.regimes.is_empty()),
+                "periods and no regimes",
+                "`--period` and `--regime`",
+            ),
+            (self.signal.is_some(), "signals", "`--signal`"),
+            (self.min_confidence.is_some(), "confidences", "`--min-confidence`"),
+        ];
+        let has_unused =
+            of_signals.into_iter().find(|(is_given, ..)| *is_given && plan.dataset.rows == RowKind::Article);
+        if let Some((_, what, options)) = has_unused {
+            let hint = format!("remove {options}, or build the dataset of the signals");
+            return Err(usage(&format!("a dataset of news has no {what}"), &hint));
         }
         let own = &plan.dataset.filter;
         let filter = Filter {
@@ -272,6 +289,9 @@ impl Build {
             sectors: narrowed("sector", &self.sectors, own.sectors.as_ref())?,
             periods: narrowed("period", &self.periods, own.periods.as_ref())?,
             regimes: narrowed("regime", &self.regimes, own.regimes.as_ref())?,
+            pairs: None,
+            signals: narrowed("signal", self.signal.as_slice(), own.signals.as_ref())?,
+            min_confidence: self.min_confidence,
             from: self.from,
             to: self.to,
         };

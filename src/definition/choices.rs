@@ -143,6 +143,12 @@ choice! {
     Max = "max",
     /// The sample standard deviation of their scores, of two or more.
     Std = "std",
+    /// The sum of their scores.
+    Sum = "sum",
+    /// The median of their scores.
+    Median = "median",
+    /// The mean of their scores, in which an article counts less the older it is.
+    Decay = "decay",
     /// The score and date of the newest article, whatever its age.
     Last = "last",
     /// The age of the newest article in days, at the signal.

@@ -238,6 +238,7 @@ macro_rules! enumerated {
 
 enumerated!(Period, "Period", Period::all());
 enumerated!(Regime, "Regime", Regime::ALL);
+enumerated!(Signal, "Signal", Signal::ALL);
 
 #[cfg(test)]
 mod tests {

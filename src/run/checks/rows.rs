@@ -31,11 +31,22 @@ impl RowChecks<'_> {
     pub(in crate::run) fn check(self) -> Result<Vec<String>> {
         let mut outcome = CheckOutcome::default();
         let today = today(self.plan, self.now);
+        outcome.add(Check::Missing, self.plan.checks.missing, self.nothing_passes());
         outcome.add(Check::MaxAge, OnFinding::Fail, self.age(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.ahead(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.back());
         self.rewritten(&mut outcome);
         outcome.settled(&self.plan.name)
+    }
+
+    /// No signal has the wanted values: a confidence may be on another scale.
+    fn nothing_passes(self) -> Option<String> {
+        let filter = &self.plan.dataset.filter;
+        let signals = filter.signals.iter().flatten().map(|signal| format!("`signal = \"{signal}\"`"));
+        let least = filter.min_confidence.map(|least| format!("`min_confidence = {least}`"));
+        let named: Vec<String> = signals.chain(least).collect();
+        let is_empty = self.facts.rows == 0 && filter.is_by_value();
+        is_empty.then(|| format!("no signal passes {}", named.join(" and ")))
     }
 
     /// The newest date is too old. What is dated in the future keeps nothing fresh.
@@ -53,12 +64,14 @@ impl RowChecks<'_> {
         Some(format!("the newest date is {newest}, {days} in the future, above the limit of {limit}"))
     }
 
-    /// The newest date is before that of the previous version, which asked for the same and was not ahead of its time.
+    /// The newest date is before that of the previous version, which asked for the same and was not ahead of its time. A
+    /// revision may take the newest date from rows that are selected by their values.
     fn back(self) -> Option<String> {
         let before = self.before?;
         let (plan, known) = (before.plan.as_ref()?, before.newest?);
         let is_same = plan.ways == self.plan.ways
             && plan.dataset.filter == self.plan.dataset.filter
+            && !plan.dataset.filter.is_by_value()
             && plan.dataset.dates == self.plan.dataset.dates
             && plan.dataset.rows == self.plan.dataset.rows;
         let was_ahead = days_ahead(known, today(plan, before.recorded.built_at)).is_some();
