@@ -121,7 +121,8 @@ impl Feature {
             Self::Count(days) => Meaning::unless(
                 UNKNOWN,
                 format!(
-                    "how many articles are dated in the {days} days that end `lag` before the date, with or without a score"
+                    "how many articles are dated in the {} days that end `lag` before the date, with or without a score",
+                    days.count()
                 ),
                 "3",
             ),

@@ -31,22 +31,11 @@ impl RowChecks<'_> {
     pub(in crate::run) fn check(self) -> Result<Vec<String>> {
         let mut outcome = CheckOutcome::default();
         let today = today(self.plan, self.now);
-        outcome.add(Check::Missing, self.plan.checks.missing, self.nothing_passes());
         outcome.add(Check::MaxAge, OnFinding::Fail, self.age(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.ahead(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.back());
         self.rewritten(&mut outcome);
         outcome.settled(&self.plan.name)
-    }
-
-    /// No signal has the wanted values: a confidence may be on another scale.
-    fn nothing_passes(self) -> Option<String> {
-        let filter = &self.plan.dataset.filter;
-        let signals = filter.signals.iter().flatten().map(|signal| format!("`signal = \"{signal}\"`"));
-        let least = filter.min_confidence.map(|least| format!("`min_confidence = {least}`"));
-        let named: Vec<String> = signals.chain(least).collect();
-        let is_empty = self.facts.rows == 0 && filter.is_by_value();
-        is_empty.then(|| format!("no signal passes {}", named.join(" and ")))
     }
 
     /// The newest date is too old. What is dated in the future keeps nothing fresh.
