@@ -241,7 +241,7 @@ impl Build {
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
         }
         let is_stream = output == Path::new("-");
-        let by_name = || output.extension().and_then(|extension| extension.to_str()?.parse().ok());
+        let by_name = || Format::of_file(output);
         let own = &plan.files.formats[..];
         let format = match (&ad_hoc.formats[..], own) {
             ([format], _) => *format,

@@ -9,9 +9,9 @@ use arrow::datatypes::SchemaRef;
 use super::talk::data;
 use super::typed::usage;
 use crate::error::{Error, Result};
-use crate::export::{Destination, RowFormat, RowOutput};
+use crate::export::{Coding, Destination, RowFormat, RowOutput};
 use crate::file::{TargetFile, WhenExists};
-use crate::plan::FormulaGuard;
+use crate::plan::{Format, FormulaGuard};
 
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
@@ -59,6 +59,10 @@ fn unknown_format(path: &Path, hint: &str) -> Error {
 enum FormatName {
     Parquet,
     Csv,
+    #[value(name = "csv.gz")]
+    CsvGz,
+    #[value(name = "csv.zst")]
+    CsvZst,
     Json,
 }
 
@@ -66,18 +70,22 @@ impl FormatName {
     fn row_format(self) -> RowFormat {
         match self {
             Self::Parquet => RowFormat::Parquet,
-            Self::Csv => RowFormat::Csv,
+            Self::Csv => RowFormat::Csv(Coding::Plain),
+            Self::CsvGz => RowFormat::Csv(Coding::Gzip),
+            Self::CsvZst => RowFormat::Csv(Coding::Zstd),
             Self::Json => RowFormat::Json,
         }
     }
 
     /// The format by the extension of a file.
     fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "parquet" => Some(Self::Parquet),
-            "csv" => Some(Self::Csv),
-            "json" | "jsonl" | "ndjson" => Some(Self::Json),
-            _ => None,
+        match Format::of_file(path) {
+            Some(Format::Parquet) => Some(Self::Parquet),
+            Some(Format::Csv) => Some(Self::Csv),
+            Some(Format::CsvGz) => Some(Self::CsvGz),
+            Some(Format::CsvZst) => Some(Self::CsvZst),
+            Some(Format::Arrow) => None,
+            None => matches!(path.extension()?.to_str()?, "json" | "jsonl" | "ndjson").then_some(Self::Json),
         }
     }
 }

@@ -116,9 +116,11 @@ pub(crate) struct SourceSection {
     /// A command, with its arguments, that prints the API key.
     pub api_key_command: Option<Placed<List<String>>>,
     /// The number of concurrent requests, 1 to 64. Default: 8.
+    #[schemars(range(min = 1, max = 64))]
     pub connections: Option<Placed<u8>>,
     /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
     /// machine.
+    #[schemars(range(min = 1))]
     pub requests_per_second: Option<Placed<u16>>,
     /// Give up on an answer that sends nothing for this long, or less than 1 KiB per second afterwards. Default: `30s`.
     pub stall: Option<Placed<TimeSpan>>,
@@ -325,7 +327,7 @@ impl PricesSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct OutputSection {
-    /// The file format, or a list of them. Default: `parquet`.
+    /// The file format, or a list of them; `csv.gz` and `csv.zst` are compressed. Default: `parquet`.
     pub format: Option<Placed<List<Format>>>,
     /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
     /// Default: `long`.
@@ -346,12 +348,15 @@ pub(crate) struct OutputSection {
     /// The compression of Parquet. Default: `zstd`.
     pub compression: Option<Placed<Compression>>,
     /// The zstd level, 1 to 22. Default: 3.
+    #[schemars(range(min = 1, max = 22))]
     pub level: Option<Placed<u8>>,
-    /// The number of rows per Parquet row group. Default: 262144.
+    /// The number of rows per Parquet row group, 1000 or more. Default: 262144.
+    #[schemars(range(min = 1000))]
     pub row_group_rows: Option<Placed<u32>>,
     /// Whether to prefix CSV text that a spreadsheet would read as a formula with `'`. Default: false.
     pub csv_guard: Option<Placed<bool>>,
     /// How many versions of the dataset to keep. Default: 5.
+    #[schemars(range(min = 1))]
     pub keep: Option<Placed<u16>>,
 }
 
@@ -362,7 +367,7 @@ pub(crate) struct StoreSection {
     /// Its address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`.
     /// Credentials come from the environment, a profile or the instance. `--store` and `BELLWETHER_STORE` take
     /// precedence.
-    #[serde(default)]
+    #[schemars(required)]
     pub url: Option<Placed<StoreUrl>>,
 }
 
@@ -372,7 +377,7 @@ pub(crate) struct StoreSection {
 pub(crate) struct ScheduleSection {
     /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`;
     /// with six fields, the first is the second.
-    #[serde(default)]
+    #[schemars(required)]
     pub cron: Option<Placed<Cron>>,
     /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
     /// it repeats in autumn is due once, the first time. If every hour is named, as by `*`, real hours count: nothing is
@@ -413,7 +418,10 @@ impl Definition {
     /// The JSON Schema of a definition.
     pub(crate) fn json_schema() -> Schema {
         let transform = RecursiveTransform(without_null);
-        SchemaSettings::draft2020_12().with_transform(transform).into_generator().into_root_schema_for::<Self>()
+        let generator = SchemaSettings::draft2020_12().with_transform(transform).into_generator();
+        let mut schema = generator.into_root_schema_for::<Self>();
+        schema.insert("$id".to_owned(), concat!("urn:bellwether:definition:", env!("CARGO_PKG_VERSION")).into());
+        schema
     }
 }
 
