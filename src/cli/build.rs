@@ -78,8 +78,10 @@ pub(super) struct Build {
     #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)))]
     signal: Option<Signal>,
 
-    /// Only signals with at least this confidence, on the scale of the column `confidence`.
-    #[arg(long, value_name = "CONFIDENCE", value_parser = worded::<Confidence>, allow_negative_numbers = true)]
+    /// Only signals with at least this confidence.
+    ///
+    /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
+    #[arg(long, value_name = "NUMBER", value_parser = worded::<Confidence>, allow_negative_numbers = true)]
     min_confidence: Option<Confidence>,
 
     /// Only dates from this day on.

@@ -185,6 +185,11 @@ fn one_definition_asks_the_service_of_the_environment_and_keeps_two_apart() {
         let document = with(&production, &["plan", "it", "--json"]).succeeded().stdout;
         let document: Value = serde_json::from_str(&document).unwrap();
         assert_eq!(document["address_variables"], serde_json::json!(names), "{document}");
+        place.define("due", &format!("[source]\n{source}{REST}[schedule]\ncron = \"@daily\"\n"));
+        let printed = with(&production, &["schedule", "print", "--for", "crontab"]).succeeded().stdout;
+        let left_out = names.map(|name| format!("`{name}`"));
+        assert!(left_out.iter().all(|name| printed.contains(name)), "{printed}");
+        fs::remove_file(place.file("pipelines/due.toml")).unwrap();
         with(&production, &["run", "it"]).succeeded();
         // The same folder goes on with one service.
         let before = staging.count();
@@ -252,6 +257,13 @@ fn a_variable_that_holds_no_address_is_named_and_its_value_is_never_shown() {
     let other = [("BELLWETHER_BASE_URL", "https://a.example/")];
     let shown = Outcome::of(place.command(["plan", "mine"]).envs(other)).succeeded().stdout;
     assert!(shown.contains("service: demo, built in"), "{shown}");
+    // Signals alone need one address, and take no other from the environment.
+    let signals = "base_url = \"https://a.example/\"\nname = \"acme\"\n";
+    place
+        .define("one", &format!("[source]\n{signals}[signals]\nsectors = \"energy\"\n[dataset]\nkind = \"signals\"\n"));
+    let other = [("BELLWETHER_SENTIMENT_BASE_URL", "https://b.example/")];
+    let shown = Outcome::of(place.command(["plan", "one"]).envs(other)).succeeded().stdout;
+    assert!(!shown.contains("b.example") && !shown.contains("from the environment"), "{shown}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) struct ResolvedSource {
 }
 
 /// An address of a definition.
+#[derive(Clone)]
 enum ResolvedAddress {
     /// It is neither typed nor in the environment.
     Absent,
@@ -96,16 +97,14 @@ impl Validator {
         let key = self.key(section);
         let mut variables = Vec::new();
         let mut resolved = |typed, place: usize| self.address(section, typed, VARIABLES[place], &mut variables);
-        let addresses = match (resolved(base_url.as_ref(), 0), resolved(sentiment_base_url.as_ref(), 1)) {
-            // No request is made to the other address.
-            (ResolvedAddress::Known(signals, at), ResolvedAddress::Absent)
-                if kind_of(definition) == DatasetKind::Signals =>
-            {
-                (ResolvedAddress::Known(signals.clone(), at.clone()), ResolvedAddress::Known(signals, at))
-            }
-            addresses => addresses,
+        let signals = resolved(base_url.as_ref(), 0);
+        // No request is made to the other address.
+        let is_one_enough = kind_of(definition) == DatasetKind::Signals && sentiment_base_url.is_none();
+        let sentiment = match &signals {
+            ResolvedAddress::Known(..) if is_one_enough => signals.clone(),
+            _ => resolved(sentiment_base_url.as_ref(), 1),
         };
-        ResolvedSource { source: self.remote(section, addresses, key), variables }
+        ResolvedSource { source: self.remote(section, (signals, sentiment), key), variables }
     }
 
     /// The service at two addresses.
