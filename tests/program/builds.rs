@@ -153,11 +153,6 @@ fn compressed_text_is_read_verified_and_written_like_text() {
         assert_eq!(rows(&name).num_rows(), expected.num_rows(), "{format}");
         let shown = place.run(["show", &name, "--ticker", "XOM", "--head", "3"]).succeeded().stdout;
         assert!(shown.contains("XOM"), "{shown}");
-        archived
-            .build(&format!("{name}-wide"), &format!("[output]\nlayout = \"wide\"\nformat = \"{format}\"\n"), &["-q"])
-            .succeeded();
-        let matrices = Dataset::published(&place.file("output/datasets"), &format!("{name}-wide")).expect("a version");
-        assert!(!matrices.matrices(&["confidence"]).expect("matrices").is_empty(), "{format}");
         // One file, and the rows of an audit.
         let of_file = |file: &str| place.run(["build", "text", "--output", file]).succeeded();
         of_file(&format!("rows.{format}"));

@@ -51,7 +51,7 @@ assert gzip.decompress((datasets / "long/latest/long.csv.gz").read_bytes()) == t
 for coding in ("gz", "zst"):
     file = datasets / f"long/latest/long.csv.{coding}"
     assert file.stat().st_size < len(text) / 3, file
-    assert duckdb.sql(f"select count(*) from read_csv('{file}')").fetchone() == (long.height,), file
+    assert duckdb.sql(f"select count(*) from read_csv('{file}')").fetchall() == [(long.height,)], file
 
 # A frame for factor tools, and its types in pandas.
 frame = pandas.read_parquet(datasets / "long/latest/long.parquet")

@@ -142,7 +142,7 @@ impl Validator {
             HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, same_tickers)],
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
-                let tickers = tickers.clone().unwrap_or(TickerSource::Available);
+                let tickers = tickers.unwrap_or(TickerSource::Available);
                 let last = each_ticker(Endpoint::SignalsHistory, tickers);
                 whole.into_iter().chain([last]).collect()
             }
@@ -151,7 +151,7 @@ impl Validator {
                 let endpoint = if is_latest { Endpoint::Signals } else { Endpoint::SignalsHistory };
                 // Of the tickers of sectors, those that are named as well are a filter.
                 let list = if sectors.is_empty() {
-                    tickers.clone().unwrap_or(TickerSource::NamedBy(naming))
+                    tickers.unwrap_or(TickerSource::NamedBy(naming))
                 } else {
                     TickerSource::NamedBy(naming)
                 };
