@@ -21,7 +21,8 @@ fn of_demo(signals: &str) -> String {
 fn together(place: &Place, columns: &[&str]) -> BTreeSet<String> {
     let rows = read(&place.file("output/datasets/it/latest/it.parquet"));
     let columns: Vec<Vec<Option<String>>> = columns.iter().map(|column| texts(&rows, column)).collect();
-    let row = |row: usize| columns.iter().map(|column| column[row].clone().unwrap()).collect::<Vec<_>>().join(" ");
+    let row =
+        |row: usize| columns.iter().map(|column| column[row].clone().expect("no null")).collect::<Vec<_>>().join(" ");
     (0..rows.num_rows()).map(row).collect()
 }
 
@@ -160,8 +161,8 @@ fn vendor(confidence: &'static str) -> Scripted {
 fn variables(service: &Scripted, names: [&str; 2]) -> Vec<(String, String)> {
     let source = service.source();
     let address = |key: &str| {
-        let line = source.lines().find(|line| line.starts_with(key)).unwrap();
-        line.split('"').nth(1).unwrap().to_owned()
+        let line = source.lines().find(|line| line.starts_with(key)).expect("an address");
+        line.split('"').nth(1).expect("its value").to_owned()
     };
     vec![(names[0].to_owned(), address("base_url")), (names[1].to_owned(), address("sentiment_base_url"))]
 }
