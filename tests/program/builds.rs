@@ -165,7 +165,7 @@ fn compressed_text_is_read_verified_and_written_like_text() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         fs::write(&file, bytes).unwrap();
-        let damaged = place.run(["verify"]).failed_with(1).stderr;
+        let damaged = place.run(["verify"]).failed_with(1).stdout;
         assert!(damaged.contains(&format!("{name}.{format}")), "{damaged}");
         fs::remove_dir_all(place.file(&format!("output/datasets/{name}"))).unwrap();
     }
