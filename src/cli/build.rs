@@ -11,10 +11,10 @@ use bellwether::definition::DefinitionFile;
 use bellwether::export::{ListedVersion, VersionKind, published};
 use bellwether::file::TargetFile;
 use bellwether::human::counted;
-use bellwether::interface::{Period, Regime, Sector, Ticker};
+use bellwether::interface::{Period, Regime, Sector, Signal, Ticker};
 #[cfg(feature = "polars")]
 use bellwether::load::Dataset;
-use bellwether::plan::{AdHoc, Claims, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
+use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
@@ -32,7 +32,7 @@ use super::rows::Force;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage};
+use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage, worded};
 use super::{interruptible, log, progress, say};
 
 /// Rebuild a dataset from the archive, offline.
@@ -73,6 +73,16 @@ pub(super) struct Build {
     /// Only these market regimes.
     #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
     regimes: Vec<Regime>,
+
+    /// Only signals to buy, or to sell.
+    #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)))]
+    signal: Option<Signal>,
+
+    /// Only signals with at least this confidence.
+    ///
+    /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
+    #[arg(long, value_name = "NUMBER", value_parser = worded::<Confidence>, allow_negative_numbers = true)]
+    min_confidence: Option<Confidence>,
 
     /// Only dates from this day on.
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -233,7 +243,7 @@ impl Build {
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
         }
         let is_stream = output == Path::new("-");
-        let by_name = || output.extension().and_then(|extension| extension.to_str()?.parse().ok());
+        let by_name = || Format::of_file(output);
         let own = &plan.files.formats[..];
         let format = match (&ad_hoc.formats[..], own) {
             ([format], _) => *format,
@@ -260,11 +270,20 @@ impl Build {
 
     /// The options that override the definition.
     fn ad_hoc(&self, plan: &Plan, pinned: Option<Pinned>) -> Result<AdHoc> {
-        if plan.dataset.rows == RowKind::Article && !(self.periods.is_empty() && self.regimes.is_empty()) {
-            return Err(usage(
-                "a dataset of news has no periods and no regimes",
-                "remove `--period` and `--regime`, or build the dataset of the signals",
-            ));
+        let of_signals = [
+            (
+                !(self.periods.is_empty() && self.regimes.is_empty()),
+                "periods and no regimes",
+                "`--period` and `--regime`",
+            ),
+            (self.signal.is_some(), "signals", "`--signal`"),
+            (self.min_confidence.is_some(), "confidences", "`--min-confidence`"),
+        ];
+        let has_unused =
+            of_signals.into_iter().find(|(is_given, ..)| *is_given && plan.dataset.rows == RowKind::Article);
+        if let Some((_, what, options)) = has_unused {
+            let hint = format!("remove {options}, or build the dataset of the signals");
+            return Err(usage(&format!("a dataset of news has no {what}"), &hint));
         }
         let own = &plan.dataset.filter;
         let filter = Filter {
@@ -272,6 +291,9 @@ impl Build {
             sectors: narrowed("sector", &self.sectors, own.sectors.as_ref())?,
             periods: narrowed("period", &self.periods, own.periods.as_ref())?,
             regimes: narrowed("regime", &self.regimes, own.regimes.as_ref())?,
+            pairs: None,
+            signals: narrowed("signal", self.signal.as_slice(), own.signals.as_ref())?,
+            min_confidence: self.min_confidence,
             from: self.from,
             to: self.to,
         };

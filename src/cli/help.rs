@@ -30,9 +30,11 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("More", &["serve", "completions", "man"]),
 ];
 
-const ENVIRONMENT: [(&str, &str); 14] = [
+const ENVIRONMENT: [(&str, &str); 16] = [
     ("BELLWETHER_API_KEY", "the API key of the service"),
     ("BELLWETHER_API_KEY_FILE", "a file with the API key, relative to the project's root"),
+    ("BELLWETHER_BASE_URL", "the address of the signals, for definitions without one"),
+    ("BELLWETHER_SENTIMENT_BASE_URL", "the address of news and sentiment, likewise"),
     ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
     ("BELLWETHER_DATA, BELLWETHER_ARCHIVE", "folders, as `--data` and `--archive`"),
     ("BELLWETHER_STORE", "the object store, as `--store`"),

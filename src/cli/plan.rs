@@ -41,6 +41,9 @@ fn summary(plan: &plan::Plan, columns: &[ColumnDocument]) -> String {
         Source::Remote(remote) => {
             line(&mut text, format_args!("base_url: {}", remote.base_url));
             line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));
+            if !plan.address_variables.is_empty() {
+                line(&mut text, format_args!("  from the environment: {}", plan.address_variables.join(", ")));
+            }
         }
     }
     line(&mut text, format_args!("dates: naive by {}", plan.dataset.dates));
@@ -69,10 +72,14 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
     let Some((first, others)) = plan.ways.split_first() else { return };
     line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
     tell_way(text, first);
+    if !plan.excluded.is_empty() {
+        let excluded: Vec<&str> = plan.excluded.iter().map(|ticker| ticker.as_str()).collect();
+        line(text, format_args!("  without {}", excluded.join(", ")));
+    }
     for endpoint in &plan.of_each_ticker {
         line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
     }
-    for Way { endpoint, list } in others {
+    for Way { endpoint, list, .. } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match list {
             RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bellwether::error::{Error, Result};
-use bellwether::export::{Destination, RowFormat, RowOutput};
+use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
 use bellwether::file::{TargetFile, WhenExists};
-use bellwether::plan::FormulaGuard;
+use bellwether::plan::{Format, FormulaGuard};
 
 use super::talk::data;
 use super::typed::usage;
@@ -59,6 +59,10 @@ fn unknown_format(path: &Path, hint: &str) -> Error {
 enum FormatName {
     Parquet,
     Csv,
+    #[value(name = "csv.gz")]
+    CsvGz,
+    #[value(name = "csv.zst")]
+    CsvZst,
     Json,
 }
 
@@ -66,18 +70,22 @@ impl FormatName {
     fn row_format(self) -> RowFormat {
         match self {
             Self::Parquet => RowFormat::Parquet,
-            Self::Csv => RowFormat::Csv,
+            Self::Csv => RowFormat::Csv(Coding::Plain),
+            Self::CsvGz => RowFormat::Csv(Coding::Gzip),
+            Self::CsvZst => RowFormat::Csv(Coding::Zstd),
             Self::Json => RowFormat::Json,
         }
     }
 
     /// The format by the extension of a file.
     fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "parquet" => Some(Self::Parquet),
-            "csv" => Some(Self::Csv),
-            "json" | "jsonl" | "ndjson" => Some(Self::Json),
-            _ => None,
+        match Format::of_file(path) {
+            Some(Format::Parquet) => Some(Self::Parquet),
+            Some(Format::Csv) => Some(Self::Csv),
+            Some(Format::CsvGz) => Some(Self::CsvGz),
+            Some(Format::CsvZst) => Some(Self::CsvZst),
+            Some(Format::Arrow) => None,
+            None => matches!(path.extension()?.to_str()?, "json" | "jsonl" | "ndjson").then_some(Self::Json),
         }
     }
 }

@@ -288,8 +288,9 @@ impl Shared<'_> {
         // What is dated in the future keeps nothing fresh.
         let newest = basis.facts.as_ref().and_then(|facts| facts.newest_by(today));
         status.age = newest.map(|newest| Age::of(newest, today));
-        // A dataset that ends on a day is meant to grow old.
-        let default = plan.dataset.filter.to.is_none().then_some(DEFAULT_MAX_AGE);
+        // A dataset that ends on a day is meant to grow old, and one of certain values may have none for weeks.
+        let filter = &plan.dataset.filter;
+        let default = (filter.to.is_none() && !filter.is_by_value()).then_some(DEFAULT_MAX_AGE);
         status.max_age = plan.checks.max_age.or(default);
         if let Some(schedule) = &plan.schedule {
             self.judge_schedule(status, schedule, basis);

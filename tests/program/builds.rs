@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use arrow::compute::concat_batches;
 use bellwether::archive::Archive;
+use bellwether::load::Dataset;
 use bellwether::time::to_record;
 use chrono::{NaiveDate, Utc};
 
@@ -131,14 +133,56 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
 }
 
 #[test]
+fn compressed_text_is_read_verified_and_written_like_text() {
+    let archived = Archived::new();
+    let place = &archived.place;
+    let rows = |name: &str| {
+        let dataset = Dataset::published(&place.file("output/datasets"), name).expect("a version");
+        let batches: Vec<_> = dataset.batches().expect("rows").map(|batch| batch.expect("a batch")).collect();
+        concat_batches(batches[0].schema_ref(), &batches).expect("one schema")
+    };
+    archived.build("text", "[output]\nformat = \"csv\"\n", &["-q"]).succeeded();
+    let expected = rows("text");
+    for format in ["csv.gz", "csv.zst"] {
+        let name = format.replace('.', "-");
+        archived
+            .build(&name, &format!("[output]\nformat = \"{format}\"\npartition_by = \"period\"\n"), &["-q"])
+            .succeeded();
+        let folder = place.file(&format!("output/datasets/{name}/latest"));
+        assert!(folder.join(format!("period=5d/{name}.{format}")).is_file());
+        assert_eq!(rows(&name).num_rows(), expected.num_rows(), "{format}");
+        let shown = place.run(["show", &name, "--ticker", "XOM", "--head", "3"]).succeeded().stdout;
+        assert!(shown.contains("XOM"), "{shown}");
+        // One file, and the rows of an audit.
+        let of_file = |file: &str| place.run(["build", "text", "--output", file]).succeeded();
+        of_file(&format!("rows.{format}"));
+        place.run(["audit", "revisions", "text", "--output", &format!("revisions.{format}")]).succeeded();
+        let packed = fs::read(place.file(&format!("rows.{format}"))).unwrap();
+        assert!(packed.starts_with(if format == "csv.gz" { &[0x1f, 0x8b] } else { &[0x28, 0xb5] }), "{format}");
+        place.run(["verify"]).succeeded();
+        let file = folder.join(format!("period=5d/{name}.{format}"));
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let damaged = place.run(["verify"]).failed_with(1).stdout;
+        assert!(damaged.contains(&format!("{name}.{format}")), "{damaged}");
+        fs::remove_dir_all(place.file(&format!("output/datasets/{name}"))).unwrap();
+    }
+    let guarded = "[output]\nformat = \"csv.gz\"\ncsv_guard = true\n";
+    archived.build("guarded", guarded, &["-q"]).succeeded();
+}
+
+#[test]
 fn other_tools_read_every_layout() {
     let archived = Archived::new();
     let folders = "[output]\nformat = [\"parquet\", \"csv\"]\npartition_by = [\"period\", \"ticker\"]\ncsv_guard = true\n\
                    compression = \"snappy\"\n";
     archived.build("folders", folders, &["-q"]).succeeded();
     archived.build("wide", "[output]\nlayout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n", &["-q"]).succeeded();
-    archived.build("long", "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n", &["-q"]).succeeded();
-    for format in ["arrow", "csv"] {
+    let all = "[output]\nformat = [\"parquet\", \"csv\", \"csv.gz\", \"csv.zst\", \"arrow\"]\n";
+    archived.build("long", all, &["-q"]).succeeded();
+    for format in ["arrow", "csv", "csv.gz", "csv.zst"] {
         let out = fs::File::create(archived.place.file(&format!("piped.{format}"))).unwrap();
         let mut command = archived.place.command(["build", "it", "--format", format, "--output", "-"]);
         assert!(command.stdout(out).status().unwrap().success());

@@ -73,7 +73,7 @@ fn help_starts_with_the_first_steps_and_lists_allowed_values() {
         place_of(text);
     }
     let build = place.run(["build", "--help"]).succeeded().stdout;
-    for text in ["parquet, csv, arrow", "bear, bull, neutral", "1d to 30d, 1m to 6m", "Examples:"] {
+    for text in ["parquet, csv, csv.gz, csv.zst, arrow", "bear, bull, neutral", "1d to 30d, 1m to 6m", "Examples:"] {
         assert!(build.contains(text), "{text}: {build}");
     }
 }
@@ -93,7 +93,7 @@ fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
         (["build", "demo", "--as-of", "2026/01/01"], "write `2026-01-01`"),
         (["show", "demo", "--to", "2026-02-30"], "2026-02 has no day 30"),
         (["serve", "--demo", "--today", "20260101"], "write `2026-01-01`"),
-        (["build", "demo", "--format", "xls"], "parquet, csv, arrow"),
+        (["build", "demo", "--format", "xls"], "parquet, csv, csv.gz, csv.zst, arrow"),
         (["build", "demo", "--regime", "bulll"], "bear, bull, neutral"),
     ] {
         let shown = place.run(arguments).failed_with(2).stderr;

@@ -199,8 +199,11 @@ fn every_choice_is_listed_unless_the_guess_is_sure() {
     let place = Place::new();
     let cases = [
         ("output.format = \"parqet\"\n", "did you mean `parquet`?"),
-        ("output.format = \"xls\"\n", "choose one of: `parquet`, `csv`, `arrow`"),
-        ("output.format = \"parq\"\n", "did you mean `parquet`? choose one of: `parquet`, `csv`, `arrow`"),
+        ("output.format = \"xls\"\n", "choose one of: `parquet`, `csv`, `csv.gz`, `csv.zst`, `arrow`"),
+        (
+            "output.format = \"parq\"\n",
+            "did you mean `parquet`? choose one of: `parquet`, `csv`, `csv.gz`, `csv.zst`, `arrow`",
+        ),
         ("output.sort = \"datum\"\n", "did you mean `date`? the columns are: `ticker`, `date`, `period`"),
         ("source.urls = \"\"\n", "known keys: `api_key_command`, `api_key_file`, `base_url`, `connections`"),
     ];

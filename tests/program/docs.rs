@@ -199,7 +199,8 @@ fn columns() -> String {
         \"source\", \"watched_until\"]";
     let signals = format!(
         "[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
-        stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]\n\
+        half_lives = [\"3d\"]\n\
+        stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
         sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
     );
     let kinds =

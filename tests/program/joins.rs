@@ -100,7 +100,8 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
         "[source]\n{}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
          [sentiment]\ntickers = [\"AAA\", \"BBB\", \"CCC\", \"DDD\", \"EEE\", \"FFF\"]\n{sentiment}[rejects]\nmax_share = 0.5\n\
          [join]\n{join}windows = [\"1d\", \"3d\", \"30d\"]\n\
-         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]\n",
+         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
+         half_lives = [\"2d\", \"5d\"]\n",
         service.source()
     );
     place.define("messy", &definition);
@@ -169,7 +170,8 @@ fn lines(place: &Place, name: &str, arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn statistics_do_not_depend_on_the_order_in_which_articles_are_listed() {
-    let join = "[join]\nwindows = [\"3d\", \"30d\"]\nstats = [\"count\", \"mean\", \"min\", \"max\", \"std\"]\n";
+    let join = "[join]\nwindows = [\"3d\", \"30d\"]\nhalf_lives = \"3d\"\n\
+                stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\"]\n";
     let of_order = |seed: u64| {
         let (place, service) = (Place::new(), two_sectors(seed));
         place.define("it", &definition(&service, join));

@@ -54,6 +54,7 @@ mod refusals;
 mod reports;
 mod rewrites;
 mod runs;
+mod said;
 mod schedules;
 mod secrets;
 mod selections;

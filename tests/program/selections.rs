@@ -279,7 +279,8 @@ fn names_and_ranges_that_select_nothing_are_refused_in_the_same_words() {
 fn every_selector_of_matrices_applies_or_is_refused() {
     let (place, service) = (Place::new(), service());
     let signals = signals(&service);
-    for (name, format) in [("it", "parquet"), ("csv", "csv"), ("arrow", "arrow")] {
+    for (name, format) in [("it", "parquet"), ("csv", "csv"), ("gz", "csv.gz"), ("zst", "csv.zst"), ("arrow", "arrow")]
+    {
         let wide = "output.layout = \"wide\"\noutput.values = [\"signal\", \"confidence\"]\n";
         place.define(
             name,

@@ -158,7 +158,7 @@ fn every_layout_and_format_that_spills_equals_the_one_that_does_not() {
         assert!(archived.build(without_memory(plan), "spilled") == held, "{name}");
     }
     let plan = plan("one", &format!("{joined}[output]\nsort = [\"date\", \"regime\"]\n"));
-    for format in [Format::Parquet, Format::Csv, Format::Arrow] {
+    for &format in Format::ALL {
         let held = archived.save(plan.clone(), format, &format!("held.{format}"));
         let spilled = archived.save(without_memory(plan.clone()), format, &format!("spilled.{format}"));
         assert!(held == spilled, "a file of {format}");

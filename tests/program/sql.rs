@@ -68,7 +68,8 @@ fn the_sql_of_the_shipped_definitions_computes_their_datasets() {
     cases.check();
 }
 
-const STATISTICS: &str = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]";
+const STATISTICS: &str = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
+                          half_lives = [\"2d\", \"30d\"]";
 
 /// A run with other articles.
 fn other_articles() -> Place {
@@ -105,7 +106,7 @@ fn messy_data(cases: &mut Cases) -> Place {
     let all = STATISTICS;
     for (name, join, sentiment, rest) in [
         ("days", "lag = \"2d\"", "", "[output]\nsort = [\"date\", \"confidence\"]\n"),
-        ("same", "lag = \"0d\"", "duplicates = \"keep\"", ""),
+        ("same", "lag = \"0d\"", "duplicates = \"keep\"", "[filter]\nsignal = \"sell\"\nmin_confidence = 0.3\n"),
         ("trading", "lag = \"3 trading days\"", "", "[filter]\nfrom = \"2025-11-10\"\nto = \"2026-01-15\"\n"),
         ("seen", "availability = \"observed\"\nlag = \"1 trading day\"", "", "[filter]\nsectors = [\"y\"]\n"),
     ] {
@@ -156,7 +157,7 @@ fn odd_scores(cases: &mut Cases) -> Place {
         "it",
         &format!(
             "[source]\n{}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
-             [join]\nwindows = [\"1d\", \"2d\", \"5d\"]\nstats = [\"count\", \"mean\", \"min\", \"max\", \"std\"]\n",
+             [join]\nwindows = [\"1d\", \"2d\", \"5d\"]\n{STATISTICS}\n",
             service.source()
         ),
     );

@@ -81,6 +81,28 @@ def deviation(scores):
     return found
 
 
+def total(scores):
+    if not scores:
+        return None
+    found = scores[0] if len(scores) == 1 else float(sum(map(billionths, scores))) / 1e9
+    assert math.isclose(found, math.fsum(scores), rel_tol=1e-9, abs_tol=0.5e-9 * len(scores) + 1e-15), (found, scores)
+    return found
+
+
+def decaying(inside, limit, half_life):
+    """The mean of scores, each with half the weight for each half-life that it is old."""
+    scored = [(billionths(2.0 ** (-(limit - article[1]).days / half_life)), article[3]) for article in inside if article[3] is not None]
+    weights = sum(weight for weight, _ in scored)
+    if not weights:
+        return None
+    scores = [score for _, score in scored]
+    found = float(sum(weight * billionths(score) for weight, score in scored)) / (weights * 1e9)
+    exact = math.fsum(2.0 ** (-(limit - article[1]).days / half_life) * article[3] for article in inside if article[3] is not None)
+    exact /= math.fsum(2.0 ** (-(limit - article[1]).days / half_life) for article in inside if article[3] is not None)
+    assert math.isclose(found, exact, rel_tol=1e-6, abs_tol=1e-8), (found, exact)
+    return min(max(found, min(scores)), max(scores))
+
+
 def by_brute_force(signals, articles, limits, windows):
     rows = {}
     for key in signals:
@@ -96,6 +118,10 @@ def by_brute_force(signals, articles, limits, windows):
             row[f"news_min_{window}d"] = min(scores) if scores else None
             row[f"news_max_{window}d"] = max(scores) if scores else None
             row[f"news_std_{window}d"] = deviation(scores)
+            row[f"news_sum_{window}d"] = total(scores)
+            row[f"news_median_{window}d"] = statistics.median(scores) if scores else None
+            for half_life in (2, 5):
+                row[f"news_decay_{half_life}d_{window}d"] = decaying(inside, limit, half_life)
         last = known[-1] if known else None
         row["news_last_score"] = last and last[3]
         row["news_last_date"] = last and datetime.combine(last[1], datetime.min.time())

@@ -5,6 +5,7 @@
 The folder has output/datasets/{long,folders,wide}/latest, and piped.arrow and piped.csv.
 """
 
+import gzip
 import sys
 from pathlib import Path
 
@@ -38,9 +39,19 @@ for other in (
     read_csv(datasets / "long/latest/long.csv"),
     polars.from_arrow(pyarrow.ipc.open_stream(folder / "piped.arrow").read_all()),
     read_csv(folder / "piped.csv"),
+    *(read_csv(datasets / f"long/latest/long.csv.{coding}") for coding in ("gz", "zst")),
+    *(read_csv(folder / f"piped.csv.{coding}") for coding in ("gz", "zst")),
 ):
     other = texts(other).cast(dict(long.schema))
     assert_frame_equal(long, other, check_exact=True)
+
+# The same text, compressed, byte for byte.
+text = (datasets / "long/latest/long.csv").read_bytes()
+assert gzip.decompress((datasets / "long/latest/long.csv.gz").read_bytes()) == text
+for coding in ("gz", "zst"):
+    file = datasets / f"long/latest/long.csv.{coding}"
+    assert file.stat().st_size < len(text) / 3, file
+    assert duckdb.sql(f"select count(*) from read_csv('{file}')").fetchall() == [(long.height,)], file
 
 # A frame for factor tools, and its types in pandas.
 frame = pandas.read_parquet(datasets / "long/latest/long.parquet")

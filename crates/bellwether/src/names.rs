@@ -72,13 +72,13 @@ pub const SCHEDULE: &str = "schedule";
 pub const JOURNAL_SEGMENT: &str = "########.jsonl";
 
 /// The rows of a dataset, in a file named after it.
-pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.arrow"];
+pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.csv.gz", "$.csv.zst", "$.arrow"];
 
 /// The rows of a dataset that Spark wrote.
 pub(crate) const ROWS_OF_SPARK: &str = "part-#####-*.parquet";
 
 /// The matrices of a wide dataset, in a folder named after a period and a regime.
-pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.arrow"];
+pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.csv.gz", "*.csv.zst", "*.arrow"];
 
 /// Folders of matrices.
 pub(crate) const MATRIX_FOLDERS: &[&str] = &["%d-neutral", "%d-bear", "%d-bull", "%m-neutral", "%m-bear", "%m-bull"];
@@ -162,6 +162,8 @@ mod tests {
         let is_ours = |path: &str| is_file_of_version(path, "demo");
         for ours in [
             "demo.csv",
+            "demo.csv.gz",
+            "15d-bull/x.csv.zst",
             "ticker=XOM/demo.parquet",
             "date=2026-11-20/ticker=BRK.B/demo.arrow",
             "15d-bull/x.csv",

@@ -112,7 +112,7 @@ impl Setup {
             let found = path.canonicalize().or_else(|_| std::path::absolute(path));
             found.map_err(FileError::read(path))
         };
-        let settings = Settings {
+        let mut settings = Settings {
             metrics: settings.metrics.as_deref().map(absolute).transpose()?,
             key_file: settings.key_file.as_deref().map(|path| absolute(&root.join(path))).transpose()?,
             ..settings
@@ -120,8 +120,13 @@ impl Setup {
         let mut plans = Vec::new();
         for path in files(&folders.definitions)?.into_values() {
             let plan = Plan::of(bellwether::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
-            plans.extend(plan.schedule.clone().map(|schedule| (plan, schedule)));
+            if let Some(schedule) = plan.schedule.clone() {
+                settings.variables.extend(plan.address_variables.iter().cloned());
+                plans.push((plan, schedule));
+            }
         }
+        settings.variables.sort_unstable();
+        settings.variables.dedup();
         if plans.is_empty() {
             return Err(nothing_scheduled(&folders.definitions));
         }

@@ -46,9 +46,13 @@ fn definition(random: &mut Random) -> String {
     }
     if sources.contains("articles") {
         let windows = some_of(random, &["1d", "2d", "30d", "150d", "400d"], 1);
-        let statistics = some_of(random, &["count", "mean", "min", "max", "std", "last", "days_since"], 1);
-        let has_windows = ["count", "mean", "min", "max", "std"].iter().any(|name| statistics.contains(name));
+        let of_windows = ["count", "mean", "min", "max", "std", "sum", "median", "decay"];
+        let statistics = some_of(random, &[&of_windows[..], &["last", "days_since"]].concat(), 1);
+        let has_windows = of_windows.iter().any(|name| statistics.contains(name));
         text.push_str(&format!("stats = {statistics}\n"));
+        if statistics.contains("decay") {
+            text.push_str(&format!("half_lives = {}\n", some_of(random, &["1d", "3d", "50d"], 1)));
+        }
         if has_windows {
             text.push_str(&format!("windows = {windows}\n"));
         }
@@ -61,6 +65,8 @@ fn definition(random: &mut Random) -> String {
             "sectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n",
         ]));
         text.push_str(random.pick(&["", "from = \"2005-03-01\"\n", "to = \"2006-06-30\"\n"]));
+        text.push_str(random.pick(&["", "", "signal = \"buy\"\n", "signal = \"sell\"\n"]));
+        text.push_str(random.pick(&["", "", "min_confidence = 0.5\n", "min_confidence = 0.25\n"]));
     }
     let columns = [
         "first_observed_at",
@@ -84,6 +90,19 @@ fn definition(random: &mut Random) -> String {
     text
 }
 
+/// What a definition says of the signals besides, and the line that goes for it.
+fn of_signals(random: &mut Random) -> [&'static str; 2] {
+    const PERIODS: &str = "periods = [\"15d\", \"5d\"]\n";
+    random.pick(&[
+        ["", ""],
+        ["", ""],
+        ["exclude = \"AA\"\n", ""],
+        ["exclude = [\"B\", \"BRK.B\"]\n", ""],
+        ["pairs = [\"5d neutral\"]\n", PERIODS],
+        ["pairs = [\"15d neutral\", \"5d neutral\"]\nexclude = \"B\"\n", PERIODS],
+    ])
+}
+
 /// The statements and builds of one archive.
 pub(super) struct Cases {
     dialect: Dialect,
@@ -92,10 +111,10 @@ pub(super) struct Cases {
 
 impl Cases {
     /// Builds a dataset and prints its statement.
-    fn add(&mut self, world: &World, text: &str, ad_hoc: AdHoc) {
+    fn add(&mut self, world: &World, [signals, text]: [&str; 2], ad_hoc: AdHoc) {
         let number = self.listed.len();
         let plan = || -> Plan {
-            let text = format!("{}{text}", world.definition());
+            let text = format!("{signals}{text}");
             Plan::of(DefinitionFile::new(format!("it{number}.toml").into(), text).expect("a definition"))
                 .expect("a plan")
         };
@@ -111,17 +130,18 @@ impl Cases {
         let dataset = match built {
             Ok(summary) => Some(summary.dataset.join(format!("it{number}.parquet"))),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => panic!("{error:?}: {}\n{text}", world.story),
+            Err(error) => panic!("{error:?}: {}\n{signals}{text}", world.story),
         };
         let (location, control) = (None, Control::default());
         let options = SqlOptions { archive, location, ad_hoc, dialect: self.dialect, control };
         let statement = match run::sql(plan(), options) {
             Ok(statement) => statement,
             Err(error) if error.kind() == ErrorKind::NotFound && dataset.is_none() => return,
-            Err(error) => panic!("{error:?}: {}\n{text}", world.story),
+            Err(error) => panic!("{error:?}: {}\n{signals}{text}", world.story),
         };
         let path = world.place.file(&format!("{number}.sql"));
-        fs::write(&path, statement + &format!("-- {}", text.replace('\n', "\n-- "))).expect("a file");
+        fs::write(&path, statement + &format!("-- {}", format!("{signals}{text}").replace('\n', "\n-- ")))
+            .expect("a file");
         self.listed.push(json!({ "sql": path, "dataset": dataset }));
     }
 
@@ -131,13 +151,18 @@ impl Cases {
         let instants: Vec<DateTime<Utc>> =
             world.model.pulls.iter().filter_map(|pull| DateTime::from_timestamp_micros(pull.at)).collect();
         for _ in 0..definitions {
-            let text = definition(&mut world.random);
-            cases.add(world, &text, AdHoc::default());
+            let [more, instead] = of_signals(&mut world.random);
+            let signals = world.definition().replace(instead, "").replace("[signals]\n", &format!("[signals]\n{more}"));
+            let mut text = definition(&mut world.random);
+            if more.contains("[\"5d neutral\"]") {
+                text = text.replace("periods = [\"15d\", \"5d\"]", "periods = [\"5d\"]");
+            }
+            cases.add(world, [&signals, &text], AdHoc::default());
             let at = world.random.pick(&instants);
             let earlier = at - TimeDelta::microseconds(1);
             let as_of = if earlier > instants[0] && world.random.one_in(3) { earlier } else { at };
             let vintage = world.random.pick(&[None, Some(Vintage::First), Some(Vintage::Latest)]);
-            cases.add(world, &text, AdHoc { as_of: Some(as_of), vintage, ..AdHoc::default() });
+            cases.add(world, [&signals, &text], AdHoc { as_of: Some(as_of), vintage, ..AdHoc::default() });
         }
         let path = world.place.file("cases.json");
         fs::write(&path, serde_json::to_vec(&cases.listed).expect("JSON")).expect("a file");

@@ -17,6 +17,8 @@ pub struct Scope {
     pub source: Endpoint,
     /// The requests, as text, whose latest answers must list them.
     pub requests: BTreeSet<String>,
+    /// The tickers that do not count, whatever lists them.
+    pub excluded: BTreeSet<Ticker>,
     /// A filter on these.
     pub filter: Filter,
     /// The tickers whose news is asked for.
@@ -50,9 +52,8 @@ impl SuspectRule {
 impl Scope {
     /// The series of a plan, by the operation and the requests that list them.
     pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
-        let (filter, news, suspects) =
-            (plan.dataset.filter.clone(), plan.news_tickers.clone(), SuspectRule::of(&plan.dataset));
-        Self { source, requests, filter, news, suspects }
+        let (excluded, filter, news) = (plan.excluded.clone(), plan.dataset.filter.clone(), plan.news_tickers.clone());
+        Self { source, requests, excluded, filter, news, suspects: SuspectRule::of(&plan.dataset) }
     }
 
     /// The same series, with the rule of another dataset of theirs.
@@ -85,7 +86,8 @@ impl Scope {
         let is_of_source = |event: &&Listing| event.source == self.source;
         let is_member = |(key, events): &(&SeriesKey, &[Listing])| {
             key.table == Table::of(self.source)
-                && takes(&self.filter, key)
+                && !self.excluded.contains(&key.ticker)
+                && self.filter.takes(&key.ticker, key.period, key.regime)
                 && tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
                 && listed_last_by(events.iter().filter(is_of_source), |request| self.requests.contains(request))
         };
@@ -146,12 +148,4 @@ fn listed_last_by<'e>(events: impl Iterator<Item = &'e Listing> + Clone, is_want
     };
     let mut last = events.filter(is_last);
     last.any(|event| is_wanted(&event.request))
-}
-
-/// Whether a filter accepts a series, apart from its sector.
-fn takes(filter: &Filter, key: &SeriesKey) -> bool {
-    let Filter { tickers, periods, regimes, .. } = filter;
-    tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
-        && periods.as_ref().is_none_or(|periods| key.period.is_some_and(|period| periods.contains(&period)))
-        && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
 }

@@ -23,7 +23,11 @@ impl View {
     /// If a run cannot be read.
     pub fn news_tickers(&self, scope: &Scope) -> Result<BTreeSet<Ticker>> {
         match &scope.news {
-            TickerSource::Signals => self.listed(&scope.requests),
+            TickerSource::Signals => {
+                let mut listed = self.listed(&scope.requests)?;
+                listed.retain(|ticker| !scope.excluded.contains(ticker));
+                Ok(listed)
+            }
             TickerSource::Listed(tickers) => Ok(tickers.iter().cloned().collect()),
             list => self.listed(&list.listing().iter().map(Request::to_string).collect()),
         }

@@ -9,9 +9,9 @@ use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
 use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
-use super::window::Window;
+use super::window::{DecaySums, Window, known, median};
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Days, Feature};
+use crate::plan::{DatasetPlan, Days, Decay, Feature};
 use crate::tables::ArticleCounts;
 
 /// The features of some tickers and days.
@@ -101,7 +101,7 @@ struct FeatureTable<'a> {
     keys: KeyCutoffs<'a>,
     news: &'a News,
     /// The windows of each length.
-    windows: Vec<(Days, Vec<Window>)>,
+    windows: Vec<WindowsOfLength>,
     /// The day of the oldest article that was ever listed for each key, after which everything is known;
     /// [`Day::MIN`] if all of the past is, and none if nothing is.
     known_after: Vec<Option<Day>>,
@@ -111,6 +111,73 @@ struct FeatureTable<'a> {
     cut_off: HashSet<i32>,
     /// The last article known to each key.
     last: Vec<Option<LastArticle>>,
+}
+
+/// The windows of one length, one for each key.
+struct WindowsOfLength {
+    days: Days,
+    list: Vec<Window>,
+    /// The medians; empty if no feature needs them.
+    medians: Vec<Median>,
+    /// The sums of each mean that decays, and its weights.
+    decays: Vec<(Decay, Vec<i64>, Vec<DecaySums>)>,
+}
+
+/// The median of a window. Its scores are held only while articles may follow.
+#[derive(Clone)]
+enum Median {
+    Pending(Vec<f64>),
+    Known(Option<f64>),
+}
+
+impl WindowsOfLength {
+    fn of(days: Days, features: &[Feature], count: usize) -> Self {
+        let has_median = features.contains(&Feature::Median(days));
+        let decay = |feature: &Feature| match feature {
+            Feature::Decay(decay) if decay.window == days => Some(*decay),
+            _ => None,
+        };
+        let sums = |decay: Decay| (decay, decay.weights(), vec![DecaySums::default(); count]);
+        Self {
+            days,
+            list: vec![Window::default(); count],
+            medians: vec![Median::Pending(Vec::new()); if has_median { count } else { 0 }],
+            decays: features.iter().filter_map(decay).map(sums).collect(),
+        }
+    }
+
+    /// Adds articles to the window of a key.
+    fn add(&mut self, key: usize, articles: &[NewsItem], cut: Cutoff) {
+        self.list[key].add(articles, cut);
+        for (_, weights, sums) in &mut self.decays {
+            sums[key].add(articles, cut, weights);
+        }
+        if let Some(median) = self.medians.get_mut(key) {
+            median.add(known(articles, cut).filter_map(|article| article.score));
+        }
+    }
+
+    /// Gives up the scores of a window to which no more articles will be added.
+    fn close(&mut self, key: usize) {
+        if let Some(median) = self.medians.get_mut(key) {
+            *median = Median::Known(median.value());
+        }
+    }
+}
+
+impl Median {
+    fn add(&mut self, more: impl Iterator<Item = f64>) {
+        if let Self::Pending(scores) = self {
+            scores.extend(more);
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Pending(scores) => median(&mut scores.clone()),
+            Self::Known(value) => *value,
+        }
+    }
 }
 
 /// What features use of the last article known to a key.
@@ -143,8 +210,8 @@ impl<'a> FeatureTable<'a> {
             last: vec![None; count],
         };
         for days in features.iter().filter_map(Feature::window) {
-            if table.windows.iter().all(|(known, _)| *known != days) {
-                table.windows.push((days, vec![Window::default(); count]));
+            if table.windows.iter().all(|known| known.days != days) {
+                table.windows.push(WindowsOfLength::of(days, features, count));
             }
         }
         table
@@ -154,18 +221,24 @@ impl<'a> FeatureTable<'a> {
     fn add(&mut self, articles: &[NewsItem]) {
         let known = self.keys.known(articles);
         let known = || known.iter().map(|&(first, end)| (first as usize, end as usize));
-        for (days, windows) in &mut self.windows {
-            let mut start = 0;
-            for (((first, end), (_, cut)), window) in known().zip(self.keys.iter()).zip(windows) {
+        let reached = articles.last().map(|last| (last.ticker, day(last.date)));
+        // Pieces are cut between dates as they were written, from which naive dates differ by less than two days.
+        let is_passed = |ticker: i32, cutoff: Day| reached > Some((ticker, cutoff.saturating_add(2)));
+        for windows in &mut self.windows {
+            let (days, mut start) = (windows.days.count(), 0);
+            for (place, ((first, end), (key, cut))) in known().zip(self.keys.iter()).enumerate() {
                 // The articles of the days that end at the cutoff.
                 start = start.max(first);
-                while start > first && day(articles[start - 1].date) > cut.day.saturating_sub(days.count()) {
+                while start > first && day(articles[start - 1].date) > cut.day.saturating_sub(days) {
                     start -= 1;
                 }
-                while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
+                while start < end && day(articles[start].date) <= cut.day.saturating_sub(days) {
                     start += 1;
                 }
-                window.add(&articles[start.min(end)..end], cut);
+                windows.add(place, &articles[start.min(end)..end], cut);
+                if is_passed(key.ticker, cut.day) {
+                    windows.close(place);
+                }
             }
         }
         if self.are_cut_off {
@@ -213,6 +286,16 @@ impl<'a> FeatureTable<'a> {
             Feature::Min(days) => reals(self.window(*days).map(|window| window?.min())),
             Feature::Max(days) => reals(self.window(*days).map(|window| window?.max())),
             Feature::Std(days) => reals(self.window(*days).map(|window| window?.deviation())),
+            Feature::Sum(days) => reals(self.window(*days).map(|window| window?.sum())),
+            Feature::Median(days) => {
+                let medians = self.of_length(*days).medians.iter();
+                reals(self.window(*days).zip(medians).map(|(window, median)| window.and(median.value())))
+            }
+            Feature::Decay(decay) => {
+                let decays = &self.of_length(decay.window).decays;
+                let (.., sums) = decays.iter().find(|(known, ..)| known == decay).expect("the sums were computed");
+                reals(self.window(decay.window).zip(sums).map(|(window, sums)| sums.mean(window?)))
+            }
             Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score))),
             Feature::LastDate => {
                 let dates = self.last.iter().map(|last| last.map(|one| one.date()));
@@ -233,14 +316,19 @@ impl<'a> FeatureTable<'a> {
         }
     }
 
+    fn of_length(&self, days: Days) -> &WindowsOfLength {
+        let found = self.windows.iter().find(|known| known.days == days);
+        found.expect("the windows of every feature were computed")
+    }
+
     /// The window of each key; none if the lists do not tell what was in it.
     fn window(&self, days: Days) -> impl Iterator<Item = Option<&Window>> {
-        let found = self.windows.iter().find(|(known, _)| *known == days);
-        let (_, windows) = found.expect("the windows of every feature were computed");
-        windows.iter().zip(self.keys.iter()).zip(&self.known_after).map(move |((window, (_, cut)), after)| {
-            let day_before = cut.day.saturating_sub(days.count());
-            (day_before >= (*after)?).then_some(window)
-        })
+        self.of_length(days).list.iter().zip(self.keys.iter()).zip(&self.known_after).map(
+            move |((window, (_, cut)), after)| {
+                let day_before = cut.day.saturating_sub(days.count());
+                (day_before >= (*after)?).then_some(window)
+            },
+        )
     }
 
     /// For each key, the latest known record whose day is not after the cutoff.
@@ -274,19 +362,42 @@ fn whole(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{FeatureTable, KeyCutoffs};
+    use super::{FeatureTable, KeyCutoffs, WindowsOfLength};
     use crate::dataset::keys::{Limit, NewsKey};
     use crate::dataset::naive::{Day, day};
     use crate::dataset::news::{News, NewsItem};
-    use crate::dataset::window::Window;
     use crate::definition::DefinitionFile;
-    use crate::plan::{Days, Plan};
+    use crate::plan::{Days, Decay, Feature, Plan};
     use crate::time::MICROS_PER_DAY;
 
     /// Whether an article is among those of some days up to a cutoff.
     fn is_within(article: &NewsItem, key: &NewsKey, cutoff: Day, days: i32) -> bool {
         let date = day(article.date);
         article.ticker == key.ticker && date <= cutoff && date > cutoff - days
+    }
+
+    /// The features whose scores are not in a window's own sums.
+    fn features(window: Days) -> Vec<Feature> {
+        let decay = |half_life: u16| Feature::Decay(Decay { half_life: Days::new(half_life), window });
+        vec![Feature::Median(window), decay(1), decay(4)]
+    }
+
+    /// Compares means that decay with those of powers.
+    fn assert_decays(windows: &WindowsOfLength, place: usize, articles: &[NewsItem], of: (&NewsKey, Day)) {
+        let (key, cutoff) = of;
+        for (Decay { half_life, window }, _, sums) in &windows.decays {
+            let within = articles.iter().filter(|article| is_within(article, key, cutoff, window.count()));
+            let weighed = within.map(|article| {
+                let age = f64::from(cutoff - day(article.date));
+                (0.5_f64.powf(age / f64::from(half_life.count())), article.score.unwrap())
+            });
+            let [weights, sum] =
+                weighed.fold([0.0, 0.0], |[all, sum], (weight, score)| [all + weight, sum + weight * score]);
+            match sums[place].mean(&windows.list[place]) {
+                Some(mean) => assert!((mean - sum / weights).abs() < 1e-6, "{mean} {sum} {weights}"),
+                None => assert_eq!(weights, 0.0),
+            }
+        }
     }
 
     #[test]
@@ -318,7 +429,7 @@ mod tests {
             let mut table = FeatureTable {
                 keys: KeyCutoffs { list: &keys, cutoffs: cutoffs.clone(), plan: &plan },
                 news: &news,
-                windows: lengths.map(|days| (days, vec![Window::default(); keys.len()])).into(),
+                windows: lengths.map(|days| WindowsOfLength::of(days, &features(days), keys.len())).into(),
                 known_after: vec![Some(Day::MIN); keys.len()],
                 are_cut_off: true,
                 cut_off: HashSet::new(),
@@ -328,15 +439,24 @@ mod tests {
             table.add(&articles[..cut]);
             table.add(&articles[cut..]);
             for (place, (key, &cutoff)) in keys.iter().zip(&cutoffs).enumerate() {
-                for (days, windows) in &table.windows {
+                for windows in &table.windows {
+                    let days = windows.days;
                     let within = articles.iter().filter(|article| is_within(article, key, cutoff, days.count()));
                     let scores: Vec<f64> = within.filter_map(|article| article.score).collect();
-                    let window = &windows[place];
+                    let window = &windows.list[place];
                     let least = scores.iter().copied().reduce(f64::min);
                     let most = scores.iter().copied().reduce(f64::max);
                     let expected = (scores.len() as i32, least, most);
                     assert_eq!((window.articles, window.min(), window.max()), expected, "round {round}: {key:?}");
+                    let mut sorted = scores.clone();
+                    sorted.sort_by(f64::total_cmp);
+                    let halves = sorted.len().checked_sub(1).map(|last| [sorted[last / 2], sorted[sorted.len() / 2]]);
+                    let middle = halves.map(|[lower, upper]| (lower + upper) / 2.0);
+                    assert_eq!(windows.medians[place].value(), middle, "round {round}: {key:?}");
+                    assert_eq!(window.sum(), (!scores.is_empty()).then(|| scores.iter().sum()), "round {round}");
+                    assert_decays(windows, place, &articles, (key, cutoff));
                 }
+                {}
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
                 let newest = known.next_back().map(|article| (article.date, article.score));
                 assert_eq!(table.last[place].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");

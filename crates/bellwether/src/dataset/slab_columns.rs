@@ -166,13 +166,20 @@ impl Signals {
         let is_repeated = if is_redated { signals.repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
-        let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
+        // By the ranks of their spelling.
+        let of_rank = Signal::spellings().into_iter().map(|text| text.parse().expect("it is a spelling"));
+        let of_rank: Vec<Signal> = of_rank.collect();
+        let is_taken = |row: usize, date: i64| {
+            from.is_none_or(|from| date >= from)
+                && to.is_none_or(|to| date < to)
+                && plan.filter.takes_value(of_rank[signals.signals[row] as usize], signals.confidences[row])
+        };
         let mut repeated = 0;
-        if from.is_some() || to.is_some() || is_repeated.contains(&true) {
+        if from.is_some() || to.is_some() || plan.filter.is_by_value() || is_repeated.contains(&true) {
             let is_kept = |(row, &date): (usize, &i64)| {
                 let is_repeated = is_repeated.get(row) == Some(&true);
-                repeated += u64::from(is_taken(date) && is_repeated);
-                is_taken(date) && !is_repeated
+                repeated += u64::from(is_taken(row, date) && is_repeated);
+                is_taken(row, date) && !is_repeated
             };
             let is_kept: Vec<bool> = signals.dates.iter().enumerate().map(is_kept).collect();
             signals.keep(&is_kept);

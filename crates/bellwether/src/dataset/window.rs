@@ -14,9 +14,14 @@
 //! differs from the exact one by at most half a billionth, and by the rounding of a float; that of one score, or of equal
 //! scores, is the score. The minimum and maximum score are exact.
 //!
+//! A sum is `sum(x) / 1e9`; that of one score is the score. A mean that decays is `sum(w * x) / (sum(w) * 1e9)`, within the
+//! minimum and maximum score, with the weight `w` of each article's age, a whole number of billionths. A median is exact: the
+//! score in the middle, or the sum of the halves of the two that are.
+//!
 //! Scores that are too large for integers of every engine (38 decimal digits) have no mean or deviation: with `m` the
-//! largest magnitude of a score, the mean is null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
+//! largest magnitude of a score, the mean, the sum and a mean that decays are null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
 
+use super::naive::day;
 use super::news::{Cutoff, NewsItem};
 
 /// Scores are counted in billionths.
@@ -49,11 +54,63 @@ impl Default for Window {
     }
 }
 
+/// The articles of some that are known to a key, and count.
+pub(super) fn known(articles: &[NewsItem], cut: Cutoff) -> impl Iterator<Item = &NewsItem> {
+    articles.iter().filter(move |article| article.is_counted && article.is_known(cut))
+}
+
+/// The sums of a mean that decays.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DecaySums {
+    /// Sum of the weights of articles with a score.
+    weights: i128,
+    /// Sum of the billionths of the scores that are small enough, times the weights.
+    sum: i128,
+}
+
+impl DecaySums {
+    /// Adds the articles known to a key, with a weight by age in days.
+    pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff, weights: &[i64]) {
+        for article in known(articles, cut) {
+            let age = usize::try_from(cut.day - day(article.date)).unwrap_or_default();
+            if let (Some(score), Some(&weight)) = (article.score, weights.get(age)) {
+                self.weights += i128::from(weight);
+                if score.abs() < SUMMED_BELOW {
+                    self.sum += billionths(score) * i128::from(weight);
+                }
+            }
+        }
+    }
+
+    /// The mean of the scores of a window.
+    pub(super) fn mean(self, window: &Window) -> Option<f64> {
+        let is_exact = self.weights > 0 && window.largest() < SUMMED_BELOW;
+        let mean = || self.sum as f64 / (self.weights as f64 * SCALE);
+        is_exact.then(|| mean().clamp(window.min, window.max))
+    }
+}
+
+/// The median of some scores.
+pub(super) fn median(scores: &mut [f64]) -> Option<f64> {
+    let middle = scores.len() / 2;
+    let is_odd = scores.len() % 2 == 1;
+    if scores.is_empty() {
+        return None;
+    }
+    let (below, &mut upper, _) = scores.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = if is_odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    Some(if lower == upper { lower } else { lower / 2.0 + upper / 2.0 })
+}
+
+/// A score in billionths.
+fn billionths(score: f64) -> i128 {
+    (score * SCALE).round() as i128
+}
+
 impl Window {
     /// Adds the articles known to a key.
     pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
-        let known = articles.iter().filter(|article| article.is_counted && article.is_known(cut));
-        self.add_scores(known.map(|article| article.score));
+        self.add_scores(known(articles, cut).map(|article| article.score));
     }
 
     /// Adds articles with these scores.
@@ -63,7 +120,7 @@ impl Window {
             let Some(score) = score else { continue };
             self.scores += 1;
             if score.abs() < SUMMED_BELOW {
-                let scaled = (score * SCALE).round() as i128;
+                let scaled = billionths(score);
                 self.sum += scaled;
                 if score.abs() < SQUARED_BELOW {
                     // With so many scores that this overflows there is no deviation.
@@ -84,6 +141,11 @@ impl Window {
         let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
         let mean = || self.sum as f64 / (f64::from(self.scores) * SCALE);
         is_exact.then(|| mean().clamp(self.min, self.max))
+    }
+
+    pub(super) fn sum(&self) -> Option<f64> {
+        let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
+        is_exact.then(|| if self.scores == 1 { self.min } else { self.sum as f64 / SCALE })
     }
 
     /// Sample standard deviation; `None` for fewer than two scores.

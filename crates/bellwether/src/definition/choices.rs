@@ -2,21 +2,23 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
+use crate::interface::closed_set;
 use crate::problem::suggestion;
 
 /// An enumeration with its spellings.
 macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[doc = $meaning:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $($(#[doc = $meaning])+ $variant,)+
         }
 
         impl $name {
@@ -48,8 +50,7 @@ macro_rules! choice {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let spellings: Vec<&str> = Self::ALL.iter().map(|choice| choice.as_str()).collect();
-                json_schema!({ "type": "string", "enum": spellings })
+                closed_set([$(($text, concat!($($meaning),+).trim_start().to_owned())),+])
             }
         }
 
@@ -117,8 +118,30 @@ choice! {
     Parquet = "parquet",
     /// RFC 4180 text with a header.
     Csv = "csv",
+    /// The same, compressed by gzip.
+    CsvGz = "csv.gz",
+    /// The same, compressed by Zstandard.
+    CsvZst = "csv.zst",
     /// Arrow IPC, as Feather version 2.
     Arrow = "arrow",
+}
+
+impl Format {
+    /// The format of a file by its name, which ends like the format is spelled.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let is_of = |format: &Self| {
+            name.strip_suffix(format.as_str())
+                .and_then(|stem| stem.strip_suffix('.'))
+                .is_some_and(|stem| !stem.is_empty())
+        };
+        Self::ALL.iter().copied().find(is_of)
+    }
+
+    /// Whether it is text, compressed or not.
+    pub fn is_csv(self) -> bool {
+        matches!(self, Self::Csv | Self::CsvGz | Self::CsvZst)
+    }
 }
 
 choice! {
@@ -143,6 +166,12 @@ choice! {
     Max = "max",
     /// The sample standard deviation of their scores, of two or more.
     Std = "std",
+    /// The sum of their scores.
+    Sum = "sum",
+    /// The median of their scores.
+    Median = "median",
+    /// The mean of their scores, in which an article counts less the older it is.
+    Decay = "decay",
     /// The score and date of the newest article, whatever its age.
     Last = "last",
     /// The age of the newest article in days, at the signal.

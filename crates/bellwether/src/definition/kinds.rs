@@ -154,10 +154,10 @@ fn hint(key: &str, wanted: Kind, schema: &Json, value: &DeValue<'_>) -> String {
 
 /// How to write a text.
 fn quoted(key: &str, schema: &Json) -> String {
-    let texts = |name: &str| -> Vec<&str> {
-        schema.get(name).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
-    };
-    match (texts("enum"), texts("examples")) {
+    let list = |name: &str| schema.get(name).and_then(Json::as_array).into_iter().flatten();
+    let of_set: Vec<&str> = list("oneOf").filter_map(|value| value.get("const")?.as_str()).collect();
+    let examples: Vec<&str> = list("examples").filter_map(Json::as_str).collect();
+    match (of_set, examples) {
         (of_set, _) if !of_set.is_empty() => format!("write one of these in quotes: {}", choices(of_set)),
         (_, examples) if !examples.is_empty() => format!("write it in quotes, such as `{key} = \"{}\"`", examples[0]),
         _ => "write it in quotes".to_owned(),

@@ -5,9 +5,11 @@
 //! plan. The types are the only description of the format: the reader, the list of known keys and the JSON Schema all
 //! come from them.
 
+mod address;
 mod age;
 mod changes;
 mod choices;
+mod confidence;
 mod cron;
 mod cron_fields;
 mod error;
@@ -15,6 +17,7 @@ mod find;
 mod hook;
 mod kinds;
 mod list;
+mod pair;
 mod placed;
 mod reader;
 mod share;
@@ -29,14 +32,16 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
-use crate::interface::{Period, Regime, Sector, Ticker};
+use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 
+pub(crate) use address::Address;
 pub use age::{CatchUp, MaxAge};
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
     OnSuspect, Service, Statistic, TickerList, Vintage,
 };
+pub use confidence::Confidence;
 pub use cron::Cron;
 pub use cron_fields::{CronFields, DayField};
 pub use error::DefinitionError;
@@ -44,6 +49,7 @@ pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names};
 pub use hook::{Hook, HookUrl};
 pub(crate) use list::List;
+pub(crate) use pair::Pair;
 pub(crate) use placed::Placed;
 pub(crate) use reader::ParsedDefinition;
 pub(crate) use share::Share;
@@ -95,22 +101,26 @@ pub(crate) struct Definition {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct SourceSection {
     /// The name of the service, which its archive goes by. Definitions with the same name share what they know. Default:
-    /// made from `base_url`, or `demo`.
+    /// made from `base_url`, or `demo`. An address from the environment always makes the name.
     pub name: Option<Placed<String>>,
     /// A service by name: `demo` is built in and needs no API key.
     pub service: Option<Placed<Service>>,
-    /// The base address of the signals operations.
-    pub base_url: Option<Placed<BaseUrl>>,
-    /// The base address of the sentiment operations.
-    pub sentiment_base_url: Option<Placed<BaseUrl>>,
+    /// The base address of the signals operations, or the variable of the environment that holds it: `"$VENDOR_URL"`.
+    /// Default: `BELLWETHER_BASE_URL`.
+    pub base_url: Option<Placed<Address>>,
+    /// The base address of the sentiment operations, or the variable that holds it. Default:
+    /// `BELLWETHER_SENTIMENT_BASE_URL`.
+    pub sentiment_base_url: Option<Placed<Address>>,
     /// A file whose first line is the API key. A relative path is below the project's root.
     pub api_key_file: Option<Placed<String>>,
     /// A command, with its arguments, that prints the API key.
     pub api_key_command: Option<Placed<List<String>>>,
     /// The number of concurrent requests, 1 to 64. Default: 8.
+    #[schemars(range(min = 1, max = 64))]
     pub connections: Option<Placed<u8>>,
     /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
     /// machine.
+    #[schemars(range(min = 1))]
     pub requests_per_second: Option<Placed<u16>>,
     /// Give up on an answer that sends nothing for this long, or less than 1 KiB per second afterwards. Default: `30s`.
     pub stall: Option<Placed<TimeSpan>>,
@@ -129,10 +139,15 @@ pub(crate) struct SignalsSection {
     /// The tickers to fetch: a list, or `"available"`. Together with `sectors`, those of them that are in the sectors.
     /// Default: the tickers of the sectors.
     pub tickers: Option<Placed<Tickers>>,
+    /// The tickers to leave out, of those that are fetched otherwise. Default: none.
+    pub exclude: Option<Placed<List<Ticker>>>,
     /// The horizons to fetch. Default: `["15d"]`, or with `history = "batched"` all horizons in the batch.
     pub periods: Option<Placed<List<Period>>>,
     /// The market regimes to fetch. Default: `["neutral"]`, or with `history = "batched"` all regimes in the batch.
     pub regimes: Option<Placed<List<Regime>>>,
+    /// The horizons and regimes to fetch, pair by pair: `["5d bull", "1m neutral"]`. Default: each of `periods` with each
+    /// of `regimes`.
+    pub pairs: Option<Placed<List<Pair>>>,
     /// Whether each history has every signal that it ever had. If so, a run withdraws signals that are no longer listed
     /// however old they are; if not, those from the oldest listed date on. Default: false.
     pub complete: Option<Placed<bool>>,
@@ -228,8 +243,11 @@ pub(crate) struct JoinSection {
     /// "30d"]`.
     pub windows: Option<Placed<List<Days>>>,
     /// The statistics of the scores in a window. `count` includes articles without a score; a `mean` is exact to half a
-    /// billionth, and `std` rounds each score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
+    /// billionth, and `std`, `sum` and `decay` round each score to nine decimals. `decay` is a mean in which an article
+    /// counts half as much for each half-life that it is older than the last day of the window. Default: `["count", "mean", "min", "max", "last"]`.
     pub stats: Option<Placed<List<Statistic>>>,
+    /// The half-lives of `decay`, in calendar days: a column for each of them and each window. Required with `decay`.
+    pub half_lives: Option<Placed<List<Days>>>,
     /// The numeric fields of historical sentiment to join, for the source `historical`.
     pub historical: Option<Placed<List<String>>>,
 }
@@ -273,6 +291,11 @@ pub(crate) struct FilterSection {
     pub periods: Option<Placed<List<Period>>>,
     /// Only these market regimes.
     pub regimes: Option<Placed<List<Regime>>>,
+    /// Only signals to `buy`, or to `sell`.
+    pub signal: Option<Placed<Signal>>,
+    /// Only signals with at least this confidence, on the scale of the column `confidence`: `0.6`, or `60` if the service
+    /// gives percentages.
+    pub min_confidence: Option<Placed<Confidence>>,
     /// Only dates from this day on.
     pub from: Option<Placed<CalendarDay>>,
     /// Only dates before this day.
@@ -304,7 +327,7 @@ impl PricesSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct OutputSection {
-    /// The file format, or a list of them. Default: `parquet`.
+    /// The file format, or a list of them; `csv.gz` and `csv.zst` are compressed. Default: `parquet`.
     pub format: Option<Placed<List<Format>>>,
     /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
     /// Default: `long`.
@@ -325,12 +348,15 @@ pub(crate) struct OutputSection {
     /// The compression of Parquet. Default: `zstd`.
     pub compression: Option<Placed<Compression>>,
     /// The zstd level, 1 to 22. Default: 3.
+    #[schemars(range(min = 1, max = 22))]
     pub level: Option<Placed<u8>>,
-    /// The number of rows per Parquet row group. Default: 262144.
+    /// The number of rows per Parquet row group, 1000 or more. Default: 262144.
+    #[schemars(range(min = 1000))]
     pub row_group_rows: Option<Placed<u32>>,
     /// Whether to prefix CSV text that a spreadsheet would read as a formula with `'`. Default: false.
     pub csv_guard: Option<Placed<bool>>,
     /// How many versions of the dataset to keep. Default: 5.
+    #[schemars(range(min = 1))]
     pub keep: Option<Placed<u16>>,
 }
 
@@ -341,7 +367,7 @@ pub(crate) struct StoreSection {
     /// Its address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`.
     /// Credentials come from the environment, a profile or the instance. `--store` and `BELLWETHER_STORE` take
     /// precedence.
-    #[serde(default)]
+    #[schemars(required)]
     pub url: Option<Placed<StoreUrl>>,
 }
 
@@ -351,7 +377,7 @@ pub(crate) struct StoreSection {
 pub(crate) struct ScheduleSection {
     /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`;
     /// with six fields, the first is the second.
-    #[serde(default)]
+    #[schemars(required)]
     pub cron: Option<Placed<Cron>>,
     /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
     /// it repeats in autumn is due once, the first time. If every hour is named, as by `*`, real hours count: nothing is
@@ -392,7 +418,10 @@ impl Definition {
     /// The JSON Schema of a definition.
     pub(crate) fn json_schema() -> Schema {
         let transform = RecursiveTransform(without_null);
-        SchemaSettings::draft2020_12().with_transform(transform).into_generator().into_root_schema_for::<Self>()
+        let generator = SchemaSettings::draft2020_12().with_transform(transform).into_generator();
+        let mut schema = generator.into_root_schema_for::<Self>();
+        schema.insert("$id".to_owned(), concat!("urn:bellwether:definition:", env!("CARGO_PKG_VERSION")).into());
+        schema
     }
 }
 

@@ -11,7 +11,7 @@ use arrow::datatypes::{Field, Schema};
 use arrow::ipc::reader::FileReaderBuilder;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
-use super::extension;
+use super::coding;
 use super::folder_names::unescaped;
 use super::reader::{PublishedReader, is_in};
 use crate::error::{Reason, Result};
@@ -28,8 +28,7 @@ impl PublishedReader {
     }
 
     fn name_of(&self, file: &FileRecord) -> String {
-        let stem =
-            file.name.strip_suffix(extension(self.format)).map_or(&*file.name, |stem| stem.trim_end_matches('.'));
+        let stem = file.name.strip_suffix(self.format.as_str()).map_or(&*file.name, |stem| stem.trim_end_matches('.'));
         stem.split('/').map(unescaped).collect::<Vec<_>>().join("/")
     }
 
@@ -60,7 +59,10 @@ fn names_in(path: &Path, format: Format) -> Result<Vec<String>, Reason> {
     let schema = match format {
         Format::Parquet => Arc::clone(ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?.schema()),
         Format::Arrow => FileReaderBuilder::new().build(file)?.schema(),
-        Format::Csv => Arc::new(CsvFormat::default().with_header(true).infer_schema(file, Some(0))?.0),
+        Format::Csv | Format::CsvGz | Format::CsvZst => {
+            let text = coding(format).text_of(file)?;
+            Arc::new(CsvFormat::default().with_header(true).infer_schema(text, Some(0))?.0)
+        }
     };
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }

@@ -61,6 +61,7 @@ use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
 pub(crate) use content::Content;
+pub use csv::Coding;
 pub use error::stream_failure;
 pub use published::{ListedVersion, VersionKind, latest, published, version_of};
 pub use reader::PublishedReader;
@@ -111,7 +112,9 @@ impl<W: Write + Send> FormatWriter<W> {
     fn create(format: Format, out: W, schema: SchemaRef, encoding: &Encoding) -> Result<Self, Reason> {
         match format {
             Format::Parquet => Ok(Self::Parquet(Box::new(parquet::create(out, schema, encoding)?))),
-            Format::Csv => Ok(Self::Csv(CsvWriter::create(out, &schema, encoding.guard)?)),
+            Format::Csv | Format::CsvGz | Format::CsvZst => {
+                Ok(Self::Csv(CsvWriter::create(out, coding(format), &schema, encoding.guard)?))
+            }
             Format::Arrow => Ok(Self::Arrow(Box::new(ArrowFileWriter::create(out, &schema)?))),
         }
     }
@@ -145,11 +148,11 @@ impl<W: Write + Send> FormatWriter<W> {
     }
 }
 
-/// The file extension of a format.
-fn extension(format: Format) -> &'static str {
+/// How the bytes of files with rows as text are coded in a format.
+fn coding(format: Format) -> Coding {
     match format {
-        Format::Parquet => "parquet",
-        Format::Csv => "csv",
-        Format::Arrow => "arrow",
+        Format::Parquet | Format::Arrow | Format::Csv => Coding::Plain,
+        Format::CsvGz => Coding::Gzip,
+        Format::CsvZst => Coding::Zstd,
     }
 }

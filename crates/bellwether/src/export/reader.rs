@@ -19,8 +19,8 @@ use chrono::{DateTime, Utc};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
+use super::coding;
 use super::error::ExportError;
-use super::extension;
 use super::find::find;
 use super::folder_names::{self, unescaped};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
@@ -90,7 +90,7 @@ impl PublishedReader {
         let fields = fields.collect::<Result<Vec<Field>, Reason>>().map_err(&damaged)?;
         let has = |format: &Format| record.files.iter().any(|file| is_in(*format, file));
         // The fastest format first.
-        let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
+        let format = [Format::Parquet, Format::Arrow, Format::Csv, Format::CsvZst, Format::CsvGz].into_iter().find(has);
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         let schema = Arc::new(Schema::new(fields));
         let renamed = record.columns.iter().filter_map(|column| Some((column.column.clone()?, column.name.clone())));
@@ -258,12 +258,13 @@ impl PublishedReader {
                 Box::new(builder.build().map_err(|error| damaged(error.into()))?)
             }
             Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
-            Format::Csv => {
+            Format::Csv | Format::CsvGz | Format::CsvZst => {
+                let text = coding(self.format).text_of(file).map_err(|error| damaged(error.into()))?;
                 let is_in_file = |field: &&Arc<Field>| !self.record.partition_by.contains(field.name());
                 let fields = self.schema.fields().iter().filter(is_in_file).map(|field| as_text(field));
                 let fields: Vec<Field> = fields.collect();
                 let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true);
-                let reader = reader.with_batch_size(BATCH_ROWS).build(file).map_err(|error| damaged(error.into()))?;
+                let reader = reader.with_batch_size(BATCH_ROWS).build(text).map_err(|error| damaged(error.into()))?;
                 Box::new(reader)
             }
         })
@@ -290,7 +291,7 @@ impl PublishedReader {
 }
 
 pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
-    Path::new(&file.name).extension().is_some_and(|ending| ending == extension(format))
+    Format::of_file(Path::new(&file.name)) == Some(format)
 }
 
 /// A field for the CSV reader, which knows UTC only as an offset.

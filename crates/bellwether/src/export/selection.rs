@@ -48,11 +48,11 @@ impl Selection {
     pub(crate) fn filter(&self) -> Filter {
         Filter {
             tickers: self.tickers.clone(),
-            sectors: None,
             periods: self.periods.clone(),
             regimes: self.regimes.clone(),
             from: self.from,
             to: self.to,
+            ..Filter::default()
         }
     }
 

@@ -9,10 +9,10 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 
 use super::arrow_ipc::ArrowFileWriter;
-use super::csv::CsvWriter;
+use super::csv::{Coding, CsvWriter};
 use super::error::ExportError;
 use super::json::JsonWriter;
-use super::{Encoding, parquet};
+use super::{Encoding, coding, parquet};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
 use crate::error::{Error, Reason, system_error};
 use crate::plan::{Codec, Format, FormulaGuard};
@@ -24,8 +24,8 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 pub enum RowFormat {
     /// Apache Parquet.
     Parquet,
-    /// CSV with a header.
-    Csv,
+    /// CSV with a header, compressed or not.
+    Csv(Coding),
     /// JSON Lines.
     Json,
     /// Arrow IPC: a file or a stream, depending on the destination.
@@ -36,7 +36,7 @@ impl From<Format> for RowFormat {
     fn from(format: Format) -> Self {
         match format {
             Format::Parquet => Self::Parquet,
-            Format::Csv => Self::Csv,
+            Format::Csv | Format::CsvGz | Format::CsvZst => Self::Csv(coding(format)),
             Format::Arrow => Self::Arrow,
         }
     }
@@ -73,7 +73,7 @@ impl<W: Write + Send> RowWriter<W> {
                 let writer = parquet::create(out, schema, &encoding)?;
                 Self::Parquet(Box::new(writer), RowBuffer::new(ROW_GROUP_ROWS))
             }
-            (RowFormat::Csv, _) => Self::Csv(CsvWriter::create(out, &schema, guard)?),
+            (RowFormat::Csv(coding), _) => Self::Csv(CsvWriter::create(out, coding, &schema, guard)?),
             (RowFormat::Json, _) => Self::Json(JsonWriter::new(out)),
             (RowFormat::Arrow, OutputKind::File) => Self::ArrowFile(Box::new(ArrowFileWriter::create(out, &schema)?)),
             (RowFormat::Arrow, OutputKind::Stream) => {

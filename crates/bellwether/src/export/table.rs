@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
 use super::durable_file::DurableFile;
-use super::{Encoding, FormatWriter, extension};
+use super::{Encoding, FormatWriter};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
 use crate::error::Result;
@@ -53,7 +53,7 @@ impl TableWriter {
             fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         }
         let create = |&format: &Format| {
-            let name = format!("{stem}.{}", extension(format));
+            let name = format!("{stem}.{format}");
             let path = shelf.root.join(&name);
             let out = DigestWriter::new(DurableFile::create(&path)?);
             let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &shelf.encoding);

@@ -220,24 +220,45 @@ pub(super) use spelled;
 
 spelled!(Period, Regime, Sector, Signal);
 
-/// A closed set as a JSON Schema enumeration, so that editors complete its values.
+/// The JSON Schema of a closed set, with what each value means, so that editors complete and explain them.
+pub(crate) fn closed_set(values: impl IntoIterator<Item = (&'static str, String)>) -> Schema {
+    let value = |(spelling, meaning)| serde_json::json!({ "const": spelling, "description": meaning });
+    json_schema!({ "type": "string", "oneOf": values.into_iter().map(value).collect::<Vec<_>>() })
+}
+
+/// A closed set as a JSON Schema.
 macro_rules! enumerated {
-    ($type:ty, $name:literal, $all:expr) => {
+    ($type:ty, $name:literal, $all:expr, $meaning:expr) => {
         impl JsonSchema for $type {
             fn schema_name() -> Cow<'static, str> {
                 $name.into()
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let spellings: Vec<&str> = $all.into_iter().map(<$type>::as_str).collect();
-                json_schema!({ "type": "string", "enum": spellings })
+                let meaning: fn($type) -> String = $meaning;
+                closed_set($all.into_iter().map(|value| (value.as_str(), meaning(value))))
             }
         }
     };
 }
 
-enumerated!(Period, "Period", Period::all());
-enumerated!(Regime, "Regime", Regime::ALL);
+enumerated!(Period, "Period", Period::all(), |period| {
+    let (count, unit) = period.as_str().split_at(period.as_str().len() - 1);
+    let unit = if unit == "d" { "day" } else { "calendar month" };
+    if count == "1" { format!("1 {unit}.") } else { format!("{count} {unit}s.") }
+});
+enumerated!(Regime, "Regime", Regime::ALL, |regime| {
+    let meaning = match regime {
+        Regime::Bear => "Falling markets.",
+        Regime::Bull => "Rising markets.",
+        Regime::Neutral => "No assumption.",
+    };
+    meaning.to_owned()
+});
+enumerated!(Signal, "Signal", Signal::ALL, |signal| match signal {
+    Signal::Buy => "To buy.".to_owned(),
+    Signal::Sell => "To sell.".to_owned(),
+});
 
 #[cfg(test)]
 mod tests {

@@ -43,7 +43,8 @@ impl AdHoc {
     /// The options, as `build` takes them: their names without `--`, and a value each.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let Self { as_of, version, vintage, claims, filter, formats } = self;
-        let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+        // Only a definition has pairs.
+        let Filter { tickers, sectors, periods, regimes, pairs: _, signals, min_confidence, from, to } = filter;
         let mut options: Vec<(&'static str, String)> = Vec::new();
         fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
             values.into_iter().map(|value| (name, value.to_string())).collect()
@@ -56,6 +57,8 @@ impl AdHoc {
         options.extend(each("sector", sectors.iter().flatten()));
         options.extend(each("period", periods.iter().flatten()));
         options.extend(each("regime", regimes.iter().flatten()));
+        options.extend(each("signal", signals.iter().flatten()));
+        options.extend(each("min-confidence", *min_confidence));
         options.extend(each("from", *from));
         options.extend(each("to", *to));
         options.extend(each("format", formats));
@@ -90,6 +93,9 @@ mod tests {
             sectors: Some(BTreeSet::from(["energy".parse().unwrap()])),
             periods: Some(BTreeSet::from(["5d".parse().unwrap()])),
             regimes: Some(BTreeSet::from(["bull".parse().unwrap()])),
+            pairs: None,
+            signals: Some(BTreeSet::from(["buy".parse().unwrap()])),
+            min_confidence: "0.6".parse().ok(),
             from: "2026-01-01".parse().ok(),
             to: "2026-02-01".parse().ok(),
         };
@@ -111,6 +117,8 @@ mod tests {
             "sector energy",
             "period 5d",
             "regime bull",
+            "signal buy",
+            "min-confidence 0.6",
             "from 2026-01-01",
             "to 2026-02-01",
             "format csv",

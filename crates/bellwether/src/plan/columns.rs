@@ -196,6 +196,30 @@ impl Reference {
     }
 }
 
+/// A mean of a window in which an article of its last day counts whole, and an older one half as much for each half-life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decay {
+    /// The half-life.
+    pub half_life: Days,
+    /// The window.
+    pub window: Days,
+}
+
+impl Decay {
+    /// What an article of the last day counts.
+    const WHOLE: f64 = 1e9;
+
+    /// What an article counts that is so many days older than the last day of the window, for each day of it, in billionths.
+    /// Those that would count zero are left out.
+    pub fn weights(self) -> Vec<i64> {
+        let weight = |age: i32| {
+            let halvings = f64::from(age) / f64::from(self.half_life.count());
+            (Self::WHOLE * (-halvings).exp2()).round() as i64
+        };
+        (0..self.window.count()).map(weight).take_while(|weight| *weight > 0).collect()
+    }
+}
+
 /// A feature: a number computed from the news known when a signal was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feature {
@@ -209,6 +233,12 @@ pub enum Feature {
     Max(Days),
     /// The sample standard deviation of the scores.
     Std(Days),
+    /// The sum of the scores.
+    Sum(Days),
+    /// The median of the scores.
+    Median(Days),
+    /// The mean of the scores, each of which counts less the older its article is.
+    Decay(Decay),
     /// The score of the last article.
     LastScore,
     /// The date of the last article.
@@ -225,15 +255,20 @@ pub enum Feature {
 
 impl Feature {
     /// The features of some windows and statistics: window by window, then the last article.
-    pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic]) -> Vec<Self> {
-        let in_window = |days: Days| {
-            statistics.iter().filter_map(move |statistic| match statistic {
-                Statistic::Count => Some(Self::Count(days)),
-                Statistic::Mean => Some(Self::Mean(days)),
-                Statistic::Min => Some(Self::Min(days)),
-                Statistic::Max => Some(Self::Max(days)),
-                Statistic::Std => Some(Self::Std(days)),
-                Statistic::Last | Statistic::DaysSince => None,
+    pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic], half_lives: &[Days]) -> Vec<Self> {
+        let in_window = |window: Days| {
+            statistics.iter().flat_map(move |statistic| match statistic {
+                Statistic::Count => vec![Self::Count(window)],
+                Statistic::Mean => vec![Self::Mean(window)],
+                Statistic::Min => vec![Self::Min(window)],
+                Statistic::Max => vec![Self::Max(window)],
+                Statistic::Std => vec![Self::Std(window)],
+                Statistic::Sum => vec![Self::Sum(window)],
+                Statistic::Median => vec![Self::Median(window)],
+                Statistic::Decay => {
+                    half_lives.iter().map(|&half_life| Self::Decay(Decay { half_life, window })).collect()
+                }
+                Statistic::Last | Statistic::DaysSince => Vec::new(),
             })
         };
         let mut features: Vec<Self> = windows.iter().flat_map(|&days| in_window(days)).collect();
@@ -250,6 +285,7 @@ impl Feature {
     pub fn window(&self) -> Option<Days> {
         match self {
             Self::Count(days) | Self::Mean(days) | Self::Min(days) | Self::Max(days) | Self::Std(days) => Some(*days),
+            Self::Sum(days) | Self::Median(days) | Self::Decay(Decay { window: days, .. }) => Some(*days),
             _ => None,
         }
     }
@@ -263,6 +299,9 @@ impl Feature {
             | Self::Min(_)
             | Self::Max(_)
             | Self::Std(_)
+            | Self::Sum(_)
+            | Self::Median(_)
+            | Self::Decay(_)
             | Self::LastScore
             | Self::Summary(_)
             | Self::Historical(_) => (DataType::Float64, true),
@@ -280,6 +319,9 @@ impl fmt::Display for Feature {
             Self::Min(days) => write!(formatter, "news_min_{days}"),
             Self::Max(days) => write!(formatter, "news_max_{days}"),
             Self::Std(days) => write!(formatter, "news_std_{days}"),
+            Self::Sum(days) => write!(formatter, "news_sum_{days}"),
+            Self::Median(days) => write!(formatter, "news_median_{days}"),
+            Self::Decay(Decay { half_life, window }) => write!(formatter, "news_decay_{half_life}_{window}"),
             Self::LastScore => formatter.write_str("news_last_score"),
             Self::LastDate => formatter.write_str("news_last_date"),
             Self::DaysSince => formatter.write_str("news_days_since"),

@@ -1,6 +1,6 @@
 //! What each column means: the words of `plan --json` and of the page of columns.
 
-use super::{Column, DatasetPlan, Feature, Reference, RowKind};
+use super::{Column, DatasetPlan, Decay, Feature, Reference, RowKind};
 use crate::definition::Days;
 
 /// What a column means.
@@ -121,7 +121,8 @@ impl Feature {
             Self::Count(days) => Meaning::unless(
                 UNKNOWN,
                 format!(
-                    "how many articles are dated in the {days} days that end `lag` before the date, with or without a score"
+                    "how many articles are dated in the {} days that end `lag` before the date, with or without a score",
+                    days.count()
                 ),
                 "3",
             ),
@@ -135,6 +136,18 @@ impl Feature {
                     days.count()
                 ),
                 "0.27",
+            ),
+            Self::Sum(days) => of_scores("sum of the scores", days, "-0.12"),
+            Self::Median(days) => of_scores("median score", days, "-0.04"),
+            Self::Decay(Decay { half_life, window }) => Meaning::unless(
+                "as `news_mean`, or all articles with a score are older than 30 half-lives",
+                format!(
+                    "the mean score of the articles in the {} days that end `lag` before the date, in which an article counts \
+                     half as much for each {} days that it is older than the last of these days",
+                    window.count(),
+                    half_life.count()
+                ),
+                "-0.051",
             ),
             Self::LastScore => Meaning::unless(
                 "no article is known by then, or the last one has no score",
@@ -192,6 +205,9 @@ mod tests {
             Feature::Min(days()),
             Feature::Max(days()),
             Feature::Std(days()),
+            Feature::Sum(days()),
+            Feature::Median(days()),
+            Feature::Decay(Decay { half_life: Days::new(3), window: days() }),
             Feature::LastScore,
             Feature::LastDate,
             Feature::DaysSince,

@@ -7,6 +7,7 @@
 mod ad_hoc;
 mod columns;
 mod dictionary;
+mod filter;
 mod meaning;
 mod request;
 mod service;
@@ -17,23 +18,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
-use chrono::{NaiveDate, TimeDelta};
+use chrono::TimeDelta;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding, OnSuspect,
-    Statistic, StoreKind, StoreUrl, Vintage, Zone,
+    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding,
+    OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
-pub use columns::{Column, Feature, Reference, RowKind, describe};
+pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
 pub use dictionary::Meaning;
+pub use filter::Filter;
 pub use request::Request;
 pub use service::ServiceIdentity;
 pub use written::{ColumnNames, WrittenColumns};
 
 use crate::definition::DefinitionFile;
 use crate::error::Result;
-use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
+use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::key_source::KeySource;
 use crate::project::Project;
 use crate::tables::Table;
@@ -58,8 +60,12 @@ pub struct Plan {
     pub service: ServiceIdentity,
     /// Whether the definition names the service itself.
     pub names_service: bool,
+    /// The variables of the environment that its addresses come from.
+    pub address_variables: Vec<String>,
     /// How to get the signals: the first way that the service offers is used.
     pub ways: Vec<Way>,
+    /// The tickers whose signals are left out.
+    pub excluded: BTreeSet<Ticker>,
     /// The other operations to request for each ticker.
     pub of_each_ticker: Vec<Endpoint>,
     /// The tickers of those requests.
@@ -127,6 +133,8 @@ pub struct Way {
     pub endpoint: Endpoint,
     /// The requests.
     pub list: RequestList,
+    /// The tickers that have no request of their own, whatever the list.
+    pub excluded: BTreeSet<Ticker>,
 }
 
 /// The requests of an operation.
@@ -373,44 +381,6 @@ pub enum Shape {
     Wide(Vec<String>),
 }
 
-/// A filter on signals. A field that is none accepts all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Their tickers.
-    pub tickers: Option<BTreeSet<Ticker>>,
-    /// The sectors of their tickers.
-    pub sectors: Option<BTreeSet<Sector>>,
-    /// Their horizons.
-    pub periods: Option<BTreeSet<Period>>,
-    /// Their market regimes.
-    pub regimes: Option<BTreeSet<Regime>>,
-    /// The first day.
-    pub from: Option<NaiveDate>,
-    /// The day after the last.
-    pub to: Option<NaiveDate>,
-}
-
-impl Filter {
-    /// The filter that accepts what both accept.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        fn both<T: Ord + Clone>(one: Option<BTreeSet<T>>, other: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(&one & &other),
-                (one, other) => one.or(other),
-            }
-        }
-        Self {
-            tickers: both(self.tickers, other.tickers),
-            sectors: both(self.sectors, other.sectors),
-            periods: both(self.periods, other.periods),
-            regimes: both(self.regimes, other.regimes),
-            from: self.from.max(other.from),
-            to: [self.to, other.to].into_iter().flatten().min(),
-        }
-    }
-}
-
 /// The files that a dataset is written to.
 #[derive(Clone, Debug)]
 pub struct FilesPlan {
@@ -528,7 +498,7 @@ impl Way {
                     let of_pair = |&(period, regime)| Request::of_series(self.endpoint, ticker.clone(), period, regime);
                     pairs.iter().map(of_pair).collect::<Vec<_>>()
                 };
-                tickers.iter().flat_map(of_ticker).collect()
+                tickers.iter().filter(|ticker| !self.excluded.contains(*ticker)).flat_map(of_ticker).collect()
             }
         }
     }

@@ -49,6 +49,8 @@ struct Basis<'a> {
     source: String,
     /// The requests whose answers list its series.
     requests: &'a BTreeSet<String>,
+    /// The tickers that do not count.
+    excluded: Vec<String>,
     /// When the news that features are computed from was watched, by ticker.
     watched: BTreeMap<String, WatchedBasis>,
     dataset: DatasetBasis<'a>,
@@ -94,6 +96,9 @@ struct FilterBasis {
     sectors: Option<Vec<String>>,
     periods: Option<Vec<String>>,
     regimes: Option<Vec<String>>,
+    pairs: Option<Vec<String>>,
+    signals: Option<Vec<String>>,
+    min_confidence: Option<String>,
     from: Option<String>,
     to: Option<String>,
 }
@@ -160,6 +165,8 @@ impl<'a> Basis<'a> {
             // They determine what is archived, not what is built from it.
             source: _,
             names_service: _,
+            address_variables: _,
+            excluded: _,
             ways: _,
             of_each_ticker: _,
             news_tickers: _,
@@ -181,7 +188,7 @@ impl<'a> Basis<'a> {
             author: _,
         } = plan;
         // The filter is part of the plan.
-        let Scope { source, requests, filter: _, news: _, suspects: _ } = scope;
+        let Scope { source, requests, excluded, filter: _, news: _, suspects: _ } = scope;
         Self {
             version: VERSION,
             bellwether: env!("CARGO_PKG_VERSION"),
@@ -191,6 +198,7 @@ impl<'a> Basis<'a> {
             service: &service.name,
             source: source.to_string(),
             requests,
+            excluded: excluded.iter().map(Ticker::to_string).collect(),
             watched: BTreeMap::new(),
             dataset: DatasetBasis::of(dataset),
             files: FilesBasis::of(files),
@@ -254,12 +262,17 @@ impl FilterBasis {
         fn texts<T: ToString>(values: &Option<BTreeSet<T>>) -> Option<Vec<String>> {
             values.as_ref().map(|values| values.iter().map(T::to_string).collect())
         }
-        let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+        let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
         Self {
             tickers: texts(tickers),
             sectors: texts(sectors),
             periods: texts(periods),
             regimes: texts(regimes),
+            pairs: pairs
+                .as_ref()
+                .map(|pairs| pairs.iter().map(|(period, regime)| format!("{period} {regime}")).collect()),
+            signals: texts(signals),
+            min_confidence: min_confidence.map(|least| least.to_string()),
             from: from.as_ref().map(NaiveDate::to_string),
             to: to.as_ref().map(NaiveDate::to_string),
         }

@@ -189,6 +189,7 @@ impl Builder<'_> {
             plan: &self.plan.dataset,
             source: self.scope.source,
             requests: &self.scope.requests,
+            excluded: &self.scope.excluded,
             news: asked.as_ref(),
             as_of: self.view.as_of(),
             forgotten: &forgotten,

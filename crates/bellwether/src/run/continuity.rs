@@ -71,14 +71,14 @@ fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Con
     if when_lost == WhenLost::Fail
         && let Some(before) = before.filter(|before| before.name != plan.service.name)
     {
-        return Err(RunError::OtherService { name: plan.name.clone(), before, now: plan.service.clone() }.into());
+        let (name, now, variables) = (plan.name.clone(), plan.service.clone(), plan.address_variables.clone());
+        return Err(RunError::OtherService { name, before, now, variables }.into());
     }
     let mut notes = Vec::new();
     if let Some(moved) = archive.and_then(|archive| moved(plan, archive)) {
         if !plan.names_service {
-            return Err(
-                RunError::ServiceMoved { name: plan.name.clone(), before: moved, now: plan.service.clone() }.into()
-            );
+            let (name, now, variables) = (plan.name.clone(), plan.service.clone(), plan.address_variables.clone());
+            return Err(RunError::ServiceMoved { name, before: moved, now, variables }.into());
         }
         notes.push(format!("the service is now {}; before, {moved}", plan.service));
     }

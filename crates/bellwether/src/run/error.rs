@@ -24,11 +24,11 @@ pub(crate) enum RunError {
 
     /// A definition that asks another service than before.
     #[error("`{name}` used service {before} until now, and its definition now asks {now}")]
-    OtherService { name: String, before: ServiceIdentity, now: ServiceIdentity },
+    OtherService { name: String, before: ServiceIdentity, now: ServiceIdentity, variables: Vec<String> },
 
     /// A service with another address.
     #[error("service {before} of `{name}` has another address: {}", addresses(now))]
-    ServiceMoved { name: String, before: ServiceIdentity, now: ServiceIdentity },
+    ServiceMoved { name: String, before: ServiceIdentity, now: ServiceIdentity, variables: Vec<String> },
 
     /// A clock that is behind the newest run of the archive.
     #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
@@ -90,6 +90,13 @@ impl Diagnostic for RunError {
         let hint = match self {
             Self::InProgress { .. } => "try again when that run has finished, or wait for it with `--wait`",
             Self::PruneInProgress { .. } => "try again when it has finished",
+            Self::OtherService { variables, .. } | Self::ServiceMoved { variables, .. } if !variables.is_empty() => {
+                let names = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+                return Some(format!(
+                    "set {names} as before to go on with that history; for another service, use another folder with \
+                     `--data`, or begin a new history with `--new-archive`"
+                ));
+            }
             Self::OtherService { before, .. } => {
                 return Some(format!(
                     "to go on with that history, write `name = \"{}\"` in `[source]`; to begin a new one, run it with \

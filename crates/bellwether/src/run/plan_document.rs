@@ -23,6 +23,10 @@ pub struct PlanDocument {
     base_url: Option<String>,
     /// The base address of news and sentiment; none for the demo service.
     sentiment_base_url: Option<String>,
+    /// The variables of the environment that the addresses come from.
+    address_variables: Vec<String>,
+    /// The tickers whose signals are left out.
+    excluded: Vec<String>,
     /// The ways to get the signals: the first that the service offers is used.
     signals: Vec<WayToGet>,
     /// The operations requested for each ticker.
@@ -92,6 +96,8 @@ impl PlanDocument {
             path: plan.path.display().to_string(),
             base_url: remote.map(|remote| remote.base_url.to_string()),
             sentiment_base_url: remote.map(|remote| remote.sentiment_base_url.to_string()),
+            address_variables: plan.address_variables.clone(),
+            excluded: plan.excluded.iter().map(ToString::to_string).collect(),
             signals: plan.ways.iter().map(WayToGet::of).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
             columns: columns

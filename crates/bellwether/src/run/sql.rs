@@ -55,6 +55,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         plan: &plan.dataset,
         source: scope.source,
         requests: &scope.requests,
+        excluded: &scope.excluded,
         news: news.as_ref(),
         as_of: view.as_of(),
         forgotten: &forgotten,

@@ -17,7 +17,7 @@ use crate::escape::escaped;
 use crate::export::Dataset;
 use crate::file::{FileRecord, as_text, as_text_if_any};
 use crate::human::{self, counted, grouped, lasted};
-use crate::plan::{Plan, Shape};
+use crate::plan::{Format, Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
 use crate::time::{as_record, as_seconds, to_record};
@@ -181,10 +181,10 @@ impl Summary {
     fn python(&self) -> String {
         let file = self.files.first().map_or("", |file| &file.name);
         let path = self.latest.as_ref().unwrap_or(&self.dataset).join(file);
-        let (read, options) = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("csv") => ("read_csv", ", try_parse_dates=True"),
-            Some("arrow") => ("read_ipc", ""),
-            _ => ("read_parquet", ""),
+        let (read, options) = match Format::of_file(&path) {
+            Some(Format::Csv | Format::CsvGz | Format::CsvZst) => ("read_csv", ", try_parse_dates=True"),
+            Some(Format::Arrow) => ("read_ipc", ""),
+            Some(Format::Parquet) | None => ("read_parquet", ""),
         };
         let path = path.display().to_string();
         // Polars takes these for patterns, and Python a backslash for an escape.

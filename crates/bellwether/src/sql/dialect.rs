@@ -138,6 +138,22 @@ impl Dialect {
         }
     }
 
+    /// The values of a column that are not null, from the least to the greatest.
+    pub(super) fn sorted(self, column: &str) -> String {
+        match self {
+            Self::DuckDb => format!("list({column} order by {column}) filter (where {column} is not null)"),
+            Self::Spark => format!("array_sort(collect_list({column}))"),
+        }
+    }
+
+    /// An element of a list, counted from one.
+    pub(super) fn element(self, list: &str, number: &str) -> String {
+        match self {
+            Self::DuckDb => format!("list_extract({list}, cast({number} as int))"),
+            Self::Spark => format!("element_at({list}, cast({number} as int))"),
+        }
+    }
+
     /// Several columns as one comparable value.
     pub(super) fn row(self, columns: &str) -> String {
         match self {

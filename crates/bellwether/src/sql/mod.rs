@@ -51,6 +51,8 @@ pub(crate) struct Question<'a> {
     pub(crate) source: Endpoint,
     /// The requests, as text, whose latest answers list its series.
     pub(crate) requests: &'a BTreeSet<String>,
+    /// The tickers that do not count, whatever lists them.
+    pub(crate) excluded: &'a BTreeSet<Ticker>,
     /// The tickers whose news is asked for; none for those of the signals.
     pub(crate) news: Option<&'a BTreeSet<Ticker>>,
     /// Runs sealed later are ignored.

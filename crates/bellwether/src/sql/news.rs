@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::text::{indented, number, one_of, quoted, rows};
+use super::text::{indented, number, one_of, quoted, rows, wrapped};
 use super::view::View;
 use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Reference};
+use crate::plan::{Availability, DatasetPlan, Decay, Duplicates, Feature, Reference};
 use crate::tables::Table;
 
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
@@ -16,6 +16,11 @@ const SCALED: &str =
 /// The last run with lists of articles that had been sealed when each signal was seen.
 const NEWS_RUNS: &str = "select k.seen_by, max(a.sealed) as run\nfrom (select distinct seen_by from keys) k\n\
                          join (select distinct sealed from answers) a on a.sealed <= k.seen_by\ngroup by k.seen_by";
+
+/// The column of the weights of a half-life.
+fn weight_of(decay: Decay) -> String {
+    format!("weight_{}", decay.half_life)
+}
 
 /// What an observation must not be later than.
 #[derive(Clone, Copy)]
@@ -52,7 +57,7 @@ impl News<'_> {
 
     /// Whether features need integer statistics.
     fn has_integers(&self) -> bool {
-        self.has(|feature| matches!(feature, Feature::Mean(_) | Feature::Std(_)))
+        self.has(|feature| matches!(feature, Feature::Mean(_) | Feature::Std(_) | Feature::Sum(_) | Feature::Decay(_)))
     }
 
     fn has_summary(&self) -> bool {
@@ -97,6 +102,9 @@ impl News<'_> {
         }
         if self.has_windows() {
             relations.extend(self.of_lists());
+            if let Some(weights) = self.weights() {
+                relations.push(("weights", weights));
+            }
             relations.push(("windows", self.windows()));
         }
         if self.has_last() {
@@ -311,9 +319,44 @@ impl News<'_> {
         known
     }
 
+    /// The half-lives of means that decay, in their order.
+    fn half_lives(&self) -> Vec<Decay> {
+        let mut decays: Vec<Decay> = Vec::new();
+        for feature in &self.plan.features {
+            let Feature::Decay(decay) = feature else { continue };
+            match decays.iter_mut().find(|known| known.half_life == decay.half_life) {
+                Some(known) if known.window.count() < decay.window.count() => *known = *decay,
+                Some(_) => {}
+                None => decays.push(*decay),
+            }
+        }
+        decays
+    }
+
+    /// What an article counts by its age, in billionths, for each half-life; none if nothing decays. Engines compute powers
+    /// differently.
+    fn weights(&self) -> Option<String> {
+        let decays: Vec<(Decay, Vec<i64>)> =
+            self.half_lives().into_iter().map(|decay| (decay, decay.weights())).collect();
+        let ages = decays.iter().map(|(_, weights)| weights.len()).max()?;
+        let weight = |age: usize| {
+            decays.iter().map(move |(_, weights)| weights.get(age).copied().unwrap_or_default().to_string())
+        };
+        let row = |age: usize| format!("({age}, {})", weight(age).collect::<Vec<_>>().join(", "));
+        let names: Vec<String> = decays.iter().map(|(decay, _)| weight_of(*decay)).collect();
+        let rows = wrapped((0..ages).map(row));
+        Some(format!("select *\nfrom (values\n{}\n) as d(age, {})", indented(&rows), names.join(", ")))
+    }
+
     fn windows(&self) -> String {
         let days = self.plan.windows().into_iter().map(|days| days.count().to_string());
         let is_used = |wanted: fn(&Feature) -> bool| self.has(wanted);
+        let is_of_lowest = |feature: &Feature| {
+            matches!(feature, Feature::Mean(_) | Feature::Min(_) | Feature::Sum(_) | Feature::Decay(_))
+        };
+        let is_of_highest =
+            |feature: &Feature| matches!(feature, Feature::Mean(_) | Feature::Max(_) | Feature::Decay(_));
+        let sorted = format!("{} as sorted", self.view.dialect.sorted("a.score"));
         let statistics = [
             (true, "count(a.day) as articles, count(a.score) as scores"),
             (self.has_integers(), "sum(a.scaled) as total, max(abs(a.score)) as largest"),
@@ -321,11 +364,18 @@ impl News<'_> {
                 is_used(|feature| matches!(feature, Feature::Std(_))),
                 "sum(case when abs(a.score) < 1e6 then a.scaled * a.scaled end) as squares",
             ),
-            (is_used(|feature| matches!(feature, Feature::Mean(_) | Feature::Min(_))), "min(a.score) as lowest"),
-            (is_used(|feature| matches!(feature, Feature::Mean(_) | Feature::Max(_))), "max(a.score) as highest"),
+            (self.has(is_of_lowest), "min(a.score) as lowest"),
+            (self.has(is_of_highest), "max(a.score) as highest"),
+            (is_used(|feature| matches!(feature, Feature::Median(_))), &*sorted),
         ];
-        let statistics: Vec<&str> =
-            statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text).collect();
+        let mut statistics: Vec<String> =
+            statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text.to_owned()).collect();
+        let decays = self.half_lives();
+        statistics.extend(decays.iter().map(|decay| {
+            let weight = weight_of(*decay);
+            let scored = format!("sum(case when a.score is not null then d.{weight} end) as {weight}");
+            format!("{scored}, sum(a.scaled * d.{weight}) as total_{weight}")
+        }));
         let is_counted = if self.plan.duplicates == Duplicates::Once { " and a.is_counted" } else { "" };
         let mut of_lists = match self.plan.is_as_lived() {
             true => format!("left join lists n on {}", self.same_key("n", "k")),
@@ -337,10 +387,13 @@ impl News<'_> {
                 of_lists = format!("{of_lists}\nleft join oldest o on {}", self.same_key("o", "k"));
             }
         }
+        let age = self.view.dialect.days_between("a.day", "k.cutoff");
+        let of_weights =
+            if decays.is_empty() { String::new() } else { format!("\nleft join weights d on d.age = {age}") };
         format!(
             "select {key}, w.days,\n    bool_and({}) as is_told,\n    {}\nfrom keys k cross join {}\n\
              {of_lists}\nleft join articles a on {}\n    \
-             and a.day > k.cutoff - w.days{is_counted}\ngroup by {key}, w.days",
+             and a.day > k.cutoff - w.days{is_counted}{of_weights}\ngroup by {key}, w.days",
             self.is_told(),
             statistics.join(",\n    "),
             rows("w", "days", days),
@@ -404,6 +457,28 @@ impl News<'_> {
                  sqrt(cast(cast({w}.scores * {w}.squares - {w}.total * {w}.total as string) as double)\n        \
                  / ({w}.scores * ({w}.scores - 1))) / 1e9 end"
             ),
+            Feature::Sum(_) => format!(
+                "case when {w}.is_told and {w}.largest < 9e9 then\n        \
+                 case when {w}.scores = 1 then {w}.lowest else cast(cast({w}.total as string) as double) / 1e9 end end"
+            ),
+            Feature::Median(_) => {
+                let at = |more: u8| {
+                    self.view.dialect.element(&format!("{w}.sorted"), &format!("floor(({w}.scores + {more}) / 2)"))
+                };
+                let (lower, upper) = (at(1), at(2));
+                format!(
+                    "case when {w}.is_told and {w}.scores > 0 then\n        \
+                     case when {lower} = {upper} then {lower}\n        else {lower} / 2 + {upper} / 2 end end"
+                )
+            }
+            Feature::Decay(decay) => {
+                let weight = weight_of(*decay);
+                format!(
+                    "case when {w}.is_told and {w}.{weight} > 0 and {w}.largest < 9e9 then\n        \
+                     least(greatest(cast(cast({w}.total_{weight} as string) as double)\n        \
+                     / (cast(cast({w}.{weight} as string) as double) * 1e9), {w}.lowest), {w}.highest) end"
+                )
+            }
             Feature::LastScore => "a.score".to_owned(),
             Feature::LastDate => "a.date".to_owned(),
             Feature::DaysSince => self.view.dialect.days_between("a.day", "s.day"),

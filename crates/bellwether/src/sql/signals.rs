@@ -7,7 +7,7 @@ use chrono::DateTime;
 
 use super::Question;
 use super::news::News;
-use super::text::{indented, number, one_of, quoted, rows};
+use super::text::{indented, number, one_of, quoted, rows, wrapped};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
 use crate::freshness::days_until_older;
@@ -151,7 +151,12 @@ impl Signals<'_> {
     fn series(&self) -> String {
         let source = quoted(self.question.source.as_str());
         let is_requested = self.is_requested();
-        format!("select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {is_requested}")
+        let tickers = self.question.excluded.iter().map(|ticker| quoted(ticker.as_str()));
+        let left_out = wrapped(tickers);
+        let taken = if left_out.is_empty() { String::new() } else { format!("\n    and ticker not in ({left_out})") };
+        format!(
+            "select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {is_requested}{taken}"
+        )
     }
 
     /// The condition that something was said in answer to a request of the definition.
@@ -329,7 +334,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
     fn each<T: Display>(values: &BTreeSet<T>) -> impl Iterator<Item = String> {
         values.iter().map(|value| quoted(&value.to_string()))
     }
-    let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+    let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
     let mut conditions = Vec::new();
     conditions.extend(tickers.as_ref().map(|tickers| one_of("s.ticker", each(tickers))));
     conditions.extend(sectors.as_ref().map(|sectors| {
@@ -341,6 +346,12 @@ fn conditions(filter: &Filter) -> Vec<String> {
     }));
     conditions.extend(periods.as_ref().map(|periods| one_of("s.period", each(periods))));
     conditions.extend(regimes.as_ref().map(|regimes| one_of("s.regime", each(regimes))));
+    conditions.extend(pairs.as_ref().map(|pairs| {
+        let pairs = pairs.iter().map(|(period, regime)| quoted(&format!("{period} {regime}")));
+        one_of("concat(s.period, ' ', s.regime)", pairs)
+    }));
+    conditions.extend(signals.as_ref().map(|signals| one_of("s.signal", each(signals))));
+    conditions.extend(min_confidence.map(|least| format!("s.confidence >= cast('{least}' as double)")));
     conditions.extend(from.map(|day| format!("s.date >= '{day}'")));
     conditions.extend(to.map(|day| format!("s.date < '{day}'")));
     conditions

@@ -62,6 +62,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     let scope = Scope {
         source: Endpoint::SignalsHistoryAll,
         requests: BTreeSet::from([REQUEST.to_owned()]),
+        excluded: BTreeSet::new(),
         filter: Filter::default(),
         news: TickerSource::Signals,
         suspects: SuspectRule::Keep,

@@ -4,9 +4,10 @@
 //! With [`FormulaGuard::Formulas`], text that a spreadsheet would take for a formula gets a leading `'`, column names
 //! included. Numbers such as `-0.5` do not.
 //!
-//! `lines` joins the `fields` of a row, whose numbers are written by `numbers`, all into a `buffer`.
+//! A file may be compressed while it is written (`coding`). `lines` joins the `fields` of a row, whose numbers are written by `numbers`, all into a `buffer`.
 
 mod buffer;
+mod coding;
 mod fields;
 mod lines;
 mod numbers;
@@ -17,6 +18,8 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use rayon::prelude::*;
 
+use coding::Coded;
+pub use coding::Coding;
 use lines::Lines;
 
 use crate::columns::Rows;
@@ -31,14 +34,15 @@ const BLOCKS: usize = 8;
 
 /// Writes a CSV file.
 pub(super) struct CsvWriter<W: Write> {
-    out: W,
+    out: Coded<W>,
     guard: FormulaGuard,
     /// Lines being sent to the output, and lines being written meanwhile.
     buffers: [Vec<Lines>; 2],
 }
 
 impl<W: Write + Send> CsvWriter<W> {
-    pub(super) fn create(mut out: W, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
+    pub(super) fn create(out: W, coding: Coding, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
+        let mut out = coding.to(out)?;
         let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
         let mut header = names.collect::<Vec<_>>().join(&b',');
         header.push(b'\n');
@@ -67,11 +71,11 @@ impl<W: Write + Send> CsvWriter<W> {
     }
 
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.finish()
     }
 
     pub(super) fn out(&self) -> &W {
-        &self.out
+        self.out.inner()
     }
 }
 

@@ -9,14 +9,15 @@ use chrono::DateTime;
 
 use super::{DAY, rows, signals};
 use crate::columns::{Rows, Segments};
-use crate::export::csv::CsvWriter;
+use crate::export::csv::{Coding, CsvWriter};
 use crate::plan::FormulaGuard;
 
 fn written(rows: &RecordBatch, guard: FormulaGuard) -> String {
     let mut out = Vec::new();
-    let mut writer = CsvWriter::create(&mut out, rows.schema_ref(), guard).unwrap();
+    let mut writer = CsvWriter::create(&mut out, Coding::Plain, rows.schema_ref(), guard).unwrap();
     writer.write(&[rows.clone().into()]).unwrap();
     writer.finish().unwrap();
+    drop(writer);
     String::from_utf8(out).unwrap()
 }
 
@@ -234,9 +235,10 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
         let rows = Rows::of(Arc::new(Schema::new(fields)), columns).unwrap();
         for (from, count) in [(0, rows.num_rows()), (1, rows.num_rows() - 1), (rows.num_rows() / 2, 7), (3, 0)] {
             let mut out = Vec::new();
-            let mut writer = CsvWriter::create(&mut out, rows.schema(), guard).unwrap();
+            let mut writer = CsvWriter::create(&mut out, Coding::Plain, rows.schema(), guard).unwrap();
             writer.write(&[rows.slice(from, count), rows.clone()]).unwrap();
             writer.finish().unwrap();
+            drop(writer);
             let lines = expected[from..from + count].iter().chain(&expected);
             let expected: String = std::iter::once(&header).chain(lines).map(|line| format!("{line}\n")).collect();
             assert_eq!(String::from_utf8(out).unwrap(), expected, "{case}");

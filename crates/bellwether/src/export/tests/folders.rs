@@ -17,7 +17,7 @@ use crate::plan::{Codec, Column, Format, FormulaGuard};
 #[test]
 fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files() {
     let place = tempdir().unwrap();
-    let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
+    let mut plan = plan(Format::ALL);
     plan.files.partition_by = vec![Column::Period, Column::Regime];
     let batch = rows(&signals(&["AAPL", "XOM"], 50));
     let dataset = publish(place.path(), &plan, &[batch.slice(0, 99), batch.slice(99, 301)]).unwrap();
@@ -25,15 +25,19 @@ fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files()
     for folder in
         ["period=15d/regime=bear", "period=15d/regime=neutral", "period=5d/regime=bear", "period=5d/regime=neutral"]
     {
-        expected.extend(["arrow", "csv", "parquet"].map(|extension| format!("{folder}/demo.{extension}")));
+        expected.extend(
+            ["arrow", "csv", "csv.gz", "csv.zst", "parquet"].map(|extension| format!("{folder}/demo.{extension}")),
+        );
     }
     assert_eq!(tree(&dataset.path), expected);
     let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(
-        names[..4],
+        names[..6],
         [
             "period=15d/regime=bear/demo.parquet",
             "period=15d/regime=bear/demo.csv",
+            "period=15d/regime=bear/demo.csv.gz",
+            "period=15d/regime=bear/demo.csv.zst",
             "period=15d/regime=bear/demo.arrow",
             "period=15d/regime=neutral/demo.parquet",
         ]

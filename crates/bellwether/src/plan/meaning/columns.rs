@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::signals::form_of;
+use super::signals::{form_of, named_pairs};
 use super::{Validator, repeated};
 use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, List, Placed, Tickers};
+use crate::interface::{Period, Regime};
 use crate::plan::columns::{Column, Feature, RowKind};
 use crate::plan::written::ColumnNames;
 use crate::problem::{Problem, suggestion};
@@ -115,10 +116,18 @@ pub(super) fn constant(definition: &Definition, kind: RowKind) -> Vec<Column> {
     let is_one_ticker = matches!(tickers.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);
     let is_batch = form_of(signals) == HistoryForm::Batched;
     let is_default = |is_typed: bool| !is_batch && !is_typed;
+    let pairs = named_pairs(signals);
+    let is_one_of_pairs =
+        |count: fn(&BTreeSet<(Period, Regime)>) -> usize| pairs.as_ref().map(|pairs| count(pairs) == 1);
+    let is_one_period = is_one_of_pairs(|pairs| pairs.iter().map(|pair| pair.0).collect::<BTreeSet<_>>().len())
+        .unwrap_or_else(|| is_one(&signals.periods) || is_default(signals.periods.is_some()));
+    let is_one_regime = is_one_of_pairs(|pairs| pairs.iter().map(|pair| pair.1).collect::<BTreeSet<_>>().len())
+        .unwrap_or_else(|| is_one(&signals.regimes) || is_default(signals.regimes.is_some()));
     let constant = [
         (Column::Ticker, is_one_ticker || is_one(&filter.tickers)),
-        (Column::Period, is_one(&signals.periods) || is_one(&filter.periods) || is_default(signals.periods.is_some())),
-        (Column::Regime, is_one(&signals.regimes) || is_one(&filter.regimes) || is_default(signals.regimes.is_some())),
+        (Column::Period, is_one_period || is_one(&filter.periods)),
+        (Column::Regime, is_one_regime || is_one(&filter.regimes)),
+        (Column::Signal, filter.signal.is_some()),
     ];
     constant.into_iter().filter_map(|(column, is_constant)| is_constant.then_some(column)).collect()
 }

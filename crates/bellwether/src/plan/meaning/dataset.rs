@@ -78,7 +78,7 @@ impl Validator {
     }
 
     fn features(&mut self, section: &Placed<JoinSection>, sentiment: &SentimentSection) -> Vec<Feature> {
-        let JoinSection { lag, availability, sources, windows, stats, historical } = &**section;
+        let JoinSection { lag, availability, sources, windows, stats, half_lives, historical } = &**section;
         let is_fetched = |source: NewsSource| match source {
             NewsSource::Articles => sentiment.articles.as_deref().copied().unwrap_or(true),
             NewsSource::Summary => sentiment.summary.as_deref().copied().unwrap_or(false),
@@ -93,6 +93,7 @@ impl Validator {
             ("complete", sentiment.complete.as_ref().map(Placed::span), is_fetched(NewsSource::Articles)),
             ("windows", windows.as_ref().map(Placed::span), of_articles),
             ("stats", stats.as_ref().map(Placed::span), of_articles),
+            ("half_lives", half_lives.as_ref().map(Placed::span), of_articles),
             ("lag", lag.as_ref().map(Placed::span), of_any),
             ("availability", availability.as_ref().map(Placed::span), of_any),
             ("duplicates", sentiment.duplicates.as_ref().map(Placed::span), of_articles),
@@ -127,7 +128,9 @@ impl Validator {
         let windows = self.distinct("window", windows.as_ref()).unwrap_or_else(|| DEFAULT_WINDOWS.to_vec());
         let statistics = self.distinct("statistic", stats.as_ref()).unwrap_or_else(|| DEFAULT_STATISTICS.to_vec());
         self.distinct("source", sources.as_ref());
-        let mut features = if of_articles { Feature::of_articles(&windows, &statistics) } else { Vec::new() };
+        let half_lives = self.half_lives(section, of_articles);
+        let mut features =
+            if of_articles { Feature::of_articles(&windows, &statistics, &half_lives) } else { Vec::new() };
         if is_source(NewsSource::Summary) {
             features.extend(Reference::ALL.map(Feature::Summary));
             features.push(Feature::SummaryDaysSince);
@@ -145,6 +148,29 @@ impl Validator {
             _ => features.extend(fields.into_iter().map(|field| Feature::Historical(field.into()))),
         }
         features
+    }
+
+    /// The half-lives of a decaying mean.
+    fn half_lives(&mut self, section: &Placed<JoinSection>, of_articles: bool) -> Vec<Days> {
+        let JoinSection { stats, half_lives, .. } = &**section;
+        let decay = stats.iter().flat_map(|stats| stats.iter()).find(|typed| ***typed == Statistic::Decay);
+        match (decay.filter(|_| of_articles), half_lives) {
+            (Some(decay), None) => {
+                let problem = Problem::new("`decay` needs a half-life", decay.span());
+                let hint = "add one to `[join]`, such as `half_lives = \"3d\"`";
+                self.miss("join", problem.with_hint(hint));
+            }
+            (None, Some(typed)) if of_articles => {
+                let problem = Problem::new("`half_lives` has no effect without `decay`", typed.span());
+                self.object(problem.with_hint("add `\"decay\"` to `stats`, or remove `half_lives`"));
+            }
+            _ => {}
+        }
+        for half_life in half_lives.iter().flat_map(|typed| typed.iter()).filter(|days| days.count() == 0) {
+            let problem = Problem::new("a half-life of no days", half_life.span());
+            self.object(problem.with_hint("the shortest half-life is `1d`"));
+        }
+        self.distinct("half-life", half_lives.as_ref()).unwrap_or_default()
     }
 
     fn sort(&mut self, section: &OutputSection, rows: RowKind) -> Vec<Column> {

@@ -36,13 +36,15 @@ impl Validator {
     /// Reports keys of formats that are not written.
     fn check_formats(&mut self, section: &OutputSection, formats: &[Format]) {
         let at = |key: &'static str, span: Option<std::ops::Range<usize>>, format| (key, span, format);
+        let is_written =
+            |format: Format| formats.iter().any(|other| *other == format || format.is_csv() && other.is_csv());
         let keys = [
             at("compression", section.compression.as_ref().map(Placed::span), Format::Parquet),
             at("level", section.level.as_ref().map(Placed::span), Format::Parquet),
             at("csv_guard", section.csv_guard.as_ref().map(Placed::span), Format::Csv),
         ];
         for (key, span, format) in keys {
-            if let Some(span) = span.filter(|_| !formats.contains(&format)) {
+            if let Some(span) = span.filter(|_| !is_written(format)) {
                 let problem = Problem::new(format!("`{key}` has no effect without `{format}`"), span);
                 self.object(problem.with_hint(format!("add `\"{format}\"` to `format`, or remove `{key}`")));
             }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use super::Validator;
 use super::kinds::kind_of;
-use super::signals::{form_of, named_tickers};
+use super::signals::{form_of, named_pairs, named_tickers};
 use crate::definition::{
     DatasetKind, Definition, FilterSection, HistoryForm, List, Placed, SignalsSection, TickerList, Tickers,
 };
@@ -20,7 +20,7 @@ impl Validator {
     /// The filter of a definition.
     pub(super) fn filter(&mut self, definition: &Definition) -> Filter {
         let (section, signals) = (&*definition.filter, &*definition.signals);
-        let FilterSection { tickers, sectors, periods, regimes, from, to } = section;
+        let FilterSection { tickers, sectors, periods, regimes, signal, min_confidence, from, to } = section;
         if let (Some(from), Some(to)) = (from, to)
             && **from >= **to
         {
@@ -39,6 +39,9 @@ impl Validator {
             sectors: self.distinct("sector", sectors.as_ref()).map(BTreeSet::from_iter),
             periods: self.distinct("period", periods.as_ref()).map(BTreeSet::from_iter),
             regimes: self.distinct("regime", regimes.as_ref()).map(BTreeSet::from_iter),
+            pairs: None,
+            signals: signal.as_deref().map(|signal| BTreeSet::from([*signal])),
+            min_confidence: min_confidence.as_deref().copied(),
             from: from.as_deref().map(|day| day.0),
             to: to.as_deref().map(|day| day.0),
         };
@@ -57,21 +60,53 @@ impl Validator {
         let FilterSection { tickers, sectors, periods, regimes, .. } = section;
         let form = form_of(signals);
         let default = (form != HistoryForm::Batched).then_some(());
-        let fetched = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
-        self.check_each("signals", "period", periods, fetched.as_ref());
-        let fetched = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
-        self.check_each("signals", "regime", regimes, fetched.as_ref());
+        let pairs = named_pairs(signals);
+        let [of_periods, of_regimes] = if pairs.is_some() { ["pairs"; 2] } else { ["periods", "regimes"] };
+        let of_pairs = pairs.as_ref().map(|pairs| pairs.iter().map(|pair| pair.0).collect());
+        let fetched = values(&signals.periods).or(of_pairs).or(default.map(|()| BTreeSet::from([Period::default()])));
+        self.check_each(["signals", of_periods, "period"], periods, fetched.as_ref());
+        let of_pairs = pairs.as_ref().map(|pairs| pairs.iter().map(|pair| pair.1).collect());
+        let fetched = values(&signals.regimes).or(of_pairs).or(default.map(|()| BTreeSet::from([Regime::default()])));
+        self.check_each(["signals", of_regimes, "regime"], regimes, fetched.as_ref());
+        self.check_pairs(section, pairs.as_ref());
         if let Some(named) = named_tickers(signals) {
-            self.check_each("signals", "ticker", tickers, Some(&named.iter().cloned().collect()));
+            self.check_each(["signals", "tickers", "ticker"], tickers, Some(&named.iter().cloned().collect()));
         }
         if let Some(fetched) = values(&signals.sectors) {
-            self.check_each("signals", "sector", sectors, Some(&fetched));
+            self.check_each(["signals", "sectors", "sector"], sectors, Some(&fetched));
+        }
+        self.check_excluded(section, signals);
+    }
+
+    /// Reports periods and regimes that each are fetched, but not together.
+    fn check_pairs(&mut self, section: &FilterSection, pairs: Option<&BTreeSet<(Period, Regime)>>) {
+        let (Some(pairs), Some(periods), Some(regimes)) = (pairs, &section.periods, &section.regimes) else { return };
+        let is_taken = |(period, regime): &(Period, Regime)| {
+            periods.iter().any(|typed| **typed == *period) && regimes.iter().any(|typed| **typed == *regime)
+        };
+        if !pairs.iter().any(is_taken) {
+            let problem =
+                Problem::new("no pair of `pairs` has one of these periods and one of these regimes", regimes.span());
+            self.object(
+                problem.with_hint("remove `periods` or `regimes` from `[filter]`, or add the pair to `[signals]`"),
+            );
+        }
+    }
+
+    /// Reports tickers that are left out before the filter.
+    fn check_excluded(&mut self, section: &FilterSection, signals: &SignalsSection) {
+        let Some(excluded) = values(&signals.exclude) else { return };
+        for ticker in section.tickers.iter().flat_map(|typed| typed.iter()).filter(|it| excluded.contains(&***it)) {
+            let problem =
+                Problem::new(format!("`exclude` in `[signals]` leaves out ticker `{}`", **ticker), ticker.span());
+            self.object(problem.with_hint("remove it from `[filter]`, or from `exclude`"));
         }
     }
 
     /// Reports filters on news that is not fetched.
     fn outside_of_news(&mut self, definition: &Definition) {
         let (section, signals) = (&definition.filter, &definition.signals);
+        self.check_excluded(section, signals);
         let (place, typed) = match &definition.sentiment.tickers {
             Some(typed) => ("sentiment", Some(typed)),
             None => ("signals", signals.tickers.as_ref()),
@@ -79,36 +114,38 @@ impl Validator {
         match typed.map(|typed| &**typed) {
             Some(Tickers::Written(fetched)) => {
                 let fetched: BTreeSet<Ticker> = fetched.iter().cloned().collect();
-                self.check_each(place, "ticker", &section.tickers, Some(&fetched));
+                self.check_each([place, "tickers", "ticker"], &section.tickers, Some(&fetched));
             }
             Some(Tickers::Known(TickerList::Available)) => {}
-            _ => self.check_each("signals", "sector", &section.sectors, values(&signals.sectors).as_ref()),
+            _ => {
+                let fetched = values(&signals.sectors);
+                self.check_each(["signals", "sectors", "sector"], &section.sectors, fetched.as_ref());
+            }
         }
     }
 
+    /// Reports values that a key of a section, which names what is fetched, does not have.
     fn check_each<T: Ord + Display>(
         &mut self,
-        section: &str,
-        what: &str,
+        [section, key, what]: [&str; 3],
         typed: &Typed<T>,
         fetched: Option<&BTreeSet<T>>,
     ) {
         let Some(fetched) = fetched else { return };
         for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !fetched.contains(&***value)) {
             let problem = Problem::new(format!("`[{section}]` does not fetch {what} `{}`", **value), value.span());
-            self.object(
-                problem.with_hint(format!("add it to `{what}s` in `[{section}]`, or remove it from `[filter]`")),
-            );
+            self.object(problem.with_hint(format!("add it to `{key}` in `[{section}]`, or remove it from `[filter]`")));
         }
     }
 }
 
-/// The filter on a batch, whose content the service decides: the periods and regimes of the definition, or all if it
-/// has none.
+/// The filter on a batch, whose content the service decides: the periods and regimes of the definition, or its pairs, or
+/// all if it has none.
 fn of_batch(signals: &SignalsSection) -> Filter {
     match form_of(signals) {
         HistoryForm::Batched => {
-            Filter { periods: values(&signals.periods), regimes: values(&signals.regimes), ..Filter::default() }
+            let (periods, regimes) = (values(&signals.periods), values(&signals.regimes));
+            Filter { periods, regimes, pairs: named_pairs(signals), ..Filter::default() }
         }
         HistoryForm::Sector | HistoryForm::Ticker | HistoryForm::Latest => Filter::default(),
     }

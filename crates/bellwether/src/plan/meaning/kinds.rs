@@ -78,6 +78,7 @@ pub(super) fn of_join(definition: &Definition) -> Vec<TypedKey> {
         ("sources", at(&section.sources)),
         ("windows", at(&section.windows)),
         ("stats", at(&section.stats)),
+        ("half_lives", at(&section.half_lives)),
         ("historical", at(&section.historical)),
     ]
 }
@@ -89,8 +90,11 @@ fn of_series(definition: &Definition) -> Vec<TypedKey> {
         ("history", at(&signals.history)),
         ("periods", at(&signals.periods)),
         ("regimes", at(&signals.regimes)),
+        ("pairs", at(&signals.pairs)),
         ("complete", at(&signals.complete)),
         ("periods", at(&filter.periods)),
         ("regimes", at(&filter.regimes)),
+        ("signal", at(&filter.signal)),
+        ("min_confidence", at(&filter.min_confidence)),
     ]
 }

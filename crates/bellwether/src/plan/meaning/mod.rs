@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
 use signals::of_each_ticker;
+use source::ResolvedSource;
 
 const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
@@ -34,10 +35,11 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let DefinitionFile { name, path, text, reading, author } = found;
     let ParsedDefinition { definition, problems, flawed } = reading;
     let mut validator = Validator { problems, flawed };
-    let source = validator.source(&definition);
-    let service = validator.service(&definition, source.as_ref());
+    let ResolvedSource { source, variables: address_variables } = validator.source(&definition);
+    let service = validator.service(&definition, source.as_ref(), &address_variables);
     let limits = validator.limits(&definition.source, source.as_ref());
-    let ways = validator.ways(&definition);
+    let excluded = validator.excluded(&definition);
+    let ways = validator.ways(&definition, &excluded);
     let whole = validator.whole(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
@@ -62,7 +64,9 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         source,
         service,
         names_service: definition.source.name.is_some(),
+        address_variables,
         ways,
+        excluded,
         of_each_ticker,
         news_tickers,
         limits,

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::kinds::kind_of;
 use super::{Validator, repeated};
 use crate::definition::{
-    DatasetKind, Definition, HistoryForm, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
+    DatasetKind, Definition, HistoryForm, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{Request, RequestList, TickerSource, Way};
-use crate::problem::Problem;
+use crate::problem::{Problem, suggestion};
 use crate::tables::Table;
 
 /// The other operations to request for each ticker.
@@ -44,22 +44,84 @@ pub(super) fn named_tickers(signals: &SignalsSection) -> Option<&[Ticker]> {
     }
 }
 
-impl Validator {
-    /// The ways to get the signals: the requested one first, then its fallbacks.
-    pub(super) fn ways(&mut self, definition: &Definition) -> Vec<Way> {
-        if kind_of(definition) == DatasetKind::News {
-            return vec![self.way_to_news(definition)];
+/// The pairs that a definition names; none if it does not.
+pub(super) fn named_pairs(signals: &SignalsSection) -> Option<BTreeSet<(Period, Regime)>> {
+    let typed = signals.pairs.as_ref()?;
+    Some(typed.iter().map(|pair| (pair.period, pair.regime)).collect())
+}
+
+/// The tickers that a definition names for its rows, and the section that names them.
+fn listed_tickers(definition: &Definition) -> Option<(&'static str, &[Ticker])> {
+    let of_news = definition.sentiment.tickers.as_deref().filter(|_| kind_of(definition) == DatasetKind::News);
+    match of_news {
+        Some(TypedTickers::Written(tickers)) => Some(("sentiment", tickers)),
+        Some(TypedTickers::Known(TickerList::Available)) => None,
+        _ => named_tickers(&definition.signals).map(|tickers| ("signals", tickers)),
+    }
+}
+
+/// A list of tickers without those that are left out.
+fn without(list: TickerSource, excluded: &BTreeSet<Ticker>) -> TickerSource {
+    match list {
+        TickerSource::Listed(mut tickers) => {
+            tickers.retain(|ticker| !excluded.contains(ticker));
+            TickerSource::Listed(tickers)
         }
-        let section = &definition.signals;
-        let SignalsSection { history: _, sectors, tickers, periods, regimes, complete: _ } = &**section;
-        let history = form_of(section);
-        self.check_combination(history, section);
+        list => list,
+    }
+}
+
+impl Validator {
+    /// The tickers to leave out.
+    pub(super) fn excluded(&mut self, definition: &Definition) -> BTreeSet<Ticker> {
+        let Some(typed) = &definition.signals.exclude else { return BTreeSet::new() };
+        let excluded = BTreeSet::from_iter(self.distinct("ticker", Some(typed)).unwrap_or_default());
+        if let Some((section, listed)) = listed_tickers(definition) {
+            let names: Vec<&str> = listed.iter().map(Ticker::as_str).collect();
+            for ticker in typed.iter().filter(|ticker| !listed.contains(ticker)) {
+                let problem =
+                    Problem::new(format!("`[{section}]` does not fetch ticker `{}`", **ticker), ticker.span());
+                self.object(problem.with_hint(suggestion(ticker.as_str(), &names, "its tickers are")));
+            }
+            if listed.iter().all(|ticker| excluded.contains(ticker)) {
+                let problem = Problem::new("`exclude` leaves no ticker", typed.span());
+                self.object(problem.with_hint("remove some, or add to `tickers`"));
+            }
+        }
+        excluded
+    }
+
+    /// The horizons and regimes to request: those named as pairs, or each with each.
+    fn pairs(&mut self, section: &SignalsSection) -> Vec<(Period, Regime)> {
+        let SignalsSection { periods, regimes, pairs, .. } = section;
+        if let Some(pairs) = self.distinct("pair", pairs.as_ref()) {
+            let typed =
+                [("periods", periods.as_ref().map(Placed::span)), ("regimes", regimes.as_ref().map(Placed::span))];
+            for (key, span) in typed.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+                let problem = Problem::new(format!("`pairs` and `{key}` are mutually exclusive"), span);
+                let hint = format!("remove `{key}`: each pair names a period and a regime; or remove `pairs`");
+                self.object(problem.with_hint(hint));
+            }
+            return pairs.into_iter().map(|Pair { period, regime }| (period, regime)).collect();
+        }
         let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
         let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
-        let pairs: Vec<(Period, Regime)> =
-            periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime))).collect();
+        periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime))).collect()
+    }
+
+    /// The ways to get the signals: the requested one first, then its fallbacks.
+    pub(super) fn ways(&mut self, definition: &Definition, excluded: &BTreeSet<Ticker>) -> Vec<Way> {
+        if kind_of(definition) == DatasetKind::News {
+            return vec![self.way_to_news(definition, excluded)];
+        }
+        let section = &definition.signals;
+        let SignalsSection { sectors, tickers, .. } = &**section;
+        let history = form_of(section);
+        self.check_combination(history, section);
+        let pairs = self.pairs(section);
         let sectors = self.distinct("sector", sectors.as_ref()).unwrap_or_default();
         let tickers = self.tickers(tickers.as_ref(), &[TickerList::Available]);
+        let tickers = tickers.map(|list| without(list, excluded));
         self.check_lists(history, section, sectors.is_empty() && tickers.is_none());
         let of_sectors: Vec<Request> = sectors
             .iter()
@@ -67,25 +129,21 @@ impl Validator {
             .collect();
         // One period and regime is enough to list the tickers of a sector.
         let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
-        let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, list: RequestList::Listed(of_sectors.clone()) };
-        let each_ticker = |endpoint, otherwise| {
-            let tickers = tickers.clone().unwrap_or(otherwise);
-            Way { endpoint, list: RequestList::EachTicker(tickers, pairs.clone()) }
-        };
-        let bare = |endpoint| Way { endpoint, list: RequestList::Listed(vec![Request::bare(endpoint)]) };
+        let way = |endpoint, list| Way { endpoint, list, excluded: excluded.clone() };
+        let by_sector = || way(Endpoint::SignalsHistoryAll, RequestList::Listed(of_sectors.clone()));
+        let each_ticker = |endpoint, tickers| way(endpoint, RequestList::EachTicker(tickers, pairs.clone()));
+        let bare = |endpoint| way(endpoint, RequestList::Listed(vec![Request::bare(endpoint)]));
         // A fallback must give the same tickers.
         let same_tickers = match &tickers {
             Some(TickerSource::Listed(written)) => TickerSource::Listed(written.clone()),
             _ => TickerSource::NamedBy(of_sectors.clone()),
         };
         match history {
-            HistoryForm::Sector => {
-                let list = RequestList::EachTicker(same_tickers, pairs.clone());
-                vec![by_sector(), Way { endpoint: Endpoint::SignalsHistory, list }]
-            }
+            HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, same_tickers)],
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
-                let last = each_ticker(Endpoint::SignalsHistory, TickerSource::Available);
+                let tickers = tickers.unwrap_or(TickerSource::Available);
+                let last = each_ticker(Endpoint::SignalsHistory, tickers);
                 whole.into_iter().chain([last]).collect()
             }
             HistoryForm::Ticker | HistoryForm::Latest => {
@@ -97,7 +155,7 @@ impl Validator {
                 } else {
                     TickerSource::NamedBy(naming)
                 };
-                vec![Way { endpoint, list: RequestList::EachTicker(list, pairs.clone()) }]
+                vec![each_ticker(endpoint, list)]
             }
         }
     }
@@ -115,7 +173,7 @@ impl Validator {
     }
 
     /// The articles of each ticker that the definition names.
-    fn way_to_news(&mut self, definition: &Definition) -> Way {
+    fn way_to_news(&mut self, definition: &Definition, excluded: &BTreeSet<Ticker>) -> Way {
         let (signals, sentiment) = (&definition.signals, &definition.sentiment);
         let sectors = self.distinct("sector", signals.sectors.as_ref()).unwrap_or_default();
         let of_signals = self.tickers(signals.tickers.as_ref(), &[TickerList::Available]);
@@ -145,7 +203,8 @@ impl Validator {
             .collect();
         // Of the tickers of sectors, those that are named as well are a filter.
         let tickers = named.filter(|_| naming.is_empty()).unwrap_or(TickerSource::NamedBy(naming));
-        Way { endpoint: Endpoint::NewsArticles, list: RequestList::EachTicker(tickers, Vec::new()) }
+        let list = RequestList::EachTicker(without(tickers, excluded), Vec::new());
+        Way { endpoint: Endpoint::NewsArticles, list, excluded: excluded.clone() }
     }
 
     fn check_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, requests_nothing: bool) {

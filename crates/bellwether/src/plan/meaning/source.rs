@@ -1,12 +1,13 @@
 //! The service of a plan, and the limits on requests to it.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Validator;
 use super::kinds::kind_of;
 use crate::address::is_loopback;
-use crate::definition::{BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
+use crate::definition::{Address, BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
 use crate::key_source::KeySource;
 use crate::plan::{Remote, RequestLimits, ServiceIdentity, Source};
 use crate::problem::Problem;
@@ -16,9 +17,34 @@ const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
 const DEFAULT_STALL: Duration = Duration::from_secs(30);
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
 
+/// The variables that hold addresses which a definition leaves out.
+const VARIABLES: [&str; 2] = ["BELLWETHER_BASE_URL", "BELLWETHER_SENTIMENT_BASE_URL"];
+
+/// The service of a definition, and the variables of the environment that its addresses come from.
+pub(super) struct ResolvedSource {
+    /// None if it has problems.
+    pub(super) source: Option<Source>,
+    pub(super) variables: Vec<String>,
+}
+
+/// An address of a definition.
+#[derive(Clone)]
+enum ResolvedAddress {
+    /// It is neither typed nor in the environment.
+    Absent,
+    /// It has a problem, which was reported.
+    Faulty,
+    Known(BaseUrl, Range<usize>),
+}
+
 impl Validator {
     /// The identity of the service: its name, given or made from its address.
-    pub(super) fn service(&mut self, definition: &Definition, source: Option<&Source>) -> ServiceIdentity {
+    pub(super) fn service(
+        &mut self,
+        definition: &Definition,
+        source: Option<&Source>,
+        variables: &[String],
+    ) -> ServiceIdentity {
         let mut service = match source {
             Some(Source::Remote(remote)) => ServiceIdentity {
                 name: ServiceIdentity::name_of(&remote.base_url),
@@ -38,13 +64,17 @@ impl Validator {
             } else if is_remote && name.as_str() == ServiceIdentity::DEMO {
                 let problem = Problem::new("`demo` is the built-in service", name.span());
                 self.object(problem.with_hint("choose another name: data of different services never meets"));
+            } else if let Some(variable) = variables.first() {
+                let what = format!("`name` would be that of every service whose address `{variable}` may hold");
+                let hint = "remove it, so that each address has a history of its own; or write the address";
+                self.object(Problem::new(what, name.span()).with_hint(hint));
             }
             service.name = (**name).clone();
         }
         service
     }
 
-    pub(super) fn source(&mut self, definition: &Definition) -> Option<Source> {
+    pub(super) fn source(&mut self, definition: &Definition) -> ResolvedSource {
         let section = &definition.source;
         let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
         let addresses = [base_url.as_ref(), sentiment_base_url.as_ref()];
@@ -62,8 +92,92 @@ impl Validator {
                 let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
                 self.object(problem.with_hint("it needs no key: remove it"));
             }
-            return Some(Source::Demo);
+            return ResolvedSource { source: Some(Source::Demo), variables: Vec::new() };
         }
+        let key = self.key(section);
+        let mut variables = Vec::new();
+        let mut resolved = |typed, place: usize| self.address(section, typed, VARIABLES[place], &mut variables);
+        let signals = resolved(base_url.as_ref(), 0);
+        // No request is made to the other address.
+        let is_one_enough = kind_of(definition) == DatasetKind::Signals && sentiment_base_url.is_none();
+        let sentiment = match &signals {
+            ResolvedAddress::Known(..) if is_one_enough => signals.clone(),
+            _ => resolved(sentiment_base_url.as_ref(), 1),
+        };
+        ResolvedSource { source: self.remote(section, (signals, sentiment), key), variables }
+    }
+
+    /// The service at two addresses.
+    fn remote(
+        &mut self,
+        section: &Placed<SourceSection>,
+        addresses: (ResolvedAddress, ResolvedAddress),
+        key: KeySource,
+    ) -> Option<Source> {
+        match addresses {
+            (ResolvedAddress::Known(signals, _), ResolvedAddress::Known(sentiment, _)) => {
+                let (base_url, sentiment_base_url) = (signals.as_url().clone(), sentiment.as_url().clone());
+                return Some(Source::Remote(Box::new(Remote { base_url, sentiment_base_url, key })));
+            }
+            (ResolvedAddress::Absent, ResolvedAddress::Absent) => {
+                let hint = "set both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
+                self.miss("source", Problem::new("no service", section.span()).with_hint(hint));
+            }
+            (ResolvedAddress::Known(_, given), ResolvedAddress::Absent) => {
+                self.one_address(given, "sentiment_base_url", "sentiment");
+            }
+            (ResolvedAddress::Absent, ResolvedAddress::Known(_, given)) => {
+                self.one_address(given, "base_url", "signals");
+            }
+            (ResolvedAddress::Faulty, _) | (_, ResolvedAddress::Faulty) => {}
+        }
+        None
+    }
+
+    /// An address: as typed, from the variable that is named instead, or from the usual one. The value of a variable may be
+    /// a secret that was named by mistake, and is not repeated.
+    fn address(
+        &mut self,
+        section: &Placed<SourceSection>,
+        typed: Option<&Placed<Address>>,
+        usual: &str,
+        variables: &mut Vec<String>,
+    ) -> ResolvedAddress {
+        let (name, at) = match typed.map(|typed| (&**typed, typed.span())) {
+            Some((Address::Written(address), at)) => return ResolvedAddress::Known(address.clone(), at),
+            Some((Address::Variable(name), at)) => (name.as_str(), at),
+            None => (usual, section.span()),
+        };
+        let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
+            if typed.is_none() {
+                return ResolvedAddress::Absent;
+            }
+            let problem = Problem::new(format!("the variable `{name}` is not set"), at);
+            self.object(problem.with_hint(format!("set it: `export {name}=https://api.example.com/v1`")));
+            return ResolvedAddress::Faulty;
+        };
+        variables.push(name.to_owned());
+        let is_of_web = |text: &&str| ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+        let refusal = match value.to_str().filter(is_of_web).map(str::parse::<BaseUrl>) {
+            Some(Ok(address)) => return ResolvedAddress::Known(address, at),
+            Some(Err(refusal)) => refusal,
+            None => "not an address of the web\nuse a full address, such as `https://api.example.com/v1`".to_owned(),
+        };
+        let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "use a full address"));
+        self.object(Problem::new(format!("the variable `{name}`: {what}"), at).with_hint(hint));
+        ResolvedAddress::Faulty
+    }
+
+    /// Reports that one of the two addresses is missing.
+    fn one_address(&mut self, given: Range<usize>, missing: &str, operations: &str) {
+        let problem = Problem::new(format!("`{missing}` is missing"), given);
+        let hint = format!("add the address of the {operations} operations: `{missing} = \"https://…\"`");
+        self.miss("source", problem.with_hint(hint));
+    }
+
+    /// The source of the API key.
+    fn key(&mut self, section: &SourceSection) -> KeySource {
+        let SourceSection { api_key_file, api_key_command, .. } = section;
         if let (Some(_), Some(command)) = (api_key_file, api_key_command) {
             let problem = Problem::new("two sources for the API key", command.span());
             self.object(problem.with_hint("keep `api_key_file` or `api_key_command`, not both"));
@@ -78,38 +192,11 @@ impl Validator {
             let problem = Problem::new(what, command.span());
             self.object(problem.with_hint("list the program and its arguments: `[\"pass\", \"show\", \"signals\"]`"));
         }
-        let key = match (api_key_file, api_key_command) {
+        match (api_key_file, api_key_command) {
             (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
             (None, Some(command)) => KeySource::Command(command.iter().map(|word| (**word).clone()).collect()),
             (None, None) => KeySource::Environment { root: PathBuf::new() },
-        };
-        let addresses = match addresses {
-            // No request is made to the other address.
-            [Some(signals), None] if kind_of(definition) == DatasetKind::Signals => [Some(signals), Some(signals)],
-            addresses => addresses,
-        };
-        match addresses {
-            [Some(signals), Some(sentiment)] => Some(Source::Remote(Box::new(Remote {
-                base_url: BaseUrl::as_url(signals).clone(),
-                sentiment_base_url: BaseUrl::as_url(sentiment).clone(),
-                key,
-            }))),
-            [None, None] => {
-                let hint = "set both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
-                self.miss("source", Problem::new("no service", section.span()).with_hint(hint));
-                None
-            }
-            [Some(given), None] => self.one_address(given, "sentiment_base_url", "sentiment"),
-            [None, Some(given)] => self.one_address(given, "base_url", "signals"),
         }
-    }
-
-    /// Reports that one of the two addresses is missing.
-    fn one_address(&mut self, given: &Placed<BaseUrl>, missing: &str, operations: &str) -> Option<Source> {
-        let problem = Problem::new(format!("`{missing}` is missing"), given.span());
-        let hint = format!("add the address of the {operations} operations: `{missing} = \"https://…\"`");
-        self.miss("source", problem.with_hint(hint));
-        None
     }
 
     pub(super) fn limits(&mut self, section: &SourceSection, source: Option<&Source>) -> RequestLimits {

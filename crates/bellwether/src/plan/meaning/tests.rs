@@ -6,7 +6,7 @@ use crate::definition::{Definition, DefinitionFile};
 use crate::plan::Plan;
 
 /// Definitions that each make other keys useless, or not.
-const CONTEXTS: [&str; 18] = [
+const CONTEXTS: [&str; 20] = [
     "signals.sectors = \"energy\"\n",
     "signals.tickers = \"XOM\"\n",
     "signals.sectors = \"energy\"\nsignals.tickers = [\"XOM\", \"CVX\"]\n",
@@ -20,6 +20,8 @@ const CONTEXTS: [&str; 18] = [
     "signals.sectors = \"energy\"\nsentiment.articles = false\n",
     "signals.sectors = \"energy\"\nsentiment.summary = true\njoin.sources = \"summary\"\n",
     "signals.sectors = \"energy\"\njoin.stats = \"last\"\n",
+    "signals.sectors = \"energy\"\njoin.stats = \"decay\"\njoin.half_lives = \"9d\"\n",
+    "signals.sectors = \"energy\"\nsignals.pairs = [\"5d bear\", \"15d neutral\"]\nsignals.exclude = \"XOM\"\n",
     "signals.sectors = \"energy\"\noutput.format = \"csv\"\n",
     "signals.sectors = \"energy\"\noutput.layout = \"wide\"\n",
     "signals.sectors = \"energy\"\ndataset.add = \"backfilled\"\noutput.format = [\"csv\", \"parquet\"]\n",
@@ -34,7 +36,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 80] = [
+const KEYS: [(&str, &str); 85] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -53,6 +55,8 @@ const KEYS: [(&str, &str); 80] = [
     ("signals.tickers", "\"available\""),
     ("signals.periods", "\"5d\""),
     ("signals.regimes", "\"bull\""),
+    ("signals.exclude", "\"CVX\""),
+    ("signals.pairs", "[\"5d bull\", \"1m neutral\"]"),
     ("signals.complete", "true"),
     ("archive.claimed", "true"),
     ("sentiment.articles", "false"),
@@ -76,6 +80,7 @@ const KEYS: [(&str, &str); 80] = [
     ("join.sources", "[\"articles\", \"summary\"]"),
     ("join.windows", "\"3d\""),
     ("join.stats", "\"std\""),
+    ("join.half_lives", "\"3d\""),
     ("join.historical", "\"score\""),
     ("checks.missing", "\"warn\""),
     ("checks.universe", "0.5"),
@@ -87,6 +92,8 @@ const KEYS: [(&str, &str); 80] = [
     ("filter.sectors", "\"energy\""),
     ("filter.periods", "\"15d\""),
     ("filter.regimes", "\"neutral\""),
+    ("filter.signal", "\"buy\""),
+    ("filter.min_confidence", "0.6"),
     ("filter.from", "2026-01-01"),
     ("filter.to", "2026-02-01"),
     ("prices.file", "\"prices.parquet\""),

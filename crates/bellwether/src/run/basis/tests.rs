@@ -18,6 +18,7 @@ fn scope() -> Scope {
     Scope {
         source: Endpoint::SignalsHistoryAll,
         requests: [request].into(),
+        excluded: BTreeSet::new(),
         filter: Filter::default(),
         news: TickerSource::Signals,
         suspects: SuspectRule::Keep,
@@ -55,6 +56,7 @@ fn the_document_of_a_definition_is_this_text() {
   "requests": [
     "signals-history-all sector=energy period=15d regime=neutral"
   ],
+  "excluded": [],
   "watched": {},
   "dataset": {
     "rows": "signals",
@@ -133,6 +135,9 @@ fn the_document_of_a_definition_is_this_text() {
         "15d"
       ],
       "regimes": null,
+      "pairs": null,
+      "signals": null,
+      "min_confidence": null,
       "from": "2026-01-01",
       "to": null
     },
@@ -158,7 +163,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 36] = [
+const OF_THE_DATASET: [(&str, &str, &str); 39] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -175,6 +180,11 @@ const OF_THE_DATASET: [(&str, &str, &str); 36] = [
     ("join.windows", "", "join.windows = \"3d\"\n"),
     ("join.stats", "", "join.stats = \"std\"\n"),
     (
+        "join.half_lives",
+        "join.stats = \"decay\"\njoin.half_lives = \"2d\"\n",
+        "join.stats = \"decay\"\njoin.half_lives = \"3d\"\n",
+    ),
+    (
         "join.historical",
         "sentiment.historical = true\njoin.sources = \"historical\"\njoin.historical = \"a\"\n",
         "sentiment.historical = true\njoin.sources = \"historical\"\njoin.historical = \"b\"\n",
@@ -183,6 +193,8 @@ const OF_THE_DATASET: [(&str, &str, &str); 36] = [
     ("filter.sectors", "", "filter.sectors = \"energy\"\n"),
     ("filter.periods", "", "filter.periods = \"15d\"\n"),
     ("filter.regimes", "", "filter.regimes = \"neutral\"\n"),
+    ("filter.signal", "", "filter.signal = \"buy\"\n"),
+    ("filter.min_confidence", "", "filter.min_confidence = 0.6\n"),
     ("filter.from", "", "filter.from = \"2026-01-01\"\n"),
     ("filter.to", "", "filter.to = \"2026-01-01\"\n"),
     ("output.format", "", "output.format = \"csv\"\n"),
@@ -210,7 +222,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 36] = [
 ];
 
 /// The keys that determine what is requested: the document has the service and the requests, and what was observed.
-const OF_REQUESTS: [&str; 14] = [
+const OF_REQUESTS: [&str; 16] = [
     "source.name",
     "source.service",
     "source.base_url",
@@ -218,8 +230,10 @@ const OF_REQUESTS: [&str; 14] = [
     "signals.history",
     "signals.sectors",
     "signals.tickers",
+    "signals.exclude",
     "signals.periods",
     "signals.regimes",
+    "signals.pairs",
     "signals.complete",
     "sentiment.summary",
     "sentiment.historical",
@@ -313,15 +327,17 @@ fn what_was_requested_and_observed_and_what_writes_the_files_is_in_the_document(
         serde_json::to_string(&Basis::of(&plan, scope, observations, writer)).unwrap()
     };
     let of_more = Scope { requests: ["a".to_owned(), "b".to_owned()].into(), ..scope.clone() };
+    let of_fewer = Scope { excluded: ["XOM".parse().unwrap()].into(), ..scope.clone() };
     let of_another = Scope { source: Endpoint::SignalsHistory, ..scope.clone() };
     let texts: BTreeSet<String> = [
         text(&scope, &observations, Writer::Program),
         text(&of_more, &observations, Writer::Program),
         text(&of_another, &observations, Writer::Program),
+        text(&of_fewer, &observations, Writer::Program),
         text(&scope, &["b".to_owned()], Writer::Program),
     ]
     .into();
-    assert_eq!(texts.len(), 4);
+    assert_eq!(texts.len(), 5);
     #[cfg(feature = "spark")]
     assert!(!texts.contains(&text(&scope, &observations, Writer::Spark)));
     let renamed = Plan { name: "other".to_owned(), ..plan.clone() };
@@ -340,6 +356,8 @@ fn an_option_of_a_build_that_changes_the_dataset_changes_the_document() {
         AdHoc { vintage: Some(Vintage::First), ..AdHoc::default() },
         AdHoc { claims: Claims::Included, ..AdHoc::default() },
         filtered(Filter { tickers: Some(BTreeSet::from(["XOM".parse().unwrap()])), ..Filter::default() }),
+        filtered(Filter { signals: Some(BTreeSet::from(["buy".parse().unwrap()])), ..Filter::default() }),
+        filtered(Filter { min_confidence: "0.6".parse().ok(), ..Filter::default() }),
         filtered(Filter { from: "2026-01-01".parse().ok(), ..Filter::default() }),
         filtered(Filter { to: "2026-01-01".parse().ok(), ..Filter::default() }),
         formats(&[Format::Csv]),

@@ -30,7 +30,7 @@ use crate::digest;
 use crate::error::{Error, Result};
 use crate::human::grouped;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Filter, OnFinding, Plan, Request};
+use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
 
 pub(crate) use previous::PreviousVersion;
@@ -111,6 +111,7 @@ impl Checking<'_> {
         let empty: BTreeSet<String> = answered()
             .filter(|record| record.request.rows > 0)
             .flat_map(|record| &record.empty)
+            .filter(|key| !self.scope.excluded.contains(&key.ticker))
             .map(in_words)
             .collect();
         if !empty.is_empty() {
@@ -162,15 +163,34 @@ impl Checking<'_> {
         outcome.settled(&self.plan.name)
     }
 
-    /// The values of the dataset's filter that no series has.
+    /// The values of the dataset's filter that no series has, and the tickers that are left out and were never in.
     fn filtered_out(&self) -> Result<Vec<String>> {
-        self.without_data(&self.scope.filter)
+        let mut missing = self.without_data(&self.scope.filter)?;
+        missing.extend(self.excluded_in_vain()?);
+        Ok(missing)
+    }
+
+    /// The tickers that are left out and that nothing lists, as far as the archive knows the lists.
+    fn excluded_in_vain(&self) -> Result<Option<String>> {
+        if self.scope.excluded.is_empty() {
+            return Ok(None);
+        }
+        let lists = self.plan.ways.iter().flat_map(|way| match &way.list {
+            RequestList::Listed(requests) => requests.clone(),
+            RequestList::EachTicker(tickers, _) => tickers.listing(),
+        });
+        let known = self.view.listed(&lists.map(|request| request.to_string()).collect())?;
+        let absent: Vec<&Ticker> = self.scope.excluded.iter().filter(|ticker| !known.contains(ticker)).collect();
+        let is_known = !known.is_empty() && !absent.is_empty();
+        Ok(is_known.then(|| absent_tickers("nothing to exclude", &absent, known.iter())))
     }
 
     /// The values of a filter that no series has.
     fn without_data(&self, filter: &Filter) -> Result<Vec<String>> {
-        let Filter { tickers, sectors, periods, regimes, .. } = filter;
-        if tickers.is_none() && sectors.is_none() && periods.is_none() && regimes.is_none() {
+        let Filter { tickers, sectors, periods, regimes, pairs, .. } = filter;
+        let is_of_series =
+            tickers.is_some() || sectors.is_some() || periods.is_some() || regimes.is_some() || pairs.is_some();
+        if !is_of_series {
             return Ok(Vec::new());
         }
         let members = |filter: Filter| self.view.members(&Scope { filter, ..self.scope.clone() });
@@ -190,6 +210,14 @@ impl Checking<'_> {
         missing.extend(periods.map(|period| format!("no signals for period `{period}`")));
         let regimes = regimes.iter().flatten().filter(|regime| all.iter().all(|key| key.regime != Some(**regime)));
         missing.extend(regimes.map(|regime| format!("no signals for regime `{regime}`")));
+        let of_pairs = Filter { tickers: None, sectors: None, ..filter.clone() };
+        let has_both = || all.iter().any(|key| of_pairs.takes(&key.ticker, key.period, key.regime));
+        if filter.periods.is_some() && filter.regimes.is_some() && missing.is_empty() && !has_both() {
+            missing.push("no signals with one of these periods and one of these regimes together".to_owned());
+        }
+        let has_pair = |(period, regime)| all.iter().any(|key| key.period.zip(key.regime) == Some((period, regime)));
+        let pairs = pairs.iter().flatten().filter(|pair| !has_pair(**pair));
+        missing.extend(pairs.map(|(period, regime)| format!("no signals for pair `{period} {regime}`")));
         Ok(missing)
     }
 }

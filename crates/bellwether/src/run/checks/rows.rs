@@ -53,12 +53,14 @@ impl RowChecks<'_> {
         Some(format!("the newest date is {newest}, {days} in the future, above the limit of {limit}"))
     }
 
-    /// The newest date is before that of the previous version, which asked for the same and was not ahead of its time.
+    /// The newest date is before that of the previous version, which asked for the same and was not ahead of its time. A
+    /// revision may take the newest date from rows that are selected by their values.
     fn back(self) -> Option<String> {
         let before = self.before?;
         let (plan, known) = (before.plan.as_ref()?, before.newest?);
         let is_same = plan.ways == self.plan.ways
             && plan.dataset.filter == self.plan.dataset.filter
+            && !plan.dataset.filter.is_by_value()
             && plan.dataset.dates == self.plan.dataset.dates
             && plan.dataset.rows == self.plan.dataset.rows;
         let was_ahead = days_ahead(known, today(plan, before.recorded.built_at)).is_some();

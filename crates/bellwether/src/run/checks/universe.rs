@@ -9,8 +9,8 @@ use super::{Check, CheckOutcome, Checking, Listing};
 use crate::archive::View;
 use crate::error::Result;
 use crate::human::{counted, grouped, percent};
-use crate::interface::{Period, Regime, Sector, Ticker};
-use crate::plan::{Filter, Plan, RequestList, TickerSource};
+use crate::interface::{Period, Regime, Ticker};
+use crate::plan::{Plan, RequestList, TickerSource};
 use crate::run::names::{in_words, list};
 use crate::run::scope::archived;
 use crate::tables::SeriesKey;
@@ -33,7 +33,15 @@ impl Checking<'_> {
         let filter = plan.dataset.filter.clone().and(self.scope.filter.clone());
         let sectors = if filter.sectors.is_some() { self.view.sectors(Some(self.scope))? } else { HashMap::new() };
         let kept = |universe: Universe| -> Universe {
-            let is_taken = |key: &SeriesKey| takes(&filter, key, sectors.get(&key.ticker));
+            // The sector of a ticker may be unknown.
+            let is_of_sector = |ticker: &Ticker| match &filter.sectors {
+                Some(wanted) => sectors.get(ticker).is_some_and(|sector| wanted.contains(sector)),
+                None => true,
+            };
+            let is_excluded = |ticker: &Ticker| plan.excluded.contains(ticker) || self.scope.excluded.contains(ticker);
+            let is_taken = |SeriesKey { ticker, period, regime, .. }: &SeriesKey| {
+                filter.takes(ticker, *period, *regime) && is_of_sector(ticker) && !is_excluded(ticker)
+            };
             universe.into_iter().filter(is_taken).collect()
         };
         let (listed, now) = (kept(listed), kept(asked.universe(now)));
@@ -139,13 +147,4 @@ impl<T: Ord> UniverseChange<'_, T> {
         };
         shifts.into_iter().filter_map(tell).collect()
     }
-}
-
-/// Whether a filter accepts a series. The sector of its ticker may be unknown.
-fn takes(filter: &Filter, key: &SeriesKey, sector: Option<&Sector>) -> bool {
-    let Filter { tickers, sectors, periods, regimes, .. } = filter;
-    tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
-        && sectors.as_ref().is_none_or(|sectors| sector.is_some_and(|sector| sectors.contains(sector)))
-        && periods.as_ref().is_none_or(|periods| key.period.is_some_and(|period| periods.contains(&period)))
-        && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
 }

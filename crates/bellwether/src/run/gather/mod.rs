@@ -126,6 +126,7 @@ impl<'a> Gathering<'a> {
                 // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
+            known.retain(|ticker| !plan.excluded.contains(ticker));
             let tickers = match &way.list {
                 RequestList::Listed(_) => Vec::new(),
                 RequestList::EachTicker(..) if !known.is_empty() => {
@@ -147,7 +148,8 @@ impl<'a> Gathering<'a> {
                     lacking = with(lacking, gone);
                     passed.push(way);
                 }
-                WaveOutcome::Offered { named, unknown } => {
+                WaveOutcome::Offered { mut named, unknown } => {
+                    named.retain(|ticker| !plan.excluded.contains(ticker));
                     let is_named_by_service = known.is_empty()
                         && matches!(
                             way.list,
@@ -235,7 +237,10 @@ impl<'a> Gathering<'a> {
     /// The tickers to fetch news for.
     async fn news_tickers(&mut self, of_signals: &BTreeSet<Ticker>) -> Result<Vec<Ticker>> {
         match &self.plan.news_tickers {
-            TickerSource::Signals => Ok(of_signals.iter().cloned().collect()),
+            TickerSource::Signals => {
+                let is_taken = |ticker: &&Ticker| !self.plan.excluded.contains(*ticker);
+                Ok(of_signals.iter().filter(is_taken).cloned().collect())
+            }
             list => self.list(list).await?.map_err(|gone| self.no_operation(&[gone], None)),
         }
     }

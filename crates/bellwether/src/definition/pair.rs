@@ -1,0 +1,57 @@
+//! A horizon and a market regime as one value: `5d bull`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+
+use super::values::{Refusal, parsed_from_text};
+use crate::interface::{Period, Regime, Unknown};
+use crate::problem::suggestion;
+
+/// A period and a regime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) period: Period,
+    pub(crate) regime: Regime,
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.period, self.regime)
+    }
+}
+
+impl FromStr for Pair {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [period, regime] = words[..] else {
+            return Err(format!("`{text}` is not a pair\nuse a period and a regime, such as `5d bull`"));
+        };
+        if let (Ok(regime), Ok(period)) = (period.parse::<Regime>(), regime.parse::<Period>()) {
+            return Err(format!("`{text}` is not a pair\nthe period comes first: `{period} {regime}`"));
+        }
+        let period = period.parse().map_err(|unknown: Unknown| format!("{unknown} in `{text}`\n{}", unknown.hint))?;
+        let regime = regime.parse().map_err(|unknown: Unknown| {
+            format!("{unknown} in `{text}`\n{}", suggestion(regime, &Regime::ALL.map(Regime::as_str), "regimes are"))
+        })?;
+        Ok(Self { period, regime })
+    }
+}
+
+impl JsonSchema for Pair {
+    fn schema_name() -> Cow<'static, str> {
+        "Pair".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = "^([1-9]d|[12][0-9]d|30d|[1-6]m) (bear|bull|neutral)$";
+        json_schema!({ "type": "string", "pattern": pattern, "examples": ["5d bull", "1m neutral"] })
+    }
+}
+
+parsed_from_text!(Pair);
