@@ -456,7 +456,6 @@ mod tests {
                     assert_eq!(window.sum(), (!scores.is_empty()).then(|| scores.iter().sum()), "round {round}");
                     assert_decays(windows, place, &articles, (key, cutoff));
                 }
-                {}
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
                 let newest = known.next_back().map(|article| (article.date, article.score));
                 assert_eq!(table.last[place].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
