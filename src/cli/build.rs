@@ -96,18 +96,18 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
     formats: Vec<Format>,
 
-    /// Write the rows to a file instead of publishing a version, or with `-` to standard output. With `--engine`:
-    /// the object store that gets the version.
+    /// Write the rows to a file, or with `-` to standard output, instead of a version. With `--engine`: the store
+    /// that gets the version.
     #[arg(long, value_name = "FILE|URL")]
     output: Option<PathBuf>,
 
     #[command(flatten)]
     force: Force,
 
-    /// Have a Spark cluster compute the dataset: the address of its Spark Connect server, `spark://host:15002`.
+    /// Have a Spark cluster compute it: `spark://host:15002`.
     ///
-    /// It is written to the store that `--output` names, where it is checked and published. Every worker must be able to read
-    /// the archive: keep it in a store.
+    /// That is the address of its Spark Connect server. The dataset is written to the store that `--output` names, where it
+    /// is checked and published. Every worker must be able to read the archive: keep it in a store.
     #[arg(long, value_name = "URL", requires = "output")]
     engine: Option<String>,
 

@@ -72,7 +72,7 @@ pub const SCHEDULE: &str = "schedule";
 pub const JOURNAL_SEGMENT: &str = "########.jsonl";
 
 /// The rows of a dataset, in a file named after it.
-pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.csv.gz", "$.csv.zst", "$.arrow"];
+pub(crate) const ROWS_OF_DATASET: [&str; 5] = ["$.parquet", "$.csv", "$.csv.gz", "$.csv.zst", "$.arrow"];
 
 /// The rows of a dataset that Spark wrote.
 pub(crate) const ROWS_OF_SPARK: &str = "part-#####-*.parquet";

@@ -19,19 +19,18 @@ static UNFINISHED: Contents =
     Contents { files: &["unfinished.json", "answers.jsonl", ANSWERS], folders: &[(&["sealed"], &RUN)] };
 
 static VERSION: Contents = Contents {
-    files: &[
-        "dataset.json",
-        "facts.json",
-        "report.html",
-        ROWS_OF_DATASET[0],
-        ROWS_OF_DATASET[1],
-        ROWS_OF_DATASET[2],
-        ROWS_OF_SPARK,
-    ],
+    files: {
+        // With each format that there is.
+        const FILES: [&str; 9] = {
+            let [parquet, csv, gzip, zstd, arrow] = ROWS_OF_DATASET;
+            ["dataset.json", "facts.json", "report.html", parquet, csv, gzip, zstd, arrow, ROWS_OF_SPARK]
+        };
+        &FILES
+    },
     folders: &[(&[PARTITION], &PARTITIONED), (MATRIX_FOLDERS, &MATRIX)],
 };
 
-static PARTITIONED: Contents = Contents { files: ROWS_OF_DATASET, folders: &[(&[PARTITION], &PARTITIONED)] };
+static PARTITIONED: Contents = Contents { files: &ROWS_OF_DATASET, folders: &[(&[PARTITION], &PARTITIONED)] };
 
 static MATRIX: Contents = Contents { files: MATRICES, folders: &[] };
 
