@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, final
 
 from . import _html
 
@@ -24,16 +24,19 @@ class BellwetherWarning(UserWarning):
     """A problem to fix, although the operation can continue."""
 
 
-class Event(TypedDict, total=False):
-    """An event of a run or a build, with the fields that its kind has: those of `bellwether schema --for events`."""
+@final
+class NameEvent(TypedDict):
+    """The run has its name."""
 
-    event: Literal["named", "started", "advanced", "finished", "resumed", "note", "warning"]
-    #: The name of the run.
+    event: Literal["named"]
     run: str
-    #: The text of a note or a warning.
-    message: str
-    #: The answers that an interrupted run has already.
-    answers: int
+
+
+@final
+class StageEvent(TypedDict):
+    """A stage started, advanced or finished."""
+
+    event: Literal["started", "advanced", "finished"]
     #: `signals`, `articles`, `archive`, `dataset` and so on.
     stage: str
     #: Answered requests.
@@ -52,6 +55,27 @@ class Event(TypedDict, total=False):
     waiting: dict[str, Any] | None
     #: Since the stage started.
     seconds: float
+
+
+@final
+class ResumeEvent(TypedDict):
+    """An interrupted run is resumed."""
+
+    event: Literal["resumed"]
+    #: The answers that it has already.
+    answers: int
+
+
+@final
+class MessageEvent(TypedDict):
+    """Something to say."""
+
+    event: Literal["note", "warning"]
+    message: str
+
+
+#: An event of a run or a build, as `bellwether schema --for events` describes it.
+Event: TypeAlias = NameEvent | StageEvent | ResumeEvent | MessageEvent
 
 
 @contextmanager
@@ -83,7 +107,7 @@ def _in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _counts(event: Event) -> str:
+def _counts(event: StageEvent) -> str:
     """`1,750,725 rows, 126.8 MB, 0.2 s`."""
     parts = [f"{event['rows']:,} rows"] if event["rows"] else []
     if event["received"] and event["total"]:
@@ -125,7 +149,7 @@ class _Notebook:
 
     def __init__(self) -> None:
         self._ipython: Any = import_module("IPython.display")
-        self._stages: dict[str, Event] = {}
+        self._stages: dict[str, StageEvent] = {}
         self._display = self._ipython.display(self._ipython.HTML(""), display_id=True)
 
     def __call__(self, event: Event) -> None:
@@ -137,7 +161,7 @@ class _Notebook:
         """Leaves the table as it is."""
 
     def _table(self) -> str:
-        def bar(event: Event) -> str:
+        def bar(event: StageEvent) -> str:
             if event["total"]:
                 return f"<progress max='{event['total']}' value='{event['done']}'></progress> {event['done']}/{event['total']}"
             return "<progress max='1' value='1'></progress>" if event["event"] == "finished" else "<progress></progress>"

@@ -29,8 +29,8 @@ pub(super) struct Skill {
     /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
     definition: Option<String>,
 
-    /// Closing prices, Parquet or CSV, with the columns `ticker`, `date` and `close` or those that `[prices]` in the
-    /// definition names. Default: the files that it names.
+    /// Closing prices, Parquet or CSV, with `ticker`, `date` and `close` or the columns of `[prices]`. Default: the
+    /// files that it names.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     prices: Vec<PathBuf>,
 
@@ -45,7 +45,9 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Show the correlations by lag (one horizon after the other), by year, by sector or by the number of news as well.
+    /// Show the correlations by lag, by year, by sector or by the number of news as well.
+    ///
+    /// A lag is one horizon after the other.
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
