@@ -78,7 +78,7 @@ def identity(mutant: dict, seen: Counter) -> str:
 
 def list_mutants(place: Place) -> list[dict]:
     """The mutants of all rooms. Those that were listed before have the same numbers as then."""
-    command = ["cargo", "mutants", "--list", "--json", "--diff", "--dir", str(ROOT)]
+    command = ["cargo", "mutants", "--workspace", "--list", "--json", "--diff", "--dir", str(ROOT)]
     command += ["--exclude", "crates/bellwether/src/decode/harness/**"]
     for start in (start for starts in ROOMS.values() for start in starts):
         command += ["--file", f"{start}**"]
@@ -169,8 +169,11 @@ def compile_all(place: Place, mutants: list[dict], kinds: list[str]) -> None:
 
 def build(place: Place, kinds: list[str]) -> "list | None":
     """Builds tests of these kinds; the errors with their bytes, or nothing."""
-    targets = {"unit": ["--lib"], "program": ["--test", "program"]}
-    command = ["cargo", "test", "--no-run", "--locked", "--package", "bellwether", "--message-format", "json"]
+    targets = {
+        "unit": ["--package", "bellwether", "--lib"],
+        "program": ["--package", "bellwether-cli", "--test", "program"],
+    }
+    command = ["cargo", "test", "--no-run", "--locked", "--message-format", "json"]
     command += [word for kind in kinds for word in targets[kind]]
     outcome = subprocess.run(command, cwd=place.source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
@@ -178,7 +181,8 @@ def build(place: Place, kinds: list[str]) -> "list | None":
         executables = (message for message in messages if message.get("executable") and message["profile"]["test"])
         built = {message["target"]["name"]: message["executable"] for message in executables}
         names = {"bellwether": "unit", "program": "program"}
-        binaries = place.load("binaries.json", {}) | {names[name]: path for name, path in built.items()}
+        built = {names[name]: path for name, path in built.items() if name in names}
+        binaries = place.load("binaries.json", {}) | built
         place.save("binaries.json", binaries)
         return None
     errors = []

@@ -1,6 +1,6 @@
 //! Speed of writing the columns of a dataset as Parquet, compared with the `parquet` crate's `ArrowWriter`.
 //!
-//! Run with `cargo bench --bench columns`. Each line gives the rows written per second, with one signal per ticker and
+//! Run with `cargo bench -p bellwether --bench columns`. Each line gives the rows written per second, with one signal per ticker and
 //! date, and with fifteen. Both write one row group on one core, with zstd at level 3, and discard the bytes.
 
 use std::io;

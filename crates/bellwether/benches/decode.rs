@@ -1,6 +1,6 @@
 //! Speed of decoding answers, compared with `serde_json` on the same bytes.
 //!
-//! Run with `cargo bench --bench decode`. Each line gives bytes of the body per second, including reading. `decode`
+//! Run with `cargo bench -p bellwether --bench decode`. Each line gives bytes of the body per second, including reading. `decode`
 //! uses every core; `decode_on_one_core` uses one, like `serde_json`. `split` needs `--features harness`.
 
 mod answers;

@@ -1,7 +1,7 @@
 //! A lower bound on the time of a whole run on this machine.
 //!
 //! ```text
-//! cargo bench --bench limit -- --pairs 12 --seen 8.1 13.4
+//! cargo bench -p bellwether --bench limit -- --pairs 12 --seen 8.1 13.4
 //! ```
 //!
 //! For 500 tickers, 1,260 days, some pairs of period and regime and 400 articles per ticker, it does only what is

@@ -1,6 +1,6 @@
 //! Speed of the stages after decoding: the archive, the join and the encoders, on five years of fifty tickers.
 //!
-//! Run with `cargo bench --bench stages`. Each line gives rows per second. Archive files are synced, as in a run;
+//! Run with `cargo bench -p bellwether --bench stages`. Each line gives rows per second. Archive files are synced, as in a run;
 //! encoded bytes are discarded.
 
 mod answers;
