@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::{Machine, definition, files_below, folder_store};
 use crate::support::program::{DemoService, Place};
@@ -90,6 +92,8 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
     let fresh = Machine::new(&definition(&service.source), &url, []);
     for _ in 0..3 {
         machine.run(&["run", "it"]).succeeded();
+        // What is made in one second is new together.
+        thread::sleep(Duration::from_millis(1100));
     }
     let runs: Vec<String> = machine.folders().iter().map(|name| name["run=".len()..].to_owned()).collect();
     let files = Files::of(&folder.path().join("store"));

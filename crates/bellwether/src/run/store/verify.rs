@@ -38,12 +38,17 @@ pub enum VerifyScope {
 impl VerifyScope {
     /// Whether a folder is read, by its name.
     fn reads(&self, folder: &str) -> bool {
-        let name = folder.rsplit('=').next().unwrap_or(folder);
         match self {
-            Self::Since(run) => name >= run.as_str(),
+            Self::Since(run) => second(folder) >= second(run),
             Self::All | Self::Sizes => true,
         }
     }
+}
+
+/// The second in the name of a folder. What follows it in a name tells nothing of the order.
+fn second(folder: &str) -> &str {
+    let name = folder.rsplit('=').next().unwrap_or(folder);
+    name.split('-').next().unwrap_or(name)
 }
 
 /// The result of verifying a store.
@@ -280,4 +285,18 @@ fn fault(error: Error) -> Result<String> {
     }
     let reason = std::error::Error::source(&error).map(|reason| format!(": {reason}"));
     Ok(format!("{error}{}", reason.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VerifyScope;
+
+    #[test]
+    fn since_a_run_is_since_its_second() {
+        let since = VerifyScope::Since("20261120T213000Z-7f3a".to_owned());
+        for read in ["run=20261120T213000Z-7f3a", "20261120T213000Z-0001", "pack=20261120T213001Z-0000"] {
+            assert!(since.reads(read), "{read}");
+        }
+        assert!(!since.reads("run=20261120T212959Z-ffff"));
+    }
 }
