@@ -4,6 +4,7 @@
 """
 
 import bisect
+import functools
 import glob
 import json
 import sys
@@ -205,10 +206,16 @@ def mean(numbers):
     return float(numpy.mean(numbers)) if numbers else None
 
 
+@functools.cache
+def centered_ranks(values):
+    """Twice the distance of each rank from their mean, whole numbers; none if all are equal. The same values are ranked
+    many times."""
+    return 2 * scipy.stats.rankdata(values) - len(values) - 1 if len(set(values)) > 1 else None
+
+
 def rank_correlation(x, y):
-    if len(set(x)) < 2 or len(set(y)) < 2:
-        return None
-    return float(numpy.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[0, 1])
+    x, y = (centered_ranks(tuple(numpy.asarray(values, dtype=float).tolist())) for values in (x, y))
+    return None if x is None or y is None else float(x @ y / numpy.sqrt((x @ x) * (y @ y)))
 
 
 def fifths(values):
@@ -346,28 +353,49 @@ def check_series(found, series, period, sessions, where, lag=0):
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(values.mean() / error), cosines), where)
 
 
-def correlation_of(frame, column="value"):
-    signed, returns = frame["signed"].values.astype(float), frame[column].values
+class Names:
+    """The names of a date by column: what a frame is for, much faster."""
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def __getitem__(self, column):
+        return self.columns[column]
+
+    def __len__(self):
+        return len(self.columns["value"])
+
+    def where(self, is_taken):
+        return Names({name: values[is_taken] for name, values in self.columns.items()})
+
+
+def by_names(frames):
+    return {day: Names({name: frame[name].values for name in frame}) for day, frame in frames.items()}
+
+
+def correlation_of(names, column="value"):
+    signed, returns = names["signed"].astype(float), names[column]
     is_known = ~numpy.isnan(returns)
-    names = int(is_known.sum())
-    return names, rank_correlation(signed[is_known], returns[is_known]) if names >= 5 else None
+    count = int(is_known.sum())
+    return count, rank_correlation(signed[is_known], returns[is_known]) if count >= 5 else None
 
 
-def difference_of(frame):
+def difference_of(names):
     """The difference of the correlations of the latest and the first values."""
-    if len(frame) < 5:
-        return len(frame), None
-    first, latest = (rank_correlation(frame[name].astype(float), frame["value"]) for name in ("first", "latest"))
-    return len(frame), None if None in (first, latest) else latest - first
+    if len(names) < 5:
+        return len(names), None
+    first, latest = (rank_correlation(names[name], names["value"]) for name in ("first", "latest"))
+    return len(names), None if None in (first, latest) else latest - first
 
 
-def check_news(found, frames, which, period, sessions, where):
+def check_news(found, dates, which, period, sessions, where):
     """By the number of articles in each window; returns the groups."""
     groups = []
     for days in WINDOWS:
         for name, low, high in [("0", 0, 0), ("1-2", 1, 2), ("3-9", 3, 9), ("10+", 10, 10**9)]:
             counts = f"{which} news_count_{days}d"
-            series = {day: correlation_of(frame[frame[counts].between(low, high)]) for day, frame in frames.items()}
+            is_taken = lambda names: (names[counts] >= low) & (names[counts] <= high)
+            series = {day: correlation_of(names.where(is_taken(names))) for day, names in dates.items()}
             if any(pair[1] is not None for pair in series.values()):
                 groups.append(((f"{days}d", name), series))
     assert [(one["window"], one["articles"]) for one in found] == [group for group, _ in groups], where
@@ -378,17 +406,18 @@ def check_news(found, frames, which, period, sessions, where):
 
 def check_groups(found, frames, period, sessions, rows, where, which=None):
     """By lag, year and sector, from the cells of each date with enough names; of signals also by news."""
+    dates = by_names(frames)
     for lag, of_lag in enumerate(found["by_lag"]):
         assert of_lag["lag"] == lag, where
-        series = {day: correlation_of(frame, f"lag{lag}") for day, frame in frames.items()}
+        series = {day: correlation_of(names, f"lag{lag}") for day, names in dates.items()}
         check_series(of_lag, series, period, sessions, f"{where} lag {lag}", lag)
     assert len(found["by_lag"]) == LAGS, where
-    check_years_and_sectors(found, frames, correlation_of, period, sessions, where)
+    check_years_and_sectors(found, dates, correlation_of, period, sessions, where)
     groups = [("lag", str(one["lag"]), one) for one in found["by_lag"]]
     groups += [("year", str(one["year"]), one) for one in found["by_year"]]
     groups += [("sector", one["sector"], one) for one in found["by_sector"]]
     if which is not None:
-        groups += check_news(found["by_news"], frames, which, period, sessions, f"{where} news")
+        groups += check_news(found["by_news"], dates, which, period, sessions, f"{where} news")
     rows = rows[rows["by"].notna()].set_index(["by", "group"])
     assert len(rows) == len(groups), where
     for by, group, one in groups:
@@ -398,16 +427,16 @@ def check_groups(found, frames, period, sessions, rows, where, which=None):
         same(row["p"], one["test"]["p"] if one["test"] else None, f"{where} {by} {group} p")
 
 
-def check_years_and_sectors(found, frames, correlation, period, sessions, where):
-    years = sorted({day.year for day in frames})
+def check_years_and_sectors(found, dates, correlation, period, sessions, where):
+    years = sorted({day.year for day in dates})
     assert [one["year"] for one in found["by_year"]] == years, where
     for one in found["by_year"]:
-        series = {day: correlation(frame) for day, frame in frames.items() if day.year == one["year"]}
+        series = {day: correlation(names) for day, names in dates.items() if day.year == one["year"]}
         check_series(one, series, period, sessions, f"{where} {one['year']}")
     sectors = {sector: {} for sector in ("energy", "utilities")}
-    for day, frame in frames.items():
-        for sector, names in frame.groupby("sector"):
-            sectors[sector][day] = correlation(names)
+    for day, names in dates.items():
+        for sector in set(names["sector"]):
+            sectors[sector][day] = correlation(names.where(names["sector"] == sector))
     measured = [sector for sector, series in sectors.items() if any(pair[1] is not None for pair in series.values())]
     assert [one["sector"] for one in found["by_sector"]] == measured, where
     for one in found["by_sector"]:
@@ -424,10 +453,12 @@ def check_features(found, cells, period, sessions, rows, where):
         columns = ["published", "today"] if state == "difference" else [state]
         of_state = of_feature.dropna(subset=columns)
         of_state = of_state.assign(signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
+        lags = [f"lag{lag}" for lag in range(LAGS)]
+        of_state = of_state[["date", "sector", "signed", "first", "latest", "value", *lags]]
         dates, frames = {}, {}
         for day, frame in of_state.groupby("date"):
             if state == "difference":
-                correlations = [rank_correlation(frame[column], frame["value"]) for column in columns]
+                correlations = [rank_correlation(frame[column], frame["value"]) for column in ("first", "latest")]
                 correlation = None if None in correlations else correlations[1] - correlations[0]
             else:
                 correlation = rank_correlation(frame["signed"], frame["value"])
@@ -438,7 +469,7 @@ def check_features(found, cells, period, sessions, rows, where):
         _, p_values[state], series[state] = check_ranks(measure, dates, period, sessions, of_rows, f"{where} {state}")
         if state == "difference":
             assert not measure["by_lag"], where
-            check_years_and_sectors(measure, frames, difference_of, period, sessions, f"{where} {state}")
+            check_years_and_sectors(measure, by_names(frames), difference_of, period, sessions, f"{where} {state}")
         else:
             check_groups(measure, frames, period, sessions, of_rows, f"{where} {state}")
     return p_values, series
@@ -688,7 +719,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
             where = f"{key} {state}"
             if state == "difference":
                 assert not measure["by_lag"] and not measure["by_news"] and measure["confidence"] is None, where
-                check_years_and_sectors(measure, frames[state], difference_of, key[0], prices.index, where)
+                check_years_and_sectors(measure, by_names(frames[state]), difference_of, key[0], prices.index, where)
                 continue
             check_confidence(measure["confidence"], list(frames[state].values()), f"{where} confidence")
             which = "first" if state == "published" else "latest"

@@ -32,6 +32,14 @@ pub struct RankedCases {
     pub rank_correlation: Option<f64>,
 }
 
+impl RankedCases {
+    /// From the sums of the products of the ranks of either side, and of their squares.
+    fn of(cases: u64, [product, own, other]: [f64; 3]) -> Self {
+        let scale = (own * other).sqrt();
+        Self { cases, rank_correlation: (scale > 0.0).then(|| (product / scale).clamp(-1.0, 1.0)) }
+    }
+}
+
 impl Order {
     /// The order of some values. A value that is not a number counts as none.
     ///
@@ -41,14 +49,14 @@ impl Order {
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Self {
         let mut order = Self::default();
-        let mut keyed = Vec::new();
+        let mut keys = Vec::new();
         for value in values {
             let place = u32::try_from(order.places).expect("fewer than four billion values");
-            keyed.extend(value.filter(|value| !value.is_nan()).map(|value| (ascending_bits(value), place)));
+            keys.extend(value.filter(|value| !value.is_nan()).map(|value| (ascending_bits(value), place)));
             order.places += 1;
         }
-        keyed.sort_unstable();
-        for equal in keyed.chunk_by(|(one, _), (next, _)| one == next) {
+        sort(&mut keys);
+        for equal in keys.chunk_by(|(one, _), (next, _)| one == next) {
             order.ascending.extend(equal.iter().map(|(_, place)| place));
             order.ends.push(order.ascending.len() as u32);
         }
@@ -68,7 +76,15 @@ impl Order {
     /// If the numbers of places differ.
     #[must_use]
     pub fn correlation(&self, other: &Self) -> RankedCases {
-        self.correlations(other, &vec![0; self.places], 1)[0]
+        if self.count() < self.places || other.count() < self.places {
+            return self.correlations(other, &vec![0; self.places], 1)[0];
+        }
+        let [own, others] = [self, other].map(Self::all_ranks);
+        let mut sums = [0.0; 3];
+        for (own, other) in own.iter().zip(&others) {
+            sums = [sums[0] + own * other, sums[1] + own * own, sums[2] + other * other];
+        }
+        RankedCases::of(self.places as u64, sums)
     }
 
     /// The rank correlation within each of some groups, of the places that have both values. The group of a place is its
@@ -97,12 +113,19 @@ impl Order {
                 *sum += product;
             }
         }
-        let correlation = |(size, [product, own, other]): (u32, [f64; 3])| {
-            let scale = (own * other).sqrt();
-            let rank_correlation = (scale > 0.0).then(|| (product / scale).clamp(-1.0, 1.0));
-            RankedCases { cases: size.into(), rank_correlation }
-        };
-        sizes.into_iter().zip(sums).map(correlation).collect()
+        sizes.into_iter().zip(sums).map(|(size, sums)| RankedCases::of(size.into(), sums)).collect()
+    }
+
+    /// By place, twice the distance of its average rank from the middle, if each place has a value.
+    fn all_ranks(&self) -> Vec<f64> {
+        let mut ranks = vec![0.0; self.places];
+        let mut begin = 0;
+        for end in self.ends.iter().map(|end| *end as usize) {
+            let rank = (begin + end) as f64 - self.places as f64;
+            self.ascending[begin..end].iter().for_each(|place| ranks[*place as usize] = rank);
+            begin = end;
+        }
+        ranks
     }
 
     /// By place, twice the distance of its average rank from the middle, within its group: whole numbers, so that sums of
@@ -126,5 +149,52 @@ impl Order {
             }
         }
         ranks
+    }
+}
+
+/// Sorts keys with their places. Most keys differ in their high bits, and a word with these and the number of the key is
+/// sorted twice as fast as a pair.
+fn sort(keys: &mut Vec<(u64, u32)>) {
+    let low = (1_u64 << usize::BITS.saturating_sub(keys.len().leading_zeros())) - 1;
+    let mut words: Vec<u64> = keys.iter().zip(0_u64..).map(|((key, _), number)| key & !low | number).collect();
+    words.sort_unstable();
+    let mut sorted: Vec<(u64, u32)> = words.iter().map(|word| keys[(word & low) as usize]).collect();
+    for alike in sorted.chunk_by_mut(|(one, _), (next, _)| one & !low == next & !low) {
+        if alike.len() > 1 {
+            alike.sort_unstable();
+        }
+    }
+    *keys = sorted;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, sort};
+    use crate::Random;
+
+    #[test]
+    fn keys_that_differ_in_their_low_bits_alone_are_sorted_too() {
+        let mut random = Random::new(3);
+        for (count, range) in [(0, 1.0), (1, 1.0), (2, 3.0), (700, 5.0), (700, 2000.0), (5000, 1e18)] {
+            let mut keys: Vec<(u64, u32)> =
+                (0..count).map(|place| ((random.uniform() * range) as u64, place)).collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            sort(&mut keys);
+            assert_eq!(keys, expected, "{count} keys below {range}");
+        }
+    }
+
+    #[test]
+    fn a_correlation_is_the_same_whether_or_not_each_place_has_a_value() {
+        let mut random = Random::new(5);
+        for _ in 0..50 {
+            let mut values =
+                || -> Vec<Option<f64>> { (0..40).map(|_| Some((random.uniform() * 12.0).floor())).collect() };
+            let [one, other] = [values(), values()];
+            let whole = Order::of(one.iter().copied()).correlation(&Order::of(other.iter().copied()));
+            let with_a_gap = |values: &[Option<f64>]| Order::of(values.iter().copied().chain([None]));
+            assert_eq!(with_a_gap(&one).correlation(&with_a_gap(&other)), whole);
+        }
     }
 }

@@ -201,5 +201,5 @@ fn spark_matches_a_build_for_any_definition_of_a_packed_archive() {
     let mut world = World::new(78, true);
     (0..40).for_each(|pull| world.go_on(pull));
     assert!(!packs(&world.folder()).is_empty(), "{}", world.story);
-    Cases::check(&mut world, 4, Dialect::Spark);
+    Cases::check(&mut world, 2, Dialect::Spark);
 }

@@ -67,10 +67,6 @@ impl Cell {
         self.marks & SELL != 0
     }
 
-    fn key(&self) -> (u16, u16) {
-        (self.day, self.ticker)
-    }
-
     #[cfg(test)]
     pub(super) fn of_test(ticker: u16, day: u16, entry: u16) -> Self {
         Self { first: 0.5, ticker, day, entry, marks: LIVE }
@@ -194,9 +190,28 @@ impl PairCells {
 
     /// Sorts the cells by date and ticker.
     pub(super) fn sort(&mut self) {
-        self.cells.sort_unstable_by_key(Cell::key);
+        self.cells = by_day(&self.cells);
+        self.cells
+            .chunk_by_mut(|one, next| one.day == next.day)
+            .for_each(|of_day| of_day.sort_by_key(|cell| cell.ticker));
         self.changes.sort_unstable_by_key(|change| (change.day, change.ticker));
     }
+}
+
+/// Cells by their days, those of a day in the order that they had: all are put in place at once.
+fn by_day(cells: &[Cell]) -> Vec<Cell> {
+    let mut places = vec![0; usize::from(u16::MAX) + 2];
+    cells.iter().for_each(|cell| places[usize::from(cell.day) + 1] += 1);
+    for day in 1..places.len() {
+        places[day] += places[day - 1];
+    }
+    let mut sorted = cells.to_vec();
+    for cell in cells {
+        let place = &mut places[usize::from(cell.day)];
+        sorted[*place] = *cell;
+        *place += 1;
+    }
+    sorted
 }
 
 /// All cells, by pair.
