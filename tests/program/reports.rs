@@ -28,6 +28,8 @@ fn check(place: &Place, name: &str) -> String {
     let summary = place.run(["summary", name, "--width", "100"]).succeeded().stdout;
     assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
     fs::write(place.file("summary.txt"), &summary).expect("a file");
+    let document = place.run(["summary", name, "--json"]).succeeded().stdout;
+    fs::write(place.file("summary.json"), document).expect("a file");
     python::check("check_report.py", [place.path().as_os_str(), name.as_ref()]);
     summary
 }

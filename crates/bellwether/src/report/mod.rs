@@ -12,6 +12,7 @@
 
 pub mod facts;
 mod html;
+mod observed;
 mod page;
 mod policy;
 mod svg;
@@ -25,9 +26,11 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
+use crate::plan::MaxAge;
 use crate::tables::Watch;
 use facts::{Activity, Facts, SectorFacts};
 pub use html::Html;
+pub use observed::Observed;
 pub use policy::policy;
 
 /// The style of every page.
@@ -48,6 +51,8 @@ pub struct Report {
     pub revisions: Option<Revisions>,
     /// What its runs did.
     pub work: Activity,
+    /// Tickers whose news was not asked for.
+    pub unasked: u64,
     /// Durations of the stages between fetching and this report, where known.
     pub stages: Vec<(&'static str, Duration)>,
     /// Further notes for the reader, a line each.
@@ -67,6 +72,8 @@ pub struct Identity {
     pub as_of: DateTime<Utc>,
     /// When the vendor told of its series.
     pub watched: Option<Watch>,
+    /// How long after its date a row is live.
+    pub live_within: MaxAge,
     /// The text of its definition.
     pub definition: String,
 }

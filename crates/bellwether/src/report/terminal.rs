@@ -48,6 +48,7 @@ impl Report {
     fn opening(&self, lines: &mut Lines) {
         let Self { identity, facts, .. } = self;
         lines.line(&identity.name);
+        lines.wrapped("", &self.standing());
         if let Some(description) = &identity.description {
             lines.wrapped("", description);
         }
@@ -125,12 +126,12 @@ impl Report {
             // A single comparison is in the heading.
             let extremes = facts.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
             for agreement in extremes.into_iter().flatten() {
-                let shown = portion(agreement.same, agreement.both);
-                lines.wrapped("  ", &format!("{}: {shown}", facts.named(agreement)));
+                lines.wrapped("  ", &format!("{}: {}", facts.named(agreement), agreement.in_words()));
             }
         }
         if let Some(finding) = self.split() {
             lines.heading(finding);
+            self.sector_test().iter().for_each(|text| lines.wrapped("", text));
             for sector in &self.sectors {
                 let share = sector.totals.buy_share().unwrap_or_default();
                 let shown = portion(sector.totals.buys, sector.totals.rows);

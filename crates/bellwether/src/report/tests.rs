@@ -54,7 +54,8 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let (description, version, watched, definition) = (None, None, None, String::new());
-    let identity = Identity { name: "it".into(), description, version, as_of, watched, definition };
+    let live_within = plan().live_within;
+    let identity = Identity { name: "it".into(), description, version, as_of, watched, live_within, definition };
     Report {
         identity,
         facts,
@@ -62,6 +63,7 @@ fn report(facts: Facts) -> Report {
         skill: None,
         revisions: None,
         work: Activity::default(),
+        unasked: 0,
         stages: Vec::new(),
         notes: Vec::new(),
     }

@@ -300,7 +300,9 @@ impl Tally {
             let months = months.iter().copied().zip(of_months).filter(|(_, signals)| *signals > 0).collect();
             let of_ticker = |succession: &Succession| succession.of_ticker(number, totals.rows);
             let flips = self.succession.as_ref().map(of_ticker).unwrap_or_default();
-            TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months }
+            let places = numbers.iter().enumerate().filter(|(_, number)| pairs >> **number & 1 == 1);
+            let pair_places = places.map(|(place, _)| place as u8).collect();
+            TickerFacts { name, pairs: pairs.count_ones(), pair_places, totals, flips, months }
         };
         let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -317,6 +319,7 @@ impl Tally {
             dates: self.calendar.bounds(),
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
+            seen_live: None,
             repeated: 0,
             split_days: self.times.split(),
             contradictions: 0,

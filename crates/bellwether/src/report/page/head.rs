@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::Html;
+use super::{Html, phrase};
 use crate::human::{counted, grouped};
 use crate::report::Report;
 use crate::report::facts::Facts;
@@ -13,6 +13,7 @@ impl Report {
         html.element("header", &[], |html| {
             html.leaf("p", &[("class", &"kicker")], "Bellwether · dataset report");
             html.leaf("h1", &[], &identity.name);
+            html.element("p", &[("class", &"standing"), ("id", &"standing")], |html| phrase(html, &self.standing()));
             if let Some(description) = &identity.description {
                 html.leaf("p", &[("class", &"lede")], description);
             }

@@ -55,10 +55,11 @@ impl Report {
                 let shares = shares.into_iter().filter_map(|(rewrites, what)| rewrites.changed_share(what));
                 let shares = shares.collect::<Vec<_>>().join(" and ");
                 let (first, rest) = shares.split_at(1);
-                format!("{}{rest} changed after they were first seen", first.to_uppercase())
+                let time = self.time_to_change();
+                format!("{}{rest} changed after they were first seen{time}", first.to_uppercase())
             }
             (None, _) if self.work.runs.len() == 1 => "Only one run so far: nothing to compare with".to_owned(),
-            (None, _) => "No revisions".to_owned(),
+            (None, _) => format!("No revisions{}", self.time_to_change()),
         }
     }
 }
