@@ -211,13 +211,19 @@ assert page.findings["confidence"] == f"Mean confidence is {mean:.3f}" and page.
 # How confidences and scores are distributed.
 def bins(table, value, condition, first):
     counts = dict(ask(f"select least(floor({value} * 50), 49)::int, count(*) from {table} where {condition} group by all"))
-    return [counts.get(bin, 0) for bin in range(first, 50)]
+    return [counts.get(bin, 0) for bin in range(*first)]
+
+
+def tenths(table, value):
+    """The bins from the lowest to the highest value, in whole tenths."""
+    low, high = ask(f"select floor(min(least(floor({value} * 50), 49)) / 5)::int * 5, floor(max(least(floor({value} * 50), 49)) / 5)::int * 5 + 5 from {table}")[0]
+    return low, high
 
 
 shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-confidence"]]
-assert shown == bins("rows", "confidence", "signal = 'buy'", 0) + bins("rows", "confidence", "signal = 'sell'", 0)
+assert shown == bins("rows", "confidence", "signal = 'buy'", tenths("rows", "confidence")) + bins("rows", "confidence", "signal = 'sell'", tenths("rows", "confidence"))
 shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-scores"]]
-assert shown == bins("articles", "score", "score is not null", -50)
+assert shown == bins("articles", "score", "score is not null", tenths("articles", "score"))
 
 # How often signals flip, by pair and by confidence: each signal against the next one of its series.
 duckdb.sql("""

@@ -3,7 +3,8 @@
 use bellwether::audit::answers::CutOff;
 use bellwether::audit::documents::Revisions;
 use bellwether::report::facts::{
-    Agreement, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
+    Agreement, ColumnFacts, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
+    TickerCoverage,
 };
 use bellwether::report::{Observed, Report};
 use bellwether::time::to_record;
@@ -51,10 +52,44 @@ pub(in crate::cli) struct DatasetSummary {
     articles: Option<u64>,
     /// How its past was revised; none with a single run.
     revisions: Option<Revisions>,
+    /// Its columns as they are written; empty if an earlier program counted them.
+    columns: Vec<ColumnSummary>,
+    /// Which signals it has, and which news each may use.
+    in_words: String,
+    /// Its files, as paths below the data folder; empty without a version.
+    files: Vec<String>,
+    /// The version that was published before it, if that is still there.
+    version_before: Option<String>,
+    /// The tickers that lack signals, the worst first.
+    incomplete: Vec<IncompleteTicker>,
     /// The number of runs that it is from.
     runs: usize,
     /// Notes, a line each.
     notes: Vec<String>,
+}
+
+/// A column of a dataset.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ColumnSummary {
+    /// Its name.
+    name: String,
+    /// Rows without a value.
+    nulls: u64,
+    /// The lowest value, if it has numbers.
+    lowest: Option<f64>,
+    /// The highest value, if it has numbers.
+    highest: Option<f64>,
+}
+
+/// A ticker that lacks signals.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IncompleteTicker {
+    /// Its symbol.
+    ticker: String,
+    /// The days with a signal, summed over its pairs of period and regime.
+    days: u64,
+    /// Those that there could be: for each pair, the days on which any ticker has a signal.
+    due: u64,
 }
 
 /// What was observed of a dataset.
@@ -167,6 +202,21 @@ impl Signals {
     }
 }
 
+impl ColumnSummary {
+    fn of(column: &ColumnFacts) -> Self {
+        let (lowest, highest) = column.range.unzip();
+        Self { name: column.name.clone(), nulls: column.nulls, lowest, highest }
+    }
+}
+
+impl IncompleteTicker {
+    /// It, if it lacks any.
+    fn of(covered: &TickerCoverage) -> Option<Self> {
+        let (days, due) = covered.total();
+        (days < due).then(|| Self { ticker: covered.ticker.clone(), days, due })
+    }
+}
+
 impl Observation {
     fn of(observed: &Observed) -> Self {
         Self {
@@ -242,6 +292,11 @@ impl DatasetSummary {
                 })
                 .collect(),
             articles: facts.news.as_ref().map(|news| news.articles),
+            columns: report.columns.iter().map(ColumnSummary::of).collect(),
+            in_words: identity.in_words.clone(),
+            files: identity.version.as_ref().map(|version| version.files.clone()).unwrap_or_default(),
+            version_before: identity.version.as_ref().and_then(|version| version.before.clone()),
+            incomplete: facts.coverage(1).rows.iter().filter_map(IncompleteTicker::of).collect(),
             revisions: report.revisions.as_ref().map(Revisions::of),
             runs: report.work.runs.len(),
             notes: report.notes.clone(),

@@ -26,9 +26,11 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
+use crate::export::VersionRecord;
+use crate::file::FileRecord;
 use crate::plan::MaxAge;
 use crate::tables::Watch;
-use facts::{Activity, Facts, SectorFacts};
+use facts::{Activity, ColumnFacts, Facts, SectorFacts};
 pub use html::Html;
 pub use observed::Observed;
 pub use policy::policy;
@@ -43,6 +45,8 @@ pub struct Report {
     pub identity: Identity,
     /// Its numbers, and the news about its tickers.
     pub facts: Facts,
+    /// Its columns as they are written.
+    pub columns: Vec<ColumnFacts>,
     /// Its split by sector; empty if no sector is known.
     pub sectors: Vec<SectorFacts>,
     /// Whether its signals predicted, or why that was not measured; `None` if its definition has no prices.
@@ -76,6 +80,8 @@ pub struct Identity {
     pub live_within: MaxAge,
     /// The text of its definition.
     pub definition: String,
+    /// Which signals it has, and which news each may use.
+    pub in_words: String,
 }
 
 /// A published version.
@@ -87,4 +93,21 @@ pub struct Version {
     pub built_at: DateTime<Utc>,
     /// The hash of its content.
     pub content: String,
+    /// What it is called where a dataset is named: `NAME/VERSION`.
+    pub reference: String,
+    /// Its files, as paths below the data folder.
+    pub files: Vec<String>,
+    /// The version that was published before it, if that is still there.
+    pub before: Option<String>,
+}
+
+impl Version {
+    /// The version with a record, and the one that was published before it.
+    pub(crate) fn of(record: &VersionRecord, before: Option<String>) -> Self {
+        let reference = record.reference();
+        let below = |file: &FileRecord| format!("datasets/{reference}/{}", file.name);
+        let files = record.files.iter().map(below).collect();
+        let (name, content) = (record.version.clone(), record.content.clone());
+        Self { name, built_at: record.built_at, content, reference, files, before }
+    }
 }

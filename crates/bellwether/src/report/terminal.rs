@@ -41,6 +41,7 @@ impl Report {
         }
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
+        self.contents_in_lines(&mut lines);
         self.work_in_lines(&mut lines);
         lines.text
     }
@@ -193,6 +194,17 @@ impl Report {
                 lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
             }
         }
+    }
+
+    fn contents_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.columns_with_nulls());
+        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
+            let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
+            let parts: Vec<String> = column.range_in_words().into_iter().chain(nulls).collect();
+            lines.wrapped(&format!("  {:NAME$}", column.name), &parts.join(", "));
+        }
+        lines.wrapped("", &self.identity.in_words);
+        self.commands().iter().for_each(|command| lines.wrapped("  ", command));
     }
 
     fn work_in_lines(&self, lines: &mut Lines) {

@@ -54,10 +54,13 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let (description, version, watched, definition) = (None, None, None, String::new());
+    let in_words = plan().in_words();
     let live_within = plan().live_within;
-    let identity = Identity { name: "it".into(), description, version, as_of, watched, live_within, definition };
+    let identity =
+        Identity { name: "it".into(), description, version, as_of, watched, live_within, definition, in_words };
     Report {
         identity,
+        columns: facts.columns.clone(),
         facts,
         sectors: Vec::new(),
         skill: None,
@@ -86,8 +89,8 @@ fn a_page_of_thousands_of_tickers_is_small_and_names_what_it_omits() {
     let report = report(tally.finish());
     let page = report.page();
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("others have at least") && page.contains("so each column is a quarter"));
-    assert_eq!(page.matches("id=\"plot-signals-").count(), 108);
+    assert!(page.contains("others have at least") && page.contains("Share of buys by period, regime and quarter"));
+    assert_eq!(page.matches("id=\"plot-signals").count(), 1, "so many pairs are rows of one plot");
     assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
 }
 

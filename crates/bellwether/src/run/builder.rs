@@ -22,7 +22,7 @@ use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesN
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
-use crate::report::facts::{self, Facts, News, NewsTally};
+use crate::report::facts::{self, ColumnFacts, Facts, News, NewsTally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
@@ -225,9 +225,15 @@ impl Builder<'_> {
             watched,
             live_within: self.plan.dataset.live_within,
             definition: self.plan.text.clone(),
+            in_words: self.plan.dataset.in_words(),
         };
+        let written = |column: &ColumnFacts| {
+            let name = self.plan.dataset.written.name_of(&column.name)?.to_owned();
+            Some(ColumnFacts { name, ..column.clone() })
+        };
+        let columns = facts.columns.iter().filter_map(written).collect();
         let notes = self.view.notes_on_runs();
-        Report { identity, sectors, skill, revisions, work, unasked, stages: Vec::new(), notes, facts }
+        Report { identity, columns, sectors, skill, revisions, work, unasked, stages: Vec::new(), notes, facts }
     }
 
     /// The series of the dataset, if they may have been revised; none if only one run has observations.

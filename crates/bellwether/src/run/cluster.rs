@@ -312,7 +312,7 @@ impl Sealing {
         notes.extend(of_rows);
         let text = facts.to_json();
         let mut described = read.describe(&version, &provenance, &text);
-        let identity = Version { name: version, built_at: provenance.built_at, content: described.content.clone() };
+        let identity = Version::of(described.record(), before.map(|before| before.recorded.version.clone()));
         let beside = work.beside(revisions)?;
         let stages = vec![("spark", spark)];
         let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };

@@ -9,6 +9,7 @@
 
 mod agreement;
 mod calendar;
+mod columns;
 mod histogram;
 mod news;
 mod record;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use agreement::Agreement;
 pub use bellwether_statistics::ShareDifference;
 pub use calendar::{Axis, Step};
+pub use columns::ColumnFacts;
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News, NewsTally};
 pub use sectors::{SectorExtremes, SectorFacts};
@@ -64,6 +66,9 @@ pub struct Facts {
     pub split_days: Option<SplitDays>,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
+    /// All columns that are built, under their own names; empty in the facts of earlier programs.
+    #[serde(default)]
+    pub columns: Vec<ColumnFacts>,
     /// The tickers, by name.
     pub tickers: Vec<TickerFacts>,
     /// Pairs of period and regime, shortest period first.

@@ -14,7 +14,7 @@ use super::histogram::Histogram;
 use super::steps::Steps;
 use super::succession::Succession;
 use super::ticker_numbers::TickerNumbers;
-use super::{ArticleCounts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, WindowFacts};
+use super::{ArticleCounts, ColumnFacts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, WindowFacts};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{self, DatasetPlan, Feature, RowKind};
@@ -94,6 +94,7 @@ pub(crate) struct Tally {
     rows: u64,
     /// Rows that rest on claims; none if claims do not count.
     claimed: Option<u64>,
+    columns: Vec<ColumnFacts>,
     tickers: TickerNumbers,
     calendar: Calendar,
     undrawn: Undrawn,
@@ -148,6 +149,7 @@ impl Tally {
             of: plan.rows,
             rows: 0,
             claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0),
+            columns: ColumnFacts::of(&plan.schema),
             tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
             undrawn: Undrawn::default(),
@@ -171,6 +173,7 @@ impl Tally {
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
+        self.columns.iter_mut().for_each(|column| column.count(rows));
         if let (Some(claimed), Some(column)) = (&mut self.claimed, rows.column(plan::Column::Claimed.name())) {
             let flags = column.values().as_boolean();
             *claimed += column.rows_where(|place| flags.value(place)) as u64;
@@ -324,6 +327,7 @@ impl Tally {
             split_days: self.times.split(),
             contradictions: 0,
             articles: ArticleCounts::default(),
+            columns: self.columns,
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),

@@ -79,9 +79,6 @@ impl Report {
                 line(html, "Version", "code", &version.name);
             }
             line(html, "From", "", &counted(self.work.runs.len() as u64, "run", "runs"));
-            if let Some(version) = &self.identity.version {
-                line(html, "Content", "code", &format_args!("blake3:{}", version.content));
-            }
         });
     }
 

@@ -2,7 +2,7 @@
 
 use bellwether_statistics::CONFIDENCE;
 
-use super::{Heading, Html, Topic, figure, section, table};
+use super::{Heading, Html, Topic, compared, figure, section};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{SectorExtremes, SectorFacts, ShareDifference};
@@ -30,7 +30,7 @@ impl Report {
                 "By sector",
                 "Share of signals that are buys, and share followed by their opposite.",
                 |html| {
-                    table(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
+                    compared(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
                         let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
                         match column {
                             0 => html.text(self.sectors[row].named()),
