@@ -122,7 +122,7 @@ page = Page((version / "report.html").read_text())
 summary = (folder / "summary.txt").read_text()
 told = " ".join(summary.split())
 rows, tickers, days, pairs = ask("select count(*), count(distinct ticker), count(distinct date::date), count(distinct (period, regime)) from rows")[0]
-article_count = ask("select count(*) from articles")[0][0]
+article_count, all_days = ask("select count(*) from articles")[0][0], days
 for figure, expected in (("rows", rows), ("tickers", tickers), ("days", days), ("pairs", pairs), ("articles", article_count)):
     assert number(page.texts[f"figure-{figure}"]) == expected, (figure, expected)
 assert re.search(rf"^signals +{rows:,}$", summary, re.M) and re.search(rf"^tickers +{tickers:,}$", summary, re.M), summary
@@ -130,9 +130,13 @@ first, last = ask("select min(date)::date, max(date)::date from rows")[0]
 assert re.search(rf"^days +{days:,}, {first} to {last}$", summary, re.M), summary
 
 # First, what was observed: since when, and how much was seen within two trading days of its date.
-span, began = ask("select epoch(max(observed_at) - min(observed_at)), strftime(min(observed_at), '%Y-%m-%d') from requests where request not like 'news_articles/%'")[0]
-unit, seconds = next((unit, length) for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)) if span >= length or unit == "second")
-span = some(int(span // seconds), unit, f"{unit}s")
+span, began = ask("select epoch_us(max(observed_at)) - epoch_us(min(observed_at)), strftime(min(observed_at), '%Y-%m-%d') from requests where request not like 'news_articles/%'")[0]
+seconds = span // 1_000_000
+unit, length = next(((unit, length) for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)) if seconds >= length), ("", 1))
+if unit:
+    span = some(seconds // length, unit, f"{unit}s")
+else:
+    span = f"{span / 1e6:.1f} s" if seconds else f"{span // 1000} ms"
 own_runs = ask("select count(distinct run) from requests")[0][0]
 
 
@@ -146,7 +150,7 @@ firsts = ask("""
     select date::date, (first at time zone 'UTC')::date, count(*) from rows join firsts using (ticker, period, regime, date) group by all
 """)
 live = sum(count for day, first, count in firsts if trading_days(day, first) <= 2)
-standing = f"Observed since {began} in {some(own_runs, 'run', 'runs')}, over {span}."
+standing = f"Observed since {began} in {some(own_runs, 'run', 'runs')}{f', over {span}' if own_runs > 1 else ''}."
 if live == 0:
     standing += " All signals are backfilled: none was seen within 2 trading days of its date."
 elif live == rows:
@@ -157,7 +161,7 @@ assert page.texts["standing"].startswith(standing), (page.texts["standing"], sta
 assert page.texts["standing"] in told and sum(count for *_, count in firsts) == rows, (told, page.texts["standing"])
 document = json.loads((folder / "summary.json").read_text())
 assert (document["observed"]["live"], document["observed"]["backfilled"]) == (live, rows - live), document["observed"]
-span = f" in the {span} from the first answer to the last"
+span = f" ({span} from the first answer to the last)"
 
 # The page and the terminal summary both count the signals that plots over time leave out.
 undrawn, undrawn_days = ask("select count(*), count(distinct date::date) from rows where year(date) not between 1900 and 2099")[0]
@@ -263,16 +267,32 @@ def agreeing(both, same, one, other):
     return f"{share(same, both)} where chance gives {share(chance, 1)}{beyond}"
 
 
-expected = {(one, other): (both, agreeing(both, *counts)) for one, other, both, *counts in ask("""
+compared = ask("""
     with named as (select *, period || ' ' || regime as pair from rows)
     select one.pair, other.pair, count(*), count(*) filter (one.signal = other.signal),
         count(*) filter (one.signal = 'buy'), count(*) filter (other.signal = 'buy')
     from named as one join named as other using (ticker, date) where one.pair <> other.pair group by all
-""")}
+""")
+expected = {(one, other): (both, agreeing(both, *counts)) for one, other, both, *counts in compared}
 found = [re.fullmatch(r"(\S+ \S+) and (\S+ \S+)\nof ([\d,]+) signals? each, (.+)", value).groups() for value in page.plots.get("plot-agreement", [])]
 assert len(found) * 2 == len(expected)
 for one, other, both, shown in found:
     assert (number(both), shown) == expected[one, other], (one, other, shown, both)
+
+# Whether two pairs agree more than others: a date counts as one observation.
+kappas = []
+for pair, other, both, same, buys, buys_of_other in compared:
+    chance, rate = (buys * buys_of_other + (both - buys) * (both - buys_of_other)) / both**2, same / both
+    if chance < 1 and pair < other:
+        kappas.append(((rate - chance) / (1 - chance), (rate * (1 - rate) / min(all_days, both)) ** 0.5 / (1 - chance)))
+if len(kappas) > 1:
+    (low, error), (high, other_error) = min(kappas), max(kappas)
+    error = (error**2 + other_error**2) ** 0.5
+    p = 2 * scipy.stats.norm.sf((high - low) / error) * len(kappas) * (len(kappas) - 1) / 2 if error else float(high == low)
+    finding = f"Agreement of pairs beyond chance is {low:.2f} to {high:.2f}"
+    if p >= 0.05:
+        finding = f"Agreement of pairs beyond chance is {sum(it[0] for it in kappas) / len(kappas):.2f}, and differs by no more than noise"
+    assert page.findings["agreement"] == finding and finding in told, (page.findings["agreement"], finding, p)
 
 # The split by sector: each ticker in the sector whose request listed it.
 of_sector = lambda section: [tuple(row[1:]) for row in page.rows if row[0] == section and len(row) > 1]

@@ -66,13 +66,13 @@ pub fn took(time: Duration) -> String {
     }
 }
 
-/// A stretch of time in its largest unit that fits: `11 seconds`, `3 hours`, `109 days`.
+/// A stretch of time in its largest unit that fits: `11.0 s`, `3 hours`, `109 days`.
 pub fn spanned(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
-        ..60 => counted(seconds, "second", "seconds"),
-        ..3_600 => counted(seconds / 60, "minute", "minutes"),
-        ..86_400 => counted(seconds / 3_600, "hour", "hours"),
+        0..60 => took(time),
+        60..3_600 => counted(seconds / 60, "minute", "minutes"),
+        3_600..86_400 => counted(seconds / 3_600, "hour", "hours"),
         _ => counted(seconds / 86_400, "day", "days"),
     }
 }
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(took(Duration::from_millis(millis)), text);
         }
         for (seconds, text) in
-            [(0, "0 seconds"), (11, "11 seconds"), (61, "1 minute"), (86_399, "23 hours"), (172_900, "2 days")]
+            [(0, "0 ms"), (11, "11.0 s"), (61, "1 minute"), (86_399, "23 hours"), (172_900, "2 days")]
         {
             assert_eq!(spanned(Duration::from_secs(seconds)), text);
         }

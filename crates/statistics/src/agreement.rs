@@ -23,7 +23,7 @@ impl PairedAnswers {
     #[must_use]
     pub fn by_chance(self) -> Option<f64> {
         let [one, other] = self.yes.map(|yes| yes as f64 / self.both as f64);
-        (self.both > 0).then(|| one * other + (1.0 - one) * (1.0 - other))
+        (self.both > 0).then_some(one * other + (1.0 - one) * (1.0 - other))
     }
 
     /// Cohen's kappa (1960): 0 if the two agree as often as by chance, 1 if always, and negative if less often. `None`

@@ -60,10 +60,10 @@ impl Report {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// The time in which a change could be seen: ` in the 109 days from the first answer to the last`.
+    /// The time in which a change could be seen: ` (109 days from the first answer to the last)`.
     pub(super) fn time_to_change(&self) -> String {
         let between = self.observed().between();
-        between.map_or_else(String::new, |span| format!(" in the {span} from the first answer to the last"))
+        between.map_or_else(String::new, |span| format!(" ({span} from the first answer to the last)"))
     }
 }
 
@@ -77,8 +77,12 @@ impl Observed {
     fn span(&self) -> String {
         let runs = counted(self.runs, "run", "runs");
         match (self.answers, self.between()) {
-            (Some((from, _)), Some(span)) => format!("Observed since {} in {runs}, over {span}.", from.date_naive()),
-            _ => format!("Observed in {runs}."),
+            // In a single run, no change can be seen.
+            (Some((from, _)), Some(span)) if self.runs > 1 => {
+                format!("Observed since {} in {runs}, over {span}.", from.date_naive())
+            }
+            (Some((from, _)), _) => format!("Observed since {} in {runs}.", from.date_naive()),
+            (None, _) => format!("Observed in {runs}."),
         }
     }
 

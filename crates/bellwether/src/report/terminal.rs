@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::Report;
 use super::facts::{Activity, Axis, Bins, Histogram, PairFacts, Step};
+use super::page::highest_rate;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
 use crate::escape::escaped;
@@ -177,6 +178,7 @@ impl Report {
     fn rewrites_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.rewritten());
         let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
+        let most_at_an_age = highest_rate([signals, articles].into_iter());
         for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
             if rewrites.total.known > 0 {
                 lines.wrapped("", &rewrites.tally(what));
@@ -184,9 +186,8 @@ impl Report {
             if rewrites.total.changed == 0 {
                 continue;
             }
-            let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
             for (age, rate) in rewrites.ages() {
-                lines.bar(&format!("aged {age}"), rate / most, percent(rate));
+                lines.bar(&format!("aged {age}"), rate / most_at_an_age, percent(rate));
             }
             let tickers = rewrites.most();
             let most = tickers.first().map_or(1, |(_, changed, _)| *changed);

@@ -101,7 +101,9 @@ impl Bins {
 
     /// Lower edge of the first bin and upper edge of the last.
     pub fn range(&self) -> (f64, f64) {
-        (self.from, self.from + self.counts.len() as f64 * self.width)
+        // Both are whole tenths of a scale; a sum of widths is so only nearly.
+        let to = self.from + self.counts.len() as f64 * self.width;
+        (self.from, (to * 1e6).round() / 1e6)
     }
 }
 
@@ -245,6 +247,7 @@ mod tests {
         let [one, other] = Histogram::bins([&of([0.52, 0.61]), &of([0.79])]);
         assert_eq!((one.from, one.counts.len(), other.counts.len()), (0.5, 15, 15));
         assert_eq!((one.counts[1], one.counts[5], other.counts[14]), (1, 1, 1));
+        assert_eq!(one.range(), (0.5, 0.8));
         let [bins] = Histogram::bins([&of([-0.35, -0.3])]);
         assert_eq!((bins.from, bins.counts.len(), bins.edges(0)), (-0.4, 10, "-0.40 to -0.38".to_owned()));
         let [none] = Histogram::bins([&Histogram::default()]);

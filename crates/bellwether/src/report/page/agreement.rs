@@ -2,6 +2,7 @@
 
 use bellwether_statistics::CONFIDENCE;
 use bellwether_statistics::distributions::normal_tail;
+use bellwether_statistics::mean::mean;
 
 use super::{Html, Topic, section};
 use crate::human::{counted, grouped, percent, portion};
@@ -49,8 +50,9 @@ impl Facts {
                 Some((low, high)) if self.are_apart(least, most) => {
                     format!("Agreement of pairs beyond chance is {low:.2} to {high:.2}")
                 }
-                Some((low, high)) => {
-                    format!("No two pairs agree more than others but by noise: {low:.2} to {high:.2} beyond chance")
+                Some(_) => {
+                    let mean = self.mean_kappa().unwrap_or_default();
+                    format!("Agreement of pairs beyond chance is {mean:.2}, and differs by no more than noise")
                 }
             }),
         }
@@ -75,6 +77,12 @@ impl Facts {
         let (Some((low, high)), Some((one, other))) = (kappas, errors) else { return false };
         let z = (high - low) / (one.powi(2) + other.powi(2)).sqrt().max(f64::MIN_POSITIVE);
         2.0 * normal_tail(z) * compared * (compared - 1.0) / 2.0 < 1.0 - CONFIDENCE
+    }
+
+    /// The mean agreement beyond chance.
+    fn mean_kappa(&self) -> Option<f64> {
+        let kappas: Vec<f64> = self.agreements.iter().flatten().filter_map(Agreement::kappa).collect();
+        mean(&kappas)
     }
 
     /// What the numbers beyond chance are.

@@ -14,6 +14,8 @@ mod signals;
 mod skill;
 mod work;
 
+pub(super) use revisions::highest_rate;
+
 use std::fmt::Display;
 use std::sync::LazyLock;
 

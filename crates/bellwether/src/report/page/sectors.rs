@@ -61,18 +61,21 @@ impl Report {
         })
     }
 
-    /// The sectors that are furthest apart, and whether that is more than noise; `None` with fewer than two.
-    pub(in crate::report) fn sector_test(&self) -> Option<String> {
-        let SectorExtremes { lowest, highest, test } = SectorExtremes::of(&self.sectors)?;
-        let judged = test.map_or_else(String::new, |ShareDifference { p, comparisons, .. }| {
+    /// The sectors that are furthest apart, and whether that is more than noise; nothing with fewer than two.
+    pub(in crate::report) fn sector_test(&self) -> Vec<String> {
+        let Some(SectorExtremes { lowest, highest, test }) = SectorExtremes::of(&self.sectors) else {
+            return Vec::new();
+        };
+        let judged = test.map(|ShareDifference { p, comparisons, .. }| {
             let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
             let chosen = match comparisons {
                 1 => String::new(),
                 many => format!(", for the widest of {} differences", grouped(many)),
             };
-            format!(" Welch's test with tickers as clusters gives {p}{chosen}.")
+            format!("Welch's test with tickers as clusters gives {p}{chosen}.")
         });
-        Some(format!("Lowest: {}. Highest: {}.{judged}", lowest.buying(), highest.buying()))
+        let apart = format!("Lowest: {}. Highest: {}.", lowest.buying(), highest.buying());
+        [Some(apart), judged].into_iter().flatten().collect()
     }
 }
 
