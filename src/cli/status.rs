@@ -64,7 +64,12 @@ impl Status {
 
 fn describe(overview: &Overview) -> String {
     let mut text = String::new();
-    for status in &overview.definitions {
+    // Of a single definition the first line says it already.
+    if overview.definitions.len() != 1 {
+        text.push_str(&wrapped(&headline(overview), 2, columns()));
+        text.push_str("\n\n");
+    }
+    for status in overview.worst_first() {
         push_status(&mut text, status);
     }
     if !overview.reasons.is_empty() {
@@ -95,6 +100,20 @@ fn describe(overview: &Overview) -> String {
     text + "\n"
 }
 
+/// A line for all: how many are fresh, and which are not.
+fn headline(overview: &Overview) -> String {
+    let mut line = overview.heading();
+    let definitions = overview.worst_first();
+    for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
+        if of_verdict[0].verdict != Verdict::Fresh {
+            let names: Vec<String> = of_verdict.iter().map(|status| escaped(&status.name).to_string()).collect();
+            write!(line, "; {}: {}", of_verdict[0].verdict.as_str(), names.join(", "))
+                .expect("a string takes any text");
+        }
+    }
+    line
+}
+
 fn push_status(text: &mut String, status: &schedule::Status) {
     let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     writeln!(text, "{} is {}{described}", escaped(&status.name), status.verdict.as_str())
@@ -106,7 +125,7 @@ fn push_status(text: &mut String, status: &schedule::Status) {
         line(text, "changed", &format!("{changed}, since the latest version"));
     }
     if let Some(newest) = status.newest {
-        let age = status.age.map_or_else(String::new, |age| format!(", {age} old"));
+        let age = status.age.map_or_else(String::new, |age| format!(", {}", age.in_words()));
         line(text, "newest", &format!("{newest}{age}"));
     }
     if let Some(fetched) = status.fetched_at {

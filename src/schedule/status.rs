@@ -13,7 +13,7 @@ use bellwether::error::Result;
 use bellwether::export::{ListedVersion, VersionKind};
 use bellwether::footprint::{free_space, size};
 use bellwether::freshness::{Age, days_ahead, today};
-use bellwether::human::counted;
+use bellwether::human::{counted, grouped};
 use bellwether::lock::Holder;
 use bellwether::plan::{Days, MaxAge, Plan, Schedule};
 use bellwether::report::facts::Facts;
@@ -63,6 +63,9 @@ pub enum Verdict {
 impl Verdict {
     /// Every verdict.
     pub const ALL: [Self; 4] = [Self::Fresh, Self::Stale, Self::Failing, Self::Unknown];
+
+    /// Every verdict, the worst first: data that is known to be bad is worse than what is not known.
+    const WORST_FIRST: [Self; 4] = [Self::Failing, Self::Stale, Self::Unknown, Self::Fresh];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
@@ -201,9 +204,31 @@ impl Overview {
     /// scheduler does not work.
     pub fn verdict(&self) -> Verdict {
         let has = |verdict: Verdict| self.definitions.iter().any(|status| status.verdict == verdict);
-        let worst = [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|verdict| has(*verdict));
+        let worst = Verdict::WORST_FIRST.into_iter().find(|verdict| has(*verdict));
         let fresh = if self.reasons.is_empty() { Verdict::Fresh } else { Verdict::Unknown };
-        worst.unwrap_or(fresh)
+        worst.filter(|verdict| *verdict != Verdict::Fresh).unwrap_or(fresh)
+    }
+}
+
+impl Overview {
+    /// How all are doing together: `2 of 3 fresh`.
+    pub fn heading(&self) -> String {
+        let all = self.definitions.len() as u64;
+        let fresh = self.definitions.iter().filter(|status| status.verdict == Verdict::Fresh).count() as u64;
+        match all {
+            0 => "No definitions".to_owned(),
+            _ if fresh == all && !self.reasons.is_empty() => "All fresh, but the scheduler does not work".to_owned(),
+            _ if fresh == all => "All fresh".to_owned(),
+            _ => format!("{} of {} fresh", grouped(fresh), grouped(all)),
+        }
+    }
+
+    /// The definitions, the worst first and those of one verdict by name.
+    pub fn worst_first(&self) -> Vec<&Status> {
+        let rank = |status: &&Status| Verdict::WORST_FIRST.iter().position(|verdict| *verdict == status.verdict);
+        let mut definitions: Vec<&Status> = self.definitions.iter().collect();
+        definitions.sort_by_key(rank);
+        definitions
     }
 }
 

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::support::program::Place;
+use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::rows::{distinct, read};
+use crate::support::scripted::{Scripted, json};
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -491,4 +492,36 @@ fn a_key_or_value_in_another_place_or_form_is_explained() {
     let shares = "[checks]\nuniverse = \"20%\"\nrewritten = 1\n[rejects]\nmax_share = \"0.5 %\"\n";
     place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = \"energy\"\n{shares}"));
     place.run(["check", "it"]).succeeded();
+}
+
+/// What a definition does not say is said by a line of something else, and each of those lines works.
+#[test]
+fn what_a_definition_leaves_to_others_is_done_by_the_lines_of_the_page() {
+    let service = Scripted::start(|request| {
+        let sector = request.target.split("sector=").nth(1).and_then(|rest| rest.split('&').next()).unwrap_or_default();
+        let of = |date: &str, confidence: f64| {
+            format!(r#"{{"date":"2026-01-{date}","signal":"buy","confidence":{confidence}}}"#)
+        };
+        let entries = [of("05", 0.625), of("07", 0.75), of("06", 0.5)].join(",");
+        json(
+            "200 OK",
+            &format!(
+                r#"{{"{sector}":{{"ticker":"{sector}","regime":"neutral","period":"15d","predictions":[{entries}]}}}}"#
+            ),
+        )
+    });
+    let place = Place::new();
+    for name in ["it", "other"] {
+        let rest = "[dataset]\nkind = \"signals\"\n[checks]\nmissing = \"warn\"\n";
+        let signals = format!("[signals]\nsectors = \"{}\"\n", name.to_uppercase());
+        place.define(name, &format!("[source]\n{}{signals}{rest}", service.source()));
+        Outcome::of(place.command(["run", name, "-q"]).env("BELLWETHER_API_KEY", "key")).succeeded();
+        let file = format!("{name}.parquet");
+        fs::copy(place.file(&format!("output/datasets/{name}/latest/{file}")), place.file(&file)).unwrap();
+    }
+    fs::write(place.file("source.toml"), format!("[source]\n{}", service.source())).unwrap();
+    fs::write(place.file("energy.toml"), "[signals]\nsectors = \"energy\"\n").unwrap();
+    let page = project().join("docs/definitions.md");
+    python::check("check_leftovers.py", [page.as_path(), place.path()]);
+    place.run(["check", "energy"]).succeeded();
 }

@@ -155,7 +155,11 @@ fn masked_output(page: &str) -> String {
             true => "a row".to_owned(),
             false if line.starts_with("  newest ") => "the newest date".to_owned(),
             // The sector or pair with the highest share may change from day to day.
-            false if line.starts_with("Buys are ") || line.starts_with("  ") && line.contains(" %") => {
+            false
+                if line.starts_with("Buys are ")
+                    || line.starts_with("Lowest: ")
+                    || line.starts_with("  ") && line.contains(" %") =>
+            {
                 "shares".to_owned()
             }
             false => line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" "),

@@ -70,7 +70,7 @@ FOREIGN = """
 page = Path(sys.argv[1])
 assert page.stat().st_size < 2_000_000, page.stat().st_size
 with Browser() as browser:
-    for width, scheme in ((400, "light"), (400, "dark"), (1400, "light"), (1400, "dark")):
+    for width, scheme in ((390, "light"), (390, "dark"), (800, "light"), (1400, "light"), (1400, "dark")):
         browser.open(page, width, scheme)
         browser.evaluate("document.querySelector('details').open = true")
 
@@ -89,6 +89,9 @@ with Browser() as browser:
 
         overflows = browser.evaluate(OVERFLOWS)
         assert not overflows, (width, overflows[:20])
+
+        # The rows of a table that is to be compared stay rows.
+        assert not browser.evaluate("[...document.querySelectorAll('table.compared tr')].filter((row) => getComputedStyle(row).display !== 'table-row').length")
 
         plots = browser.evaluate(PLOTS)
         assert len({plot["id"] for plot in plots}) == len(plots) >= 5, plots

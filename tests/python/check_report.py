@@ -10,10 +10,12 @@ import json
 import re
 import sys
 import tomllib
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
+import scipy.stats
 
 folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
@@ -120,12 +122,46 @@ page = Page((version / "report.html").read_text())
 summary = (folder / "summary.txt").read_text()
 told = " ".join(summary.split())
 rows, tickers, days, pairs = ask("select count(*), count(distinct ticker), count(distinct date::date), count(distinct (period, regime)) from rows")[0]
-article_count = ask("select count(*) from articles")[0][0]
+article_count, all_days = ask("select count(*) from articles")[0][0], days
 for figure, expected in (("rows", rows), ("tickers", tickers), ("days", days), ("pairs", pairs), ("articles", article_count)):
     assert number(page.texts[f"figure-{figure}"]) == expected, (figure, expected)
 assert re.search(rf"^signals +{rows:,}$", summary, re.M) and re.search(rf"^tickers +{tickers:,}$", summary, re.M), summary
 first, last = ask("select min(date)::date, max(date)::date from rows")[0]
 assert re.search(rf"^days +{days:,}, {first} to {last}$", summary, re.M), summary
+
+# First, what was observed: since when, and how much was seen within two trading days of its date.
+span, began = ask("select epoch_us(max(observed_at)) - epoch_us(min(observed_at)), strftime(min(observed_at), '%Y-%m-%d') from requests where request not like 'news_articles/%'")[0]
+seconds = span // 1_000_000
+unit, length = next(((unit, length) for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)) if seconds >= length), ("", 1))
+if unit:
+    span = some(seconds // length, unit, f"{unit}s")
+else:
+    span = f"{span / 1e6:.1f} s" if seconds else f"{span // 1000} ms"
+own_runs = ask("select count(distinct run) from requests")[0][0]
+
+
+def trading_days(day, until):
+    days = (day + timedelta(offset) for offset in range(1, (until - day).days + 1))
+    return sum(day.weekday() < 5 for day in days)
+
+
+firsts = ask("""
+    with firsts as (select ticker, period, regime, date, min(observed_at) as first from signals group by all)
+    select date::date, (first at time zone 'UTC')::date, count(*) from rows join firsts using (ticker, period, regime, date) group by all
+""")
+live = sum(count for day, first, count in firsts if trading_days(day, first) <= 2)
+standing = f"Observed since {began} in {some(own_runs, 'run', 'runs')}{f', over {span}' if own_runs > 1 else ''}."
+if live == 0:
+    standing += " All signals are backfilled: none was seen within 2 trading days of its date."
+elif live == rows:
+    standing += " All signals were seen live, within 2 trading days of their date."
+else:
+    standing += f" {share(live, rows)} of signals were seen live, within 2 trading days of their date; {share(rows - live, rows)} are backfilled."
+assert page.texts["standing"].startswith(standing), (page.texts["standing"], standing)
+assert page.texts["standing"] in told and sum(count for *_, count in firsts) == rows, (told, page.texts["standing"])
+document = json.loads((folder / "summary.json").read_text())
+assert (document["observed"]["live"], document["observed"]["backfilled"]) == (live, rows - live), document["observed"]
+span = f" ({span} from the first answer to the last)"
 
 # The page and the terminal summary both count the signals that plots over time leave out.
 undrawn, undrawn_days = ask("select count(*), count(distinct date::date) from rows where year(date) not between 1900 and 2099")[0]
@@ -133,15 +169,20 @@ for text in ((version / "report.html").read_text(), told):
     sentence = f"{some(undrawn, 'signal is', 'signals are')} dated before 1900 or after 2099, on {some(undrawn_days, 'day', 'days')}."
     assert (sentence in text) == (undrawn > 0), sentence
 
-# Coverage, by month. A day counts once, however many signals it has.
+# Coverage, by month. A day counts once, however many signals it has, and a pair is due on the days that any ticker has it.
 expected = ask("select strftime(date, '%Y-%m'), count(distinct ticker), count(distinct date::date) from drawn group by all order by 1")
 found = [re.fullmatch(r"(\S+)\n([\d,]+) tickers?, ([\d,]+) days? with signals", value).groups() for value in page.plots["plot-tickers"]]
 assert [(month, number(count), number(dates)) for month, count, dates in found] == expected, (found, expected)
 cells = {(ticker, month): (said, could) for ticker, month, said, could in ask("""
-    with full_months as (select strftime(date, '%Y-%m') as month, count(distinct date::date) as days from drawn group by all),
-    of_tickers as (select ticker, count(distinct (period, regime)) as pairs from rows group by all),
+    with months as (select distinct strftime(date, '%Y-%m') as month from drawn),
+    of_pairs as (select strftime(date, '%Y-%m') as month, period, regime, count(distinct date::date) as days from drawn group by all),
+    of_tickers as (select distinct ticker, period, regime from rows),
+    due as (
+        select ticker, month, coalesce(sum(days), 0)::bigint as due
+        from of_tickers cross join months left join of_pairs using (month, period, regime) group by all
+    ),
     said as (select ticker, strftime(date, '%Y-%m') as month, count(distinct (date::date, period, regime)) as said from drawn group by all)
-    select ticker, month, coalesce(said, 0), days * pairs from full_months cross join of_tickers left join said using (ticker, month)
+    select ticker, month, coalesce(said, 0), due from due left join said using (ticker, month)
 """)}
 found = [re.fullmatch(r"(\S+), (\S+)\n([\d,]+) of ([\d,]+)", value).groups() for value in page.plots.get("plot-coverage", [])]
 drawn = {(ticker, month): (number(said), number(could)) for ticker, month, said, could in found}
@@ -174,13 +215,19 @@ assert page.findings["confidence"] == f"Mean confidence is {mean:.3f}" and page.
 # How confidences and scores are distributed.
 def bins(table, value, condition, first):
     counts = dict(ask(f"select least(floor({value} * 50), 49)::int, count(*) from {table} where {condition} group by all"))
-    return [counts.get(bin, 0) for bin in range(first, 50)]
+    return [counts.get(bin, 0) for bin in range(*first)]
+
+
+def tenths(table, value):
+    """The bins from the lowest to the highest value, in whole tenths."""
+    low, high = ask(f"select floor(min(least(floor({value} * 50), 49)) / 5)::int * 5, floor(max(least(floor({value} * 50), 49)) / 5)::int * 5 + 5 from {table}")[0]
+    return low, high
 
 
 shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-confidence"]]
-assert shown == bins("rows", "confidence", "signal = 'buy'", 0) + bins("rows", "confidence", "signal = 'sell'", 0)
+assert shown == bins("rows", "confidence", "signal = 'buy'", tenths("rows", "confidence")) + bins("rows", "confidence", "signal = 'sell'", tenths("rows", "confidence"))
 shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-scores"]]
-assert shown == bins("articles", "score", "score is not null", -50)
+assert shown == bins("articles", "score", "score is not null", tenths("articles", "score"))
 
 # How often signals flip, by pair and by confidence: each signal against the next one of its series.
 duckdb.sql("""
@@ -214,15 +261,38 @@ sentence = f"{low[1]} of the least confident fifth flip, and {high[1]} of the mo
 assert (sentence in told) == (followed > 0 and low[0] + high[0] <= 50), sentence
 
 # How often two pairs of period and regime agree, on the tickers and dates that both have a signal for.
-expected = {(one, other): (both, share(same, both)) for one, other, both, same in ask("""
+def agreeing(both, same, one, other):
+    chance = (one * other + (both - one) * (both - other)) / both**2
+    beyond = "" if chance == 1 else f": {(same / both - chance) / (1 - chance):.2f} beyond it"
+    return f"{share(same, both)} where chance gives {share(chance, 1)}{beyond}"
+
+
+compared = ask("""
     with named as (select *, period || ' ' || regime as pair from rows)
-    select one.pair, other.pair, count(*), count(*) filter (one.signal = other.signal)
+    select one.pair, other.pair, count(*), count(*) filter (one.signal = other.signal),
+        count(*) filter (one.signal = 'buy'), count(*) filter (other.signal = 'buy')
     from named as one join named as other using (ticker, date) where one.pair <> other.pair group by all
-""")}
-found = [re.fullmatch(r"(\S+ \S+) and (\S+ \S+)\n(.+) of ([\d,]+) agree", value).groups() for value in page.plots.get("plot-agreement", [])]
+""")
+expected = {(one, other): (both, agreeing(both, *counts)) for one, other, both, *counts in compared}
+found = [re.fullmatch(r"(\S+ \S+) and (\S+ \S+)\nof ([\d,]+) signals? each, (.+)", value).groups() for value in page.plots.get("plot-agreement", [])]
 assert len(found) * 2 == len(expected)
-for one, other, shown, both in found:
+for one, other, both, shown in found:
     assert (number(both), shown) == expected[one, other], (one, other, shown, both)
+
+# Whether two pairs agree more than others: a date counts as one observation.
+kappas = []
+for pair, other, both, same, buys, buys_of_other in compared:
+    chance, rate = (buys * buys_of_other + (both - buys) * (both - buys_of_other)) / both**2, same / both
+    if chance < 1 and pair < other:
+        kappas.append(((rate - chance) / (1 - chance), (rate * (1 - rate) / min(all_days, both)) ** 0.5 / (1 - chance)))
+if len(kappas) > 1:
+    (low, error), (high, other_error) = min(kappas), max(kappas)
+    error = (error**2 + other_error**2) ** 0.5
+    p = 2 * scipy.stats.norm.sf((high - low) / error) * len(kappas) * (len(kappas) - 1) / 2 if error else float(high == low)
+    finding = f"Agreement of pairs beyond chance is {low:.2f} to {high:.2f}"
+    if p >= 0.05:
+        finding = f"Agreement of pairs beyond chance is {sum(it[0] for it in kappas) / len(kappas):.2f}, and differs by no more than noise"
+    assert page.findings["agreement"] == finding and finding in told, (page.findings["agreement"], finding, p)
 
 # The split by sector: each ticker in the sector whose request listed it.
 of_sector = lambda section: [tuple(row[1:]) for row in page.rows if row[0] == section and len(row) > 1]
@@ -239,6 +309,40 @@ for row, (sector, count, signals, buys, mean, flipped, followed_of_it) in zip(sh
     flips = share(flipped, followed_of_it) if followed_of_it else "-"
     assert row[:4] + row[5:] == (sector, f"{count:,}", f"{signals:,}", share(buys, signals), flips), (row, sector)
     assert abs(float(row[4]) - mean) <= 0.0005 + 1e-9
+
+# Whether sectors differ: the lowest share of buys against the highest, each with the variance of a ratio over its tickers.
+def welch(lowest, highest, comparisons):
+    variances = []
+    for sector in (lowest, highest):
+        tickers = ask(f"select count(*) filter (signal = 'buy'), count(*) from rows join listed_tickers using (ticker) where sector = '{sector}' group by ticker")
+        buys, all = (sum(column) for column in zip(*tickers))
+        count = len(tickers)
+        if count < 2:
+            return None
+        squares = sum((buy - buys / all * of) ** 2 for buy, of in tickers) / all**2
+        variances.append((buys / all, squares * count / (count - 1), count - 1))
+    (low, one, some), (high, other, more) = variances
+    if one + other == 0:
+        return None
+    freedom = (one + other) ** 2 / (one**2 / some + other**2 / more)
+    return min(1, comparisons * 2 * scipy.stats.t.sf((high - low) / (one + other) ** 0.5, freedom))
+
+
+if len(expected) > 1:
+    duckdb.sql(f"create table listed_tickers as select distinct ticker, regexp_extract(request, 'sector=(\\S+)', 1) as sector from {listings} where request like '% sector=%'")
+    by_share = sorted(expected, key=lambda row: row[3] / row[2])
+    lowest, highest = by_share[0], by_share[-1]
+    buying = lambda row: f"{share(row[3], row[2])} in {row[0]}"
+    p = welch(lowest[0], highest[0], len(expected) * (len(expected) - 1) // 2)
+    if p is None:
+        finding = "There are too few tickers to tell whether sectors differ in their share of buys"
+    elif p < 0.05:
+        finding = f"Buys are {buying(lowest)} and {buying(highest)}"
+    else:
+        finding = "Sectors differ in their share of buys by no more than noise"
+    assert page.findings["sectors"] == finding and finding in told, (page.findings["sectors"], finding, p)
+    assert f"Lowest: {buying(lowest)}. Highest: {buying(highest)}." in told, (told, lowest, highest)
+    assert p is None or re.search("gives p = " + re.escape(f"{p:.3f}") if p >= 0.001 else "gives p < 0.001", told), (told, p)
 
 # News by month, from the first article on, and how many signals it reaches, of those for which that is known.
 drawn_articles = "(select * from articles where year(date) between 1900 and 2099)"
@@ -266,8 +370,10 @@ longest = max(windows, key=lambda column: int(column.removeprefix("news_count_")
 length = some(int(longest.removeprefix("news_count_").removesuffix("d")), "day", "days")
 with_news, known, all = ask(f"select count(*) filter ({longest} > 0), count({longest}), count(*) from rows")[0]
 finding = f"{share(with_news, known)} of signals have news within {length}"
+assert document["observed"]["news_unknown"] == all - known
 if known < all:
     unknown = share(all - known, all)
+    assert f" News is unknown for {unknown} of signals" in page.texts["standing"], page.texts["standing"]
     finding = f"News is unknown for {unknown} of signals; {share(with_news, known)} of the others have some within {length}"
 assert page.findings["news"] == finding and finding in told, (page.findings["news"], finding)
 expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter ({longest} > 0), count({longest}) from drawn where date >= date_trunc('month', date '{begin}') group by all order by 1")
@@ -276,7 +382,6 @@ found = [(month, shown, number(all)) for month, shown, all in found if all != "0
 assert found == [(month, share(some, all), all) for month, some, all in expected if all], (found, expected)
 
 # Changed signals and articles: those revised to another value, and those withdrawn. The services of these tests add nothing late.
-own_runs = ask("select max(times) from (select count(*) as times from requests group by request)")[0][0]
 tables = {
     "signals": ("signals", "ticker, period, regime, date", "(signal, confidence)"),
     "articles": ("article_cells", "ticker, date, title, link, copy", "(score,)"),
@@ -311,9 +416,9 @@ for what, (table, key, value) in tables.items():
     assert named.items() <= by_ticker.items() and len(named) == min(10, len(by_ticker))
     assert sorted(named.values(), reverse=True) == sorted(by_ticker.values(), reverse=True)[: len(named)]
 finding = " and ".join(sentences)
-finding = f"{finding[0].upper()}{finding[1:]} changed after they were first seen"
+finding = f"{finding[0].upper()}{finding[1:]} changed after they were first seen{span}"
 if any_changed == 0:
-    finding = "Only one run so far: nothing to compare with" if own_runs == 1 else "No revisions"
+    finding = "Only one run so far: nothing to compare with" if own_runs == 1 else f"No revisions{span}"
 assert page.findings["rewrites"] == finding and finding in told, (page.findings["rewrites"], finding)
 
 # Rejected records and unknown fields: those of the latest answer to each of the dataset's requests, and those of them that

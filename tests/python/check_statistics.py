@@ -13,6 +13,7 @@ import scipy.optimize
 import scipy.stats
 import statsmodels.api
 from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.tsa.stattools import acf
@@ -65,6 +66,22 @@ def share_test(hits, cases, expected, lags):
     model = statsmodels.api.WLS(hits / cases - expected, numpy.ones(len(hits)), weights=cases)
     fit = model.fit(cov_type="HAC", cov_kwds={"maxlags": int(lags[0]), "use_correction": False})
     return [fit.params[0], fit.bse[0], fit.tvalues[0], fit.pvalues[0], *fit.conf_int()[0]]
+
+
+def share_difference(hits, cases, other_hits, other_cases):
+    """The difference of two weighted means of clusters, with Welch and Satterthwaite's degrees of freedom, of three pairs."""
+    fits = [
+        statsmodels.api.WLS(some / all, numpy.ones(len(some)), weights=all).fit(cov_type="HC1")
+        for some, all in ((hits, cases), (other_hits, other_cases))
+    ]
+    difference, variances = fits[1].params[0] - fits[0].params[0], [fit.bse[0] ** 2 for fit in fits]
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / (len(hits) - 1) + variances[1] ** 2 / (len(other_hits) - 1))
+    error = sum(variances) ** 0.5
+    return [difference, error, freedom, min(1, 3 * 2 * scipy.stats.t.sf(abs(difference / error), freedom))]
+
+
+def kappa(table):
+    return [cohens_kappa(table.reshape(2, 2)).kappa]
 
 
 def sign_test(counts):
@@ -120,6 +137,8 @@ ORACLES = {
     "benjamini_hochberg": lambda p: multipletests(p, method="fdr_bh")[1],
     "effective_number": effective_number,
     "wilson": lambda counts: proportion_confint(*counts, method="wilson"),
+    "share_difference": share_difference,
+    "kappa": kappa,
     "sign_test": sign_test,
     "clustered_sign_test": clustered_sign_test,
     "isotonic_regression": lambda values, weights: scipy.optimize.isotonic_regression(values, weights=weights).x,

@@ -17,6 +17,12 @@ FACTS = """
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   squares: [...document.querySelectorAll("svg.plot")].map((plot) => plot.querySelectorAll("rect > title").length),
   named: [...document.querySelectorAll("svg.plot")].every((plot) => plot.getAttribute("aria-label")),
+  names: [...document.querySelectorAll("h2.verbatim")].map((name) => [name.textContent, getComputedStyle(name).textTransform]),
+  table: [...document.querySelectorAll("#definitions tbody tr")].map((row) => [...row.children].slice(0, 2).map((cell) => cell.textContent)),
+  first: document.querySelector("main table").id,
+  // Each time is on one line.
+  broken: [...document.querySelectorAll("td .whole")].filter((time) => time.getClientRects().length > 1).length,
+  refresh: document.querySelector("meta[http-equiv=refresh]").content,
   beyond: [...document.querySelectorAll("td, dd, li, h1, h2, p")].filter((it) => it.scrollWidth > it.clientWidth + 1).length,
 })
 """
@@ -34,4 +40,10 @@ with Browser() as browser:
             assert facts["scripts"] == facts["loading"] == facts["styled"] == 0, facts
             assert set(facts["links"]) <= {"file:", "http:", "https:"}, facts
             assert facts["wide"] <= 0 and facts["beyond"] == 0, (width, facts)
+            assert facts["first"] == "definitions" and facts["refresh"] == "60" and facts["broken"] == 0, facts
+            order = ["failing", "stale", "unknown", "fresh"]
+            ranks = [(order.index(verdict), name) for name, verdict in facts["table"]]
+            assert len(ranks) == len(facts["squares"]) and ranks == sorted(ranks), facts["table"]
+            # Sections in the same order, with the names of the definitions as they are written.
+            assert facts["names"] == [[name, "none"] for name, _ in facts["table"]], facts["names"]
             assert facts["squares"] and set(facts["squares"]) == {90} and facts["named"], facts

@@ -31,6 +31,14 @@ impl Age {
         Self { trading_days, days }
     }
 
+    /// The age in words: `up to date`, or `2 trading days (4 days) old`.
+    pub fn in_words(self) -> String {
+        match self.trading_days {
+            0 => "up to date".to_owned(),
+            _ => format!("{self} old"),
+        }
+    }
+
     /// Whether it is above a limit.
     pub fn is_above(self, limit: MaxAge) -> bool {
         let (age, limit) = match limit {
@@ -118,6 +126,8 @@ mod tests {
         ] {
             assert_eq!(Age::of(day(newest), day(today)), Age { trading_days, days }, "{newest} on {today}");
         }
+        assert_eq!(Age { trading_days: 0, days: 2 }.in_words(), "up to date");
+        assert_eq!(Age { trading_days: 1, days: 3 }.in_words(), "1 trading day (3 days) old");
     }
 
     #[test]

@@ -66,6 +66,17 @@ pub fn took(time: Duration) -> String {
     }
 }
 
+/// A stretch of time in its largest unit that fits: `11.0 s`, `3 hours`, `109 days`.
+pub fn spanned(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => took(time),
+        60..3_600 => counted(seconds / 60, "minute", "minutes"),
+        3_600..86_400 => counted(seconds / 3_600, "hour", "hours"),
+        _ => counted(seconds / 86_400, "day", "days"),
+    }
+}
+
 /// The duration of a piece of work, in seconds as long as it is less than a minute: `0.1 s`, `3 min 20 s`.
 pub fn lasted(time: Duration) -> String {
     if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { took(time) }
@@ -75,7 +86,7 @@ pub fn lasted(time: Duration) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, counted, grouped, lasted, percent, portion, took};
+    use super::{bytes, counted, grouped, lasted, percent, portion, spanned, took};
 
     #[test]
     fn thousands_are_separated() {
@@ -129,6 +140,11 @@ mod tests {
         }
         for (millis, text) in [(84, "84 ms"), (2_800, "2.8 s"), (200_000, "3 min 20 s"), (3_900_000, "1 h 05 min")] {
             assert_eq!(took(Duration::from_millis(millis)), text);
+        }
+        for (seconds, text) in
+            [(0, "0 ms"), (11, "11.0 s"), (61, "1 minute"), (86_399, "23 hours"), (172_900, "2 days")]
+        {
+            assert_eq!(spanned(Duration::from_secs(seconds)), text);
         }
         assert_eq!(
             (lasted(Duration::from_millis(84)), lasted(Duration::from_secs(200))),

@@ -10,12 +10,16 @@
 //! | is a mean different from zero, although the horizons of its values overlap? | [`mean`] |
 //! | how much of the best of many is luck? | [`multiple`] |
 //! | how often was it right, and is that more than luck? | [`counts`] |
+//! | do two shares differ, although their cases repeat one another? | [`clusters`] |
+//! | do two agree more often than by chance? | [`agreement`] |
 //! | does a confidence of 70 % come true in 70 % of the cases? | [`calibration`] |
 //! | what follows the strongest fifth, and how long does it stay so? | [`buckets`] |
 //! | how long must a record be? | [`track_record`] |
 
+pub mod agreement;
 pub mod buckets;
 pub mod calibration;
+pub mod clusters;
 mod cosines;
 pub mod counts;
 pub mod distributions;
@@ -29,6 +33,8 @@ mod random;
 pub mod ranks;
 pub mod track_record;
 
+pub use agreement::PairedAnswers;
+pub use clusters::{ClusteredShare, ShareDifference};
 pub use interval::{CONFIDENCE, Interval};
 pub use isotonic::isotonic_regression;
 pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal};

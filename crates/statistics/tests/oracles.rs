@@ -21,7 +21,9 @@ use bellwether_statistics::mean::{MeanTest, Refusal};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm};
 use bellwether_statistics::ranks::{autocorrelation, average_ranks, correlation};
 use bellwether_statistics::track_record::MeanRatio;
-use bellwether_statistics::{Estimator, OverlappingSeries, Random, isotonic_regression, rank_correlation};
+use bellwether_statistics::{
+    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, isotonic_regression, rank_correlation,
+};
 
 /// The lines that the script compares.
 #[derive(Default)]
@@ -174,6 +176,18 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
     let column = |number: fn(&Share) -> u64| shares.iter().map(|share| number(share) as f64).collect::<Vec<_>>();
     let (hits, cases) = (column(|share| share.hits), column(|share| share.of));
     comparison.add("share_test", &[&hits, &cases, &[0.5], &[9.0], &outcome(series.newey_west_test())]);
+    let [one, other] = [&shares[..9], &shares[9..30]];
+    let clustered = |part: &[Share]| ClusteredShare::of(part.iter().copied()).unwrap();
+    let found = clustered(one).difference(&clustered(other), 3).unwrap();
+    let computed = [found.difference, found.standard_error, found.degrees_of_freedom, found.p];
+    comparison.add("share_difference", &[&hits[..9], &cases[..9], &hits[9..30], &cases[9..30], &computed]);
+    for [both_yes, one_yes, other_yes, both_no] in [[20, 5, 10, 15], [900, 3, 4, 20], [1, 40, 38, 2], [0, 7, 0, 1]] {
+        let both = both_yes + one_yes + other_yes + both_no;
+        let yes = [both_yes + one_yes, both_yes + other_yes];
+        let answers = PairedAnswers { both, same: both_yes + both_no, yes };
+        let table = [both_yes, one_yes, other_yes, both_no].map(|count| count as f64);
+        comparison.add("kappa", &[&table, &[answers.kappa().unwrap()]]);
+    }
     for (gained, lost) in [(0, 1), (5, 5), (1, 5), (60, 40), (1_200, 1_000), (20, 300)] {
         let columns = [gained as f64, lost as f64];
         comparison.add("sign_test", &[&columns, &[sign_test(gained, lost).unwrap()]]);

@@ -1,8 +1,12 @@
 //! The summary of a dataset.
 
+use bellwether::audit::answers::CutOff;
 use bellwether::audit::documents::Revisions;
-use bellwether::report::Report;
-use bellwether::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
+use bellwether::report::facts::{
+    Agreement, ColumnFacts, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
+    TickerCoverage,
+};
+use bellwether::report::{Observed, Report};
 use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +24,8 @@ pub(in crate::cli) struct DatasetSummary {
     content: Option<String>,
     /// The instant that it is about.
     as_of: String,
+    /// Since when it has been observed, and how much of it was seen live.
+    observed: Observation,
     /// Its first date.
     first_date: Option<String>,
     /// Its last date.
@@ -36,6 +42,8 @@ pub(in crate::cli) struct DatasetSummary {
     agreements: Option<Vec<Agreeing>>,
     /// The split by sector; empty if no sector is known.
     sectors: Vec<SectorSignals>,
+    /// Whether sectors differ by more than noise; none with fewer than two.
+    sector_spread: Option<SectorSpread>,
     /// The news windows.
     windows: Vec<Window>,
     /// The date of the first article.
@@ -44,10 +52,65 @@ pub(in crate::cli) struct DatasetSummary {
     articles: Option<u64>,
     /// How its past was revised; none with a single run.
     revisions: Option<Revisions>,
+    /// Its columns as they are written; empty if an earlier program counted them.
+    columns: Vec<ColumnSummary>,
+    /// Which signals it has, and which news each may use.
+    in_words: String,
+    /// Its files, as paths below the data folder; empty without a version.
+    files: Vec<String>,
+    /// The version that was published before it, if that is still there.
+    version_before: Option<String>,
+    /// The tickers that lack signals, the worst first.
+    incomplete: Vec<IncompleteTicker>,
     /// The number of runs that it is from.
     runs: usize,
     /// Notes, a line each.
     notes: Vec<String>,
+}
+
+/// A column of a dataset.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ColumnSummary {
+    /// Its name.
+    name: String,
+    /// Rows without a value.
+    nulls: u64,
+    /// The lowest value, if it has numbers.
+    lowest: Option<f64>,
+    /// The highest value, if it has numbers.
+    highest: Option<f64>,
+}
+
+/// A ticker that lacks signals.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IncompleteTicker {
+    /// Its symbol.
+    ticker: String,
+    /// The days with a signal, summed over its pairs of period and regime.
+    days: u64,
+    /// Those that there could be: for each pair, the days on which any ticker has a signal.
+    due: u64,
+}
+
+/// What was observed of a dataset.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Observation {
+    /// The first answer that listed one of its series.
+    since: Option<String>,
+    /// The last answer.
+    until: Option<String>,
+    /// The rows that were first seen live, within `live_within` of their date; none if an earlier program counted them.
+    live: Option<u64>,
+    /// All other rows.
+    backfilled: Option<u64>,
+    /// How long after its date a row is live.
+    live_within: String,
+    /// The rows whose news is unknown in the longest window; none without windows.
+    news_unknown: Option<u64>,
+    /// The length at which lists of articles seem to be cut off.
+    news_cut_off: Option<CutOff>,
+    /// The tickers whose news was not asked for.
+    news_unasked: u64,
 }
 
 /// Some signals.
@@ -92,6 +155,21 @@ struct Agreeing {
     both: u64,
     /// Those of them where the signals are the same.
     same: u64,
+    /// The share of equal signals that chance gives to two pairs that buy as often.
+    by_chance: Option<f64>,
+    /// Agreement beyond chance, Cohen's kappa; none if chance explains everything, or an earlier program counted them.
+    kappa: Option<f64>,
+}
+
+/// The two sectors that are furthest apart in their share of buys.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SectorSpread {
+    /// The sector with the lowest share.
+    lowest: Option<String>,
+    /// The one with the highest.
+    highest: Option<String>,
+    /// Welch's test with tickers as clusters; none if too few tickers tell.
+    test: Option<ShareDifference>,
 }
 
 /// The signals of a sector.
@@ -124,6 +202,36 @@ impl Signals {
     }
 }
 
+impl ColumnSummary {
+    fn of(column: &ColumnFacts) -> Self {
+        let (lowest, highest) = column.range.unzip();
+        Self { name: column.name.clone(), nulls: column.nulls, lowest, highest }
+    }
+}
+
+impl IncompleteTicker {
+    /// It, if it lacks any.
+    fn of(covered: &TickerCoverage) -> Option<Self> {
+        let (days, due) = covered.total();
+        (days < due).then(|| Self { ticker: covered.ticker.clone(), days, due })
+    }
+}
+
+impl Observation {
+    fn of(observed: &Observed) -> Self {
+        Self {
+            since: observed.answers.map(|(since, _)| to_record(since)),
+            until: observed.answers.map(|(_, until)| to_record(until)),
+            live: observed.live,
+            backfilled: observed.live.map(|live| observed.rows - live),
+            live_within: observed.live_within.to_string(),
+            news_unknown: observed.news_unknown,
+            news_cut_off: observed.cut_off,
+            news_unasked: observed.unasked,
+        }
+    }
+}
+
 impl Flipping {
     fn of(flips: Flips) -> Self {
         Self { followed: flips.followed, flipped: flips.flipped }
@@ -140,9 +248,16 @@ impl DatasetSummary {
             flips: Flipping::of(pair.flips),
         };
         let name = |place: usize| format!("{} {}", facts.pairs[place].period, facts.pairs[place].regime);
-        let agreeing = |it: &Agreement| Agreeing { pairs: it.pairs.map(name), both: it.both, same: it.same };
+        let agreeing = |it: &Agreement| Agreeing {
+            pairs: it.pairs.map(name),
+            both: it.both,
+            same: it.same,
+            by_chance: it.by_chance(),
+            kappa: it.kappa(),
+        };
+        let name_of = |sector: &SectorFacts| sector.name.as_ref().map(ToString::to_string);
         let sector = |of_sector: &SectorFacts| SectorSignals {
-            sector: of_sector.name.as_ref().map(ToString::to_string),
+            sector: name_of(of_sector),
             tickers: of_sector.tickers,
             signals: Signals::of(of_sector.totals),
             flips: Flipping::of(of_sector.flips),
@@ -154,6 +269,7 @@ impl DatasetSummary {
             dataset_version: identity.version.as_ref().map(|version| version.name.clone()),
             content: identity.version.as_ref().map(|version| version.content.clone()),
             as_of: to_record(identity.as_of),
+            observed: Observation::of(&report.observed()),
             first_date: bounds.map(|(first, _)| first.to_string()),
             last_date: bounds.map(|(_, last)| last.to_string()),
             tickers: facts.tickers.len(),
@@ -162,6 +278,9 @@ impl DatasetSummary {
             pairs: facts.pairs.iter().map(pair).collect(),
             agreements: facts.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
             sectors: report.sectors.iter().map(sector).collect(),
+            sector_spread: SectorExtremes::of(&report.sectors).map(|SectorExtremes { lowest, highest, test }| {
+                SectorSpread { lowest: name_of(lowest), highest: name_of(highest), test }
+            }),
             news_begin: facts.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
             windows: facts
                 .windows
@@ -173,6 +292,11 @@ impl DatasetSummary {
                 })
                 .collect(),
             articles: facts.news.as_ref().map(|news| news.articles),
+            columns: report.columns.iter().map(ColumnSummary::of).collect(),
+            in_words: identity.in_words.clone(),
+            files: identity.version.as_ref().map(|version| version.files.clone()).unwrap_or_default(),
+            version_before: identity.version.as_ref().and_then(|version| version.before.clone()),
+            incomplete: facts.coverage(1).rows.iter().filter_map(IncompleteTicker::of).collect(),
             revisions: report.revisions.as_ref().map(Revisions::of),
             runs: report.work.runs.len(),
             notes: report.notes.clone(),

@@ -86,6 +86,14 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
             && fresh["fetched_at"].is_string()
             && fresh["bytes"].as_u64() > Some(0)
     );
+    // A line for all, then each of them, the worst first.
+    let text = status(&place, &[]).failed_with(3).stdout;
+    assert!(text.starts_with("2 of 6 fresh; failing: failing; stale: stale; unknown: broken, unrun\n\n"), "{text}");
+    let named = text.lines().filter(|line| line.contains(" is ") && !line.starts_with(' '));
+    let names: Vec<&str> = named.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["failing", "stale", "broken", "unrun", "fresh", "limit"], "{text}");
+    let text = status(&place, &["fresh"]).succeeded().stdout;
+    assert!(text.starts_with("fresh is fresh\n") && text.contains(", up to date\n"), "{text}");
     let text = status(&place, &["failing"]).failed_with(3).stdout;
     assert!(
         text.starts_with("failing is failing\n  because   the run of ") && text.contains("\n  success   "),

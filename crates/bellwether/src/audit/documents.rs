@@ -117,8 +117,8 @@ pub struct Quality {
 #[derive(Debug, Serialize, JsonSchema)]
 struct TickerQuality {
     signals: u64,
-    /// Trading days between the first and last day of each series.
-    trading_days: u64,
+    /// Days on which a signal was due, from the first to the last of each series.
+    due_days: u64,
     /// The share of them with a signal.
     coverage: Option<f64>,
     /// Those without a signal.
@@ -320,7 +320,7 @@ impl TickerQuality {
     fn of(of: &quality::TickerQuality) -> Self {
         Self {
             signals: of.signals,
-            trading_days: of.trading_days,
+            due_days: of.due_days,
             coverage: of.coverage(),
             missing: of.missing,
             gaps: of.gaps,

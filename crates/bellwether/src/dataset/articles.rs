@@ -93,6 +93,9 @@ impl ArticleRows<'_> {
         let scores = column("score").as_primitive::<Float64Type>();
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
+        let live = Live { limit: plan.live_within, past: None };
+        let instants = |name: &str| column(name).as_primitive::<TimestampMicrosecondType>().values();
+        let (written, first) = (instants("date"), instants("first_observed_at"));
         let mut is_kept = |row: usize| {
             let ticker = &parsed[tickers.keys().value(row) as usize];
             let is_selected = ticker.as_ref().is_some_and(|ticker| self.tickers.contains(ticker))
@@ -102,6 +105,7 @@ impl ArticleRows<'_> {
                 return false;
             }
             let is_repeated = repeats[row] > 0 && plan.duplicates == Duplicates::Once;
+            counts.seen_live += u64::from(!is_repeated && !live.is_backfilled(written[row], first[row]));
             let score = scores.is_valid(row).then(|| scores.value(row));
             counts.articles.count((!is_repeated).then_some(score));
             !is_repeated
@@ -114,7 +118,6 @@ impl ArticleRows<'_> {
                 Column::Date => filter(&dates, &is_kept),
                 Column::Copy => filter(&copies, &is_kept),
                 Column::Sector | Column::SectorLatest => {
-                    let first = column("first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
                     let sector = |row: usize| {
                         let ticker = parsed[tickers.keys().value(row) as usize].as_ref()?;
                         let past = self.past.as_ref()?;
@@ -127,9 +130,6 @@ impl ArticleRows<'_> {
                     filter(&(0..cells.num_rows()).map(sector).collect::<StringArray>(), &is_kept)
                 }
                 Column::Backfilled => {
-                    let live = Live { limit: plan.live_within, past: None };
-                    let written = column("date").as_primitive::<TimestampMicrosecondType>().values();
-                    let first = column("first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
                     let late = written.iter().zip(first).map(|(date, first)| live.is_backfilled(*date, *first));
                     filter(&late.map(Some).collect::<BooleanArray>(), &is_kept)
                 }

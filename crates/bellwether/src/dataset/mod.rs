@@ -84,6 +84,8 @@ pub struct DatasetInput<'a, Signals, Whole> {
 pub struct Counts {
     /// Signals left out because an earlier one of their series has the same naive date.
     pub repeated_signals: u64,
+    /// Rows that were first seen while their date was fresh.
+    pub seen_live: u64,
     /// Articles that features were computed from.
     pub articles: ArticleCounts,
 }
@@ -91,6 +93,7 @@ pub struct Counts {
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.repeated_signals += other.repeated_signals;
+        self.seen_live += other.seen_live;
         self.articles += other.articles;
     }
 }
@@ -145,12 +148,25 @@ struct SlabContext {
     past: Option<Past>,
 }
 
+/// The signals of some slabs that a plan selects, and were first seen while their date was fresh.
+///
+/// # Errors
+///
+/// If a slab cannot be read.
+pub fn count_live(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<u64> {
+    let mut live = 0;
+    for slab in slabs {
+        live += Signals::of(&slab?.signals, plan, None, &mut TickerCodes::default()).1.seen_live;
+    }
+    Ok(live)
+}
+
 fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
     let SlabContext { calendar, names, past } = known;
     let past = past.as_ref();
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
-    let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, past, &mut tickers);
+    let (mut signals, of_signals) = Signals::of(&slab.signals, plan, past, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
@@ -162,7 +178,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
         pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
     let (features, articles) =
         features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
-    let counts = Counts { repeated_signals, articles };
+    let counts = Counts { articles, ..of_signals };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
     Ok((rows.map_err(DatasetError::join)?, counts))
@@ -195,6 +211,7 @@ mod tests {
     fn the_counts_of_slabs_add_up() {
         let counts = |repeated_signals, all, unscored, repeated| Counts {
             repeated_signals,
+            seen_live: 2 * repeated_signals,
             articles: ArticleCounts { all, unscored, repeated },
         };
         let mut all = counts(1, 2, 3, 4);

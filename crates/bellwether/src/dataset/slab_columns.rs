@@ -13,6 +13,7 @@ use arrow::datatypes::{
 };
 use chrono::{NaiveDate, NaiveTime};
 
+use super::Counts;
 use super::keys::Limit;
 use super::live::Live;
 use super::naive::{self, Day, Moment, day};
@@ -111,14 +112,14 @@ pub(super) enum Numbers {
 }
 
 impl Signals {
-    /// The signals of a slab that a plan selects, with naive dates by its rule, and the number left out because an
-    /// earlier signal of their series has the same naive date.
+    /// The signals of a slab that a plan selects, with naive dates by its rule; and how many of them were first seen live,
+    /// and how many were left out because an earlier signal of their series has the same naive date.
     pub(super) fn of(
         batch: &RecordBatch,
         plan: &DatasetPlan,
         past: Option<&Past>,
         tickers: &mut TickerCodes,
-    ) -> (Self, u64) {
+    ) -> (Self, Counts) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
@@ -174,17 +175,24 @@ impl Signals {
                 && to.is_none_or(|to| date < to)
                 && plan.filter.takes_value(of_rank[signals.signals[row] as usize], signals.confidences[row])
         };
-        let mut repeated = 0;
+        let live = Live { limit: plan.live_within, past: None };
+        let (written, first) = (dates.values(), first());
+        let is_live = |row: usize| !live.is_backfilled(written[row], first[row]);
+        let (mut repeated_signals, mut seen_live) = (0, 0);
         if from.is_some() || to.is_some() || plan.filter.is_by_value() || is_repeated.contains(&true) {
             let is_kept = |(row, &date): (usize, &i64)| {
                 let is_repeated = is_repeated.get(row) == Some(&true);
-                repeated += u64::from(is_taken(row, date) && is_repeated);
-                is_taken(row, date) && !is_repeated
+                let (is_taken, is_live) = (is_taken(row, date), is_live(row));
+                repeated_signals += u64::from(is_taken && is_repeated);
+                seen_live += u64::from(is_taken && !is_repeated && is_live);
+                is_taken && !is_repeated
             };
             let is_kept: Vec<bool> = signals.dates.iter().enumerate().map(is_kept).collect();
             signals.keep(&is_kept);
+        } else {
+            seen_live = (0..written.len()).filter(|row| is_live(*row)).count() as u64;
         }
-        (signals, repeated)
+        (signals, Counts { repeated_signals, seen_live, ..Counts::default() })
     }
 
     /// Ticker and day of a row, packed into one number.

@@ -109,6 +109,11 @@ impl ExternalFiles {
 }
 
 impl ExternalVersion {
+    /// Its record, as far as it is known before it is sealed.
+    pub(crate) fn record(&self) -> &VersionRecord {
+        &self.record
+    }
+
     /// Writes the report of the version and its record to a folder.
     pub(crate) fn seal(&mut self, folder: &Path, page: &[u8]) -> Result<()> {
         file::write_bytes(&folder.join(REPORT), page)?;

@@ -185,6 +185,21 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
     Ok(own)
 }
 
+/// The version of a dataset that was published before the one of a record, if it is still there; none for an ad hoc build.
+/// The record's own need not be published yet.
+///
+/// # Errors
+///
+/// If a folder or a record cannot be read.
+pub(crate) fn version_before(datasets: &Path, record: &VersionRecord) -> Result<Option<String>> {
+    if record.ad_hoc.is_some() {
+        return Ok(None);
+    }
+    let own =
+        published_of(&datasets.join(&record.name))?.into_iter().filter(|listed| listed.kind != VersionKind::AdHoc);
+    Ok(own.map(|listed| listed.version).take_while(|listed| *listed != record.version).last())
+}
+
 /// The first data file of a version that is missing or does not have its recorded size.
 pub fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
     let record = AnyRecord::open(version)?;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
+use super::target_folder::BUILDS;
 use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{FileError, FileRecord};
@@ -172,6 +173,12 @@ pub(super) struct RecordContents<'a> {
 }
 
 impl VersionRecord {
+    /// What it is called where a dataset is named: `NAME/VERSION`, or `NAME/builds/VERSION`.
+    pub(crate) fn reference(&self) -> String {
+        let folder = if self.ad_hoc.is_some() { format!("/{BUILDS}") } else { String::new() };
+        format!("{}{folder}/{}", self.name, self.version)
+    }
+
     /// The record of a version that has no report yet.
     pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
         let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;

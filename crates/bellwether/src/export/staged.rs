@@ -33,14 +33,9 @@ pub(crate) struct Dataset {
 }
 
 impl Staged {
-    /// Name of the version.
-    pub(crate) fn version(&self) -> &str {
-        &self.record.version
-    }
-
-    /// The digest of its content, which does not depend on its files.
-    pub(crate) fn content(&self) -> &str {
-        &self.record.content
+    /// Its record, as far as it is known before the version is published.
+    pub(crate) fn record(&self) -> &VersionRecord {
+        &self.record
     }
 
     /// Adds the report, which the record then names.

@@ -11,6 +11,7 @@ mod filter;
 mod meaning;
 mod request;
 mod service;
+mod wording;
 mod written;
 
 use std::collections::BTreeSet;

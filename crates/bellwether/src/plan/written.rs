@@ -103,6 +103,13 @@ impl WrittenColumns {
         self
     }
 
+    /// What a column that is built is called where it is written; none if it is not.
+    pub fn name_of<'a>(&'a self, own: &'a str) -> Option<&'a str> {
+        let name = self.names.of(own);
+        let is_written = self.names.own(name) == own && self.schema.column_with_name(name).is_some();
+        is_written.then_some(name)
+    }
+
     /// The columns as they are written.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

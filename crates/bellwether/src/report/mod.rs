@@ -12,6 +12,7 @@
 
 pub mod facts;
 mod html;
+mod observed;
 mod page;
 mod policy;
 mod svg;
@@ -25,9 +26,13 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
+use crate::export::VersionRecord;
+use crate::file::FileRecord;
+use crate::plan::MaxAge;
 use crate::tables::Watch;
-use facts::{Activity, Facts, SectorFacts};
+use facts::{Activity, ColumnFacts, Facts, SectorFacts};
 pub use html::Html;
+pub use observed::Observed;
 pub use policy::policy;
 
 /// The style of every page.
@@ -40,6 +45,8 @@ pub struct Report {
     pub identity: Identity,
     /// Its numbers, and the news about its tickers.
     pub facts: Facts,
+    /// Its columns as they are written.
+    pub columns: Vec<ColumnFacts>,
     /// Its split by sector; empty if no sector is known.
     pub sectors: Vec<SectorFacts>,
     /// Whether its signals predicted, or why that was not measured; `None` if its definition has no prices.
@@ -48,6 +55,8 @@ pub struct Report {
     pub revisions: Option<Revisions>,
     /// What its runs did.
     pub work: Activity,
+    /// Tickers whose news was not asked for.
+    pub unasked: u64,
     /// Durations of the stages between fetching and this report, where known.
     pub stages: Vec<(&'static str, Duration)>,
     /// Further notes for the reader, a line each.
@@ -67,8 +76,12 @@ pub struct Identity {
     pub as_of: DateTime<Utc>,
     /// When the vendor told of its series.
     pub watched: Option<Watch>,
+    /// How long after its date a row is live.
+    pub live_within: MaxAge,
     /// The text of its definition.
     pub definition: String,
+    /// Which signals it has, and which news each may use.
+    pub in_words: String,
 }
 
 /// A published version.
@@ -80,4 +93,21 @@ pub struct Version {
     pub built_at: DateTime<Utc>,
     /// The hash of its content.
     pub content: String,
+    /// What it is called where a dataset is named: `NAME/VERSION`.
+    pub reference: String,
+    /// Its files, as paths below the data folder.
+    pub files: Vec<String>,
+    /// The version that was published before it, if that is still there.
+    pub before: Option<String>,
+}
+
+impl Version {
+    /// The version with a record, and the one that was published before it.
+    pub(crate) fn of(record: &VersionRecord, before: Option<String>) -> Self {
+        let reference = record.reference();
+        let below = |file: &FileRecord| format!("datasets/{reference}/{}", file.name);
+        let files = record.files.iter().map(below).collect();
+        let (name, content) = (record.version.clone(), record.content.clone());
+        Self { name, built_at: record.built_at, content, reference, files, before }
+    }
 }

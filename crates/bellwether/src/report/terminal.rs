@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::Report;
 use super::facts::{Activity, Axis, Bins, Histogram, PairFacts, Step};
+use super::page::highest_rate;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
 use crate::escape::escaped;
@@ -41,6 +42,7 @@ impl Report {
         }
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
+        self.contents_in_lines(&mut lines);
         self.work_in_lines(&mut lines);
         lines.text
     }
@@ -48,6 +50,7 @@ impl Report {
     fn opening(&self, lines: &mut Lines) {
         let Self { identity, facts, .. } = self;
         lines.line(&identity.name);
+        lines.wrapped("", &self.standing());
         if let Some(description) = &identity.description {
             lines.wrapped("", description);
         }
@@ -125,12 +128,12 @@ impl Report {
             // A single comparison is in the heading.
             let extremes = facts.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
             for agreement in extremes.into_iter().flatten() {
-                let shown = portion(agreement.same, agreement.both);
-                lines.wrapped("  ", &format!("{}: {shown}", facts.named(agreement)));
+                lines.wrapped("  ", &format!("{}: {}", facts.named(agreement), agreement.in_words()));
             }
         }
         if let Some(finding) = self.split() {
             lines.heading(finding);
+            self.sector_test().iter().for_each(|text| lines.wrapped("", text));
             for sector in &self.sectors {
                 let share = sector.totals.buy_share().unwrap_or_default();
                 let shown = portion(sector.totals.buys, sector.totals.rows);
@@ -175,6 +178,7 @@ impl Report {
     fn rewrites_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.rewritten());
         let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
+        let most_at_an_age = highest_rate([signals, articles].into_iter());
         for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
             if rewrites.total.known > 0 {
                 lines.wrapped("", &rewrites.tally(what));
@@ -182,9 +186,8 @@ impl Report {
             if rewrites.total.changed == 0 {
                 continue;
             }
-            let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
             for (age, rate) in rewrites.ages() {
-                lines.bar(&format!("aged {age}"), rate / most, percent(rate));
+                lines.bar(&format!("aged {age}"), rate / most_at_an_age, percent(rate));
             }
             let tickers = rewrites.most();
             let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
@@ -192,6 +195,17 @@ impl Report {
                 lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
             }
         }
+    }
+
+    fn contents_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.columns_with_nulls());
+        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
+            let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
+            let parts: Vec<String> = column.range_in_words().into_iter().chain(nulls).collect();
+            lines.wrapped(&format!("  {:NAME$}", column.name), &parts.join(", "));
+        }
+        lines.wrapped("", &self.identity.in_words);
+        self.commands().iter().for_each(|command| lines.wrapped("  ", command));
     }
 
     fn work_in_lines(&self, lines: &mut Lines) {

@@ -1,5 +1,6 @@
 //! Reports of datasets too large or too odd to fetch in a test.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -7,7 +8,7 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
-use super::facts::{Activity, Facts, Tally};
+use super::facts::{Activity, Facts, SectorFacts, Tally};
 use super::{Identity, Report};
 use crate::definition::DefinitionFile;
 use crate::interface::{Period, Regime, Signal};
@@ -54,14 +55,19 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let (description, version, watched, definition) = (None, None, None, String::new());
-    let identity = Identity { name: "it".into(), description, version, as_of, watched, definition };
+    let in_words = plan().in_words();
+    let live_within = plan().live_within;
+    let identity =
+        Identity { name: "it".into(), description, version, as_of, watched, live_within, definition, in_words };
     Report {
         identity,
+        columns: facts.columns.clone(),
         facts,
         sectors: Vec::new(),
         skill: None,
         revisions: None,
         work: Activity::default(),
+        unasked: 0,
         stages: Vec::new(),
         notes: Vec::new(),
     }
@@ -84,8 +90,8 @@ fn a_page_of_thousands_of_tickers_is_small_and_names_what_it_omits() {
     let report = report(tally.finish());
     let page = report.page();
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("others have at least") && page.contains("so each column is a quarter"));
-    assert_eq!(page.matches("id=\"plot-signals-").count(), 108);
+    assert!(page.contains("others have at least") && page.contains("Share of buys by period, regime and quarter"));
+    assert_eq!(page.matches("id=\"plot-signals").count(), 1, "so many pairs are rows of one plot");
     assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
 }
 
@@ -153,6 +159,67 @@ fn flips_and_agreement_do_not_depend_on_the_order_of_the_series() {
             assert_eq!((agreement.both, agreement.same), (7 * 30, same), "{agreement:?}");
         }
     }
+}
+
+#[test]
+fn a_pair_that_comes_once_a_month_has_no_gaps_on_the_other_days() {
+    let monthly = months(12);
+    let daily: Vec<NaiveDate> = monthly[0].iter_days().take(340).filter(|day| !monthly.contains(day)).collect();
+    let coverage = |without: usize| {
+        let mut tally = Tally::new(&plan());
+        tally.count(&rows(0..3, &daily, 1).into());
+        tally.count(&rows(0..2, &monthly, 2).into());
+        tally.count(&rows(2..3, &monthly[without..], 2).into());
+        tally.finish().coverage(72)
+    };
+    assert_eq!((coverage(0).incomplete, coverage(0).all), (0, 3));
+    let of_others = coverage(4);
+    assert_eq!((of_others.incomplete, of_others.rows[0].ticker.as_str()), (1, "T0002"));
+    // Both of its pairs miss four days.
+    let due = daily.len() as u64 + 2 * 12;
+    assert_eq!(of_others.rows[0].total(), (due - 2 * 4, due));
+}
+
+/// Buys in so many of the signals of each of some tickers, by sector.
+fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorFacts> {
+    let days = months(40);
+    let (mut tally, mut of_tickers, mut ticker) = (Tally::new(&plan()), HashMap::new(), 0);
+    for (sector, tickers) in sectors {
+        for buys in *tickers {
+            let all = rows(ticker..ticker + 1, &days, 1);
+            let signal = |row: usize| i8::from((row as u64) < *buys);
+            let keys: Int8Array = (0..all.num_rows()).map(|row| Some(signal(row))).collect();
+            let mut columns = all.columns().to_vec();
+            columns[all.schema().index_of("signal").unwrap()] = choices(keys, ["sell", "buy"]);
+            tally.count(&RecordBatch::try_new(all.schema(), columns).unwrap().into());
+            of_tickers.insert(format!("T{ticker:04}").parse().unwrap(), sector.parse().unwrap());
+            ticker += 1;
+        }
+    }
+    tally.finish().by_sector(&of_tickers)
+}
+
+#[test]
+fn sectors_differ_only_if_their_tickers_do() {
+    let finding = |sectors: &[(&str, &[u64])]| {
+        let report = Report { sectors: of_sectors(sectors), ..report(Tally::new(&plan()).finish()) };
+        (report.split().unwrap(), report.sector_test())
+    };
+    // scipy.stats.ttest_ind([0.3, 0.5, 0.6], [0.5, 0.55, 0.65], equal_var=False).pvalue is 0.386_53.
+    let (noise, test) = finding(&[("energy", &[12, 20, 24]), ("utilities", &[20, 22, 26])]);
+    assert_eq!(noise, "Sectors differ in their share of buys by no more than noise");
+    let expected = [
+        "Lowest: 46.7 % in energy. Highest: 56.7 % in utilities.",
+        "Welch's test with tickers as clusters gives p = 0.387.",
+    ];
+    assert_eq!(test, expected);
+    let (apart, _) = finding(&[("energy", &[9, 10, 11, 10]), ("utilities", &[30, 31, 29, 30])]);
+    assert_eq!(apart, "Buys are 25.0 % in energy and 75.0 % in utilities");
+    let (few, test) = finding(&[("energy", &[9]), ("utilities", &[30])]);
+    assert_eq!(few, "There are too few tickers to tell whether sectors differ in their share of buys");
+    assert_eq!(test, ["Lowest: 22.5 % in energy. Highest: 75.0 % in utilities."]);
+    let (only, test) = finding(&[("energy", &[9, 10])]);
+    assert_eq!((only.as_str(), test.len()), ("Every ticker with a sector is in energy", 0));
 }
 
 #[test]

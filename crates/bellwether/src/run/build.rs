@@ -26,6 +26,7 @@ use crate::definition::changed_keys;
 use crate::error::Result;
 use crate::export::{
     Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Takeover, built_before,
+    version_before,
 };
 use crate::file::{self, TargetFile};
 use crate::human::{counted, grouped};
@@ -281,7 +282,8 @@ impl Builder<'_> {
         }
         notes.extend(self.notes(&facts)?);
         self.control.note(&notes);
-        let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
+        let before = version_before(&data.join("datasets"), staged.record())?;
+        let version = Version::of(staged.record(), before);
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
         let report = Report { stages, notes: notes.clone(), ..self.report(facts, beside, Some(version)) };

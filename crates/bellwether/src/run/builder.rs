@@ -1,6 +1,6 @@
 //! What builds and reports share: the rows of a dataset, and the parts of a report that do not come from them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesN
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
-use crate::report::facts::{self, Facts, News, NewsTally};
+use crate::report::facts::{self, ColumnFacts, Facts, News, NewsTally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
@@ -69,6 +69,8 @@ pub(super) struct ReportContext {
     revisions: Option<Revisions>,
     sectors: HashMap<Ticker, Sector>,
     watched: Option<Watch>,
+    /// The tickers whose news was asked for.
+    asked: BTreeSet<Ticker>,
     work: facts::Activity,
 }
 
@@ -180,6 +182,7 @@ impl Builder<'_> {
             revisions,
             sectors,
             watched,
+            asked: self.view.news_tickers(self.scope)?,
             work: answers(self.view, |request| requests.contains(request))?.into(),
         })
     }
@@ -210,7 +213,9 @@ impl Builder<'_> {
 
     /// The whole report.
     pub(super) fn report(&self, facts: Facts, beside: ReportContext, version: Option<Version>) -> Report {
-        let ReportContext { skill, revisions, sectors, watched, work } = beside;
+        let ReportContext { skill, revisions, sectors, watched, asked, work } = beside;
+        let is_asked = |name: &str| name.parse().is_ok_and(|ticker: Ticker| asked.contains(&ticker));
+        let unasked = facts.tickers.iter().filter(|ticker| !is_asked(&ticker.name)).count() as u64;
         let sectors = facts.by_sector(&sectors);
         let identity = Identity {
             name: self.plan.name.clone(),
@@ -218,10 +223,17 @@ impl Builder<'_> {
             version,
             as_of: self.view.as_of(),
             watched,
+            live_within: self.plan.dataset.live_within,
             definition: self.plan.text.clone(),
+            in_words: self.plan.dataset.in_words(),
         };
+        let written = |column: &ColumnFacts| {
+            let name = self.plan.dataset.written.name_of(&column.name)?.to_owned();
+            Some(ColumnFacts { name, ..column.clone() })
+        };
+        let columns = facts.columns.iter().filter_map(written).collect();
         let notes = self.view.notes_on_runs();
-        Report { identity, sectors, skill, revisions, work, stages: Vec::new(), notes, facts }
+        Report { identity, columns, sectors, skill, revisions, work, unasked, stages: Vec::new(), notes, facts }
     }
 
     /// The series of the dataset, if they may have been revised; none if only one run has observations.
@@ -238,6 +250,7 @@ impl Builder<'_> {
 /// Adds the counts of a build to the facts of its rows.
 pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
     (facts.repeated, facts.articles) = (counts.repeated_signals, counts.articles);
+    facts.seen_live = Some(counts.seen_live);
 }
 
 /// The temporary folder for builds that do not go to an output folder.

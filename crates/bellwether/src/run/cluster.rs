@@ -21,6 +21,7 @@ use super::store::{RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, of_service};
 use crate::columns::Rows;
+use crate::dataset;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD, REPORT};
 use crate::file::{self, FileError, FileRecord, Staging};
@@ -298,6 +299,8 @@ impl Sealing {
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, before, archived_in: None };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
+        let slabs = view.slabs(&scope, plan.dataset.vintage)?;
+        facts.seen_live = Some(dataset::count_live(slabs, &plan.dataset)?);
         facts.contradictions = work.contradictions()?;
         facts.news = work.news(&facts, None)?.0;
         let CountedRevisions { revisions, rewritten } = work.revisions()?;
@@ -309,7 +312,7 @@ impl Sealing {
         notes.extend(of_rows);
         let text = facts.to_json();
         let mut described = read.describe(&version, &provenance, &text);
-        let identity = Version { name: version, built_at: provenance.built_at, content: described.content.clone() };
+        let identity = Version::of(described.record(), before.map(|before| before.recorded.version.clone()));
         let beside = work.beside(revisions)?;
         let stages = vec![("spark", spark)];
         let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };

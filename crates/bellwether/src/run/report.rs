@@ -15,7 +15,7 @@ use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
-use crate::export::{self, VersionRecord, latest, version_of};
+use crate::export::{self, latest, version_before, version_of};
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -83,13 +83,14 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
-                let VersionRecord { version: name, built_at, content, runs, .. } = recorded;
+                let runs = &recorded.runs;
                 let built_from = |run: &&ForgottenRun| runs.contains(&run.run);
                 let notes = view.archive().forgotten().filter(built_from).map(|ForgottenRun { run, .. }| {
                     format!("this version was built from run `{run}`, which was forgotten since; build it again")
                 });
                 let notes: Vec<String> = notes.collect();
-                let report = work.report(facts, beside, Some(Version { name, built_at, content }));
+                let report =
+                    work.report(facts, beside, Some(Version::of(&recorded, version_before(&datasets, &recorded)?)));
                 Ok(if notes.is_empty() { report } else { Report { notes, ..report } })
             }
         }

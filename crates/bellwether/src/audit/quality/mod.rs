@@ -2,9 +2,10 @@
 //!
 //! Looks at the latest known signals and articles, and at the latest answer to each request:
 //!
-//! - *gaps*: trading days without a signal, between the first and last day of a series. A day counts as a trading day
-//!   if at least half of the series that have begun and not ended by then have a signal.
-//! - *stale*: series whose last day is before the latest trading day.
+//! - *gaps*: due days without a signal, between the first and last day of a series. Most series are due on trading days: a
+//!   day counts as one if at least half of these series that have begun and not ended by then have a signal. A series that
+//!   comes once in five days or less often is due by its own cadence: the median of the days between its signals.
+//! - *stale*: series whose last day is before the latest day on which they were due.
 //! - *duplicates*: articles listed more than once with the same date, title and link.
 //! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface gives no bounds; these are the
 //!   usual ones.
@@ -40,7 +41,7 @@ use crate::interface::{Endpoint, Ticker};
 use crate::split_days::SplitDays;
 use crate::tables::{Drift, SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
-use calendar::Calendar;
+use calendar::{Calendar, DueDays};
 use findings::{Finding, FindingKind};
 
 /// The quality of a vendor's data.
@@ -98,15 +99,15 @@ impl SuspectCells {
 pub struct TickerQuality {
     /// Number of signals.
     pub signals: u64,
-    /// Trading days between the first and last day of each series.
-    pub trading_days: u64,
-    /// Trading days without a signal.
+    /// Due days between the first and last day of each series: trading days, or by its own cadence.
+    pub due_days: u64,
+    /// Due days without a signal.
     pub missing: u64,
     /// Runs of consecutive missing days.
     pub gaps: u64,
-    /// Series that end before the latest trading day.
+    /// Series that end before the latest day on which they were due.
     pub stale: u64,
-    /// How far the most outdated series is behind, in trading days.
+    /// How far the most outdated series is behind, in due days.
     pub behind: u64,
     /// Number of articles.
     pub articles: u64,
@@ -119,15 +120,15 @@ pub struct TickerQuality {
 }
 
 impl TickerQuality {
-    /// Share of trading days with a signal, between the first and last day of each series.
+    /// Share of due days with a signal, between the first and last day of each series.
     pub fn coverage(&self) -> Option<f64> {
-        let present = self.trading_days - self.missing;
-        (self.trading_days > 0).then(|| present as f64 / self.trading_days as f64)
+        let present = self.due_days - self.missing;
+        (self.due_days > 0).then(|| present as f64 / self.due_days as f64)
     }
 
     fn add(&mut self, other: Self) {
         self.signals += other.signals;
-        self.trading_days += other.trading_days;
+        self.due_days += other.due_days;
         self.missing += other.missing;
         self.gaps += other.gaps;
         self.stale += other.stale;
@@ -280,13 +281,14 @@ impl<'a> QualityAudit<'a> {
         if let Some(cells) = SuspectCells::at(&suspect) {
             findings::push(&mut self.rows, &cells.finding(&history.key));
         }
-        counted.trading_days = calendar.within(&days);
-        for gap in calendar.gaps(&days) {
+        let DueDays { due, gaps, behind } = calendar.due(&days);
+        counted.due_days = due;
+        for gap in gaps {
             counted.gaps += 1;
             counted.missing += gap.days;
             findings::push(&mut self.rows, &of_series(FindingKind::Gap).over(gap));
         }
-        if let Some(behind) = calendar.behind(&days) {
+        if let Some(behind) = behind {
             counted.stale = 1;
             counted.behind = behind.days;
             findings::push(&mut self.rows, &of_series(FindingKind::Stale).over(behind));

@@ -5,6 +5,8 @@ mod dataset;
 mod files;
 mod filter;
 mod kinds;
+#[cfg(test)]
+mod plausible;
 mod prices;
 mod schedule;
 mod signals;

@@ -36,7 +36,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 85] = [
+pub(super) const KEYS: [(&str, &str); 85] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),

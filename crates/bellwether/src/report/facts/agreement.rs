@@ -3,6 +3,7 @@
 //! Signals of one ticker and date are counted as one pattern: which pairs have a signal, and which of those are buys.
 //! Rows of a ticker and date must be contiguous.
 
+use bellwether_statistics::PairedAnswers;
 use serde::{Deserialize, Serialize};
 
 /// The most pairs that are compared, a bit for each.
@@ -23,6 +24,31 @@ pub struct Agreement {
     pub both: u64,
     /// Those where both signals are the same.
     pub same: u64,
+    /// Those where each signal is a buy; none in the facts of earlier programs.
+    #[serde(default)]
+    pub buys: Option<[u64; 2]>,
+}
+
+impl Agreement {
+    /// How often they agree, and would by chance; `None` if that was not counted.
+    pub(in crate::report) fn answers(&self) -> Option<PairedAnswers> {
+        Some(PairedAnswers { both: self.both, same: self.same, yes: self.buys? })
+    }
+
+    /// The share that agrees; `None` without signals of both.
+    pub fn rate(&self) -> Option<f64> {
+        (self.both > 0).then(|| self.same as f64 / self.both as f64)
+    }
+
+    /// The share that chance gives; `None` if that was not counted.
+    pub fn by_chance(&self) -> Option<f64> {
+        self.answers()?.by_chance()
+    }
+
+    /// Agreement beyond chance; `None` if that was not counted, or if chance explains everything.
+    pub fn kappa(&self) -> Option<f64> {
+        self.answers()?.kappa()
+    }
 }
 
 /// The patterns so far.
@@ -94,12 +120,14 @@ impl Patterns {
             for (other_place, other) in numbers.iter().enumerate().skip(place + 1) {
                 let has = |bits: usize, pair: &u8| bits >> pair & 1;
                 let both = counts.iter().enumerate().filter(|(set, _)| has(*set, one) & has(*set, other) == 1);
-                let (mut all, mut same) = (0, 0);
+                let (mut all, mut same, mut of_each) = (0, 0, [0, 0]);
                 for (buys, count) in both.flat_map(|(_, of_set)| of_set.iter().enumerate()) {
+                    let [one, other] = [one, other].map(|pair| has(buys, pair) as u64);
                     all += count;
-                    same += count * u64::from(has(buys, one) == has(buys, other));
+                    same += count * u64::from(one == other);
+                    of_each = [of_each[0] + count * one, of_each[1] + count * other];
                 }
-                agreements.push(Agreement { pairs: [place, other_place], both: all, same });
+                agreements.push(Agreement { pairs: [place, other_place], both: all, same, buys: Some(of_each) });
             }
         }
         Some(agreements)

@@ -15,6 +15,9 @@ const HALF: usize = 50;
 /// Ratio of bin widths between one scale and the next.
 const RATIO: usize = 10;
 
+/// Bins in a tenth of a scale.
+const TENTH: usize = HALF / 10;
+
 /// Largest share of values that a plot may leave out.
 const MOST_LEFT_OUT: f64 = 0.01;
 
@@ -98,7 +101,9 @@ impl Bins {
 
     /// Lower edge of the first bin and upper edge of the last.
     pub fn range(&self) -> (f64, f64) {
-        (self.from, self.from + self.counts.len() as f64 * self.width)
+        // Both are whole tenths of a scale; a sum of widths is so only nearly.
+        let to = self.from + self.counts.len() as f64 * self.width;
+        (self.from, (to * 1e6).round() / 1e6)
     }
 }
 
@@ -172,16 +177,18 @@ impl Histogram {
         let is_enough = |scale: &usize| left_out(*scale) as f64 <= all as f64 * MOST_LEFT_OUT;
         let scale = (0..SCALES.len()).find(is_enough).unwrap_or(SCALES.len() - 1);
         let counts = histograms.map(|histogram| histogram.counts(scale));
-        // Without negative values the negative half is not plotted.
-        let is_positive = counts.iter().all(|counts| counts[..HALF].iter().all(|count| *count == 0));
-        let first = if is_positive { HALF } else { 0 };
+        // From the lowest value to the highest, in whole tenths of the scale.
+        let is_taken = |bin: &usize| counts.iter().any(|counts| counts[*bin] > 0);
+        let (lowest, highest) = ((0..BINS).find(is_taken), (0..BINS).rev().find(is_taken));
+        let first = lowest.map_or(HALF, |bin| bin / TENTH * TENTH);
+        let end = highest.map_or(BINS, |bin| (bin / TENTH + 1) * TENTH);
         let width = SCALES[scale] / HALF as f64;
-        let from = if is_positive { 0.0 } else { -SCALES[scale] };
+        let from = (first as f64 - HALF as f64) / HALF as f64 * SCALES[scale];
         let mut counts = counts.into_iter();
         histograms.map(|histogram| Bins {
             from,
             width,
-            counts: counts.next().expect("there are counts for each")[first..].to_vec(),
+            counts: counts.next().expect("there are counts for each")[first..end].to_vec(),
             left_out: histogram.left_out(scale),
         })
     }
@@ -233,6 +240,18 @@ mod tests {
         let [bins] = Histogram::bins([&of((0..100).map(|number| f64::from(number) + 0.5))]);
         assert_eq!((bins.from, bins.width, bins.counts.len(), bins.left_out), (0.0, 2.0, 50, 0));
         assert_eq!(bins.counts, vec![2; 50]);
+    }
+
+    #[test]
+    fn only_the_range_of_the_values_is_plotted() {
+        let [one, other] = Histogram::bins([&of([0.52, 0.61]), &of([0.79])]);
+        assert_eq!((one.from, one.counts.len(), other.counts.len()), (0.5, 15, 15));
+        assert_eq!((one.counts[1], one.counts[5], other.counts[14]), (1, 1, 1));
+        assert_eq!(one.range(), (0.5, 0.8));
+        let [bins] = Histogram::bins([&of([-0.35, -0.3])]);
+        assert_eq!((bins.from, bins.counts.len(), bins.edges(0)), (-0.4, 10, "-0.40 to -0.38".to_owned()));
+        let [none] = Histogram::bins([&Histogram::default()]);
+        assert_eq!((none.from, none.counts.len()), (0.0, 50));
     }
 
     #[test]

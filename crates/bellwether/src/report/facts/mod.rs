@@ -9,6 +9,7 @@
 
 mod agreement;
 mod calendar;
+mod columns;
 mod histogram;
 mod news;
 mod record;
@@ -23,10 +24,12 @@ use chrono::{DateTime, NaiveDate};
 use serde::{Deserialize, Serialize};
 
 pub use agreement::Agreement;
+pub use bellwether_statistics::ShareDifference;
 pub use calendar::{Axis, Step};
+pub use columns::ColumnFacts;
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News, NewsTally};
-pub use sectors::SectorFacts;
+pub use sectors::{SectorExtremes, SectorFacts};
 pub use succession::{Flips, Persistence};
 pub(crate) use tally::Tally;
 pub use work::{Activity, OperationAnswers};
@@ -50,6 +53,10 @@ pub struct Facts {
     /// Rows that rest on claims; none if claims do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<u64>,
+    /// Rows that were first seen while their date was fresh, as the dataset's `live_within` says; none in the facts of
+    /// earlier programs.
+    #[serde(default)]
+    pub seen_live: Option<u64>,
     /// Signals left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
     /// Signals that an operation of the service gives another value than the dataset has; the latest answer counts.
@@ -59,6 +66,9 @@ pub struct Facts {
     pub split_days: Option<SplitDays>,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
+    /// All columns that are built, under their own names; empty in the facts of earlier programs.
+    #[serde(default)]
+    pub columns: Vec<ColumnFacts>,
     /// The tickers, by name.
     pub tickers: Vec<TickerFacts>,
     /// Pairs of period and regime, shortest period first.
@@ -86,6 +96,9 @@ pub struct TickerFacts {
     pub name: String,
     /// Number of pairs of period and regime it has.
     pub pairs: u32,
+    /// Which of [`Facts::pairs`]; empty in the facts of earlier programs.
+    #[serde(default)]
+    pub pair_places: Vec<u8>,
     /// Totals of its signals, whatever their dates.
     pub totals: SignalTotals,
     /// How often they flip.
@@ -163,7 +176,7 @@ pub struct TickerCoverage {
     pub ticker: String,
     /// Per bucket, days with a signal, summed over its pairs.
     pub days: Vec<u64>,
-    /// The same if every pair had a signal on every day that any ticker has one.
+    /// The same if each of its pairs had a signal on every day that any ticker has one for it.
     pub full: Vec<u64>,
 }
 
@@ -203,9 +216,18 @@ impl Facts {
     pub fn coverage(&self, most: usize) -> Coverage {
         let axis = Axis::of(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
+        // A pair of monthly signals is due once a month, whatever days the others have.
+        let of_pair = |pair: &PairFacts| {
+            axis.sums(self.days.iter().zip(&pair.days).map(|(day, totals)| (*day, u64::from(totals.rows > 0))))
+        };
+        let of_pairs: Vec<Vec<u64>> = self.pairs.iter().map(of_pair).collect();
         let covered = |ticker: &TickerFacts| {
             let own = axis.sums(ticker.months.iter().map(|(month, days)| (*month, u64::from(*days))));
-            let full = days.iter().map(|days| days * u64::from(ticker.pairs)).collect();
+            let due = |bucket: usize| match &ticker.pair_places[..] {
+                [] => days[bucket] * u64::from(ticker.pairs),
+                places => places.iter().map(|place| of_pairs[usize::from(*place)][bucket]).sum(),
+            };
+            let full = (0..axis.len()).map(due).collect();
             TickerCoverage { ticker: ticker.name.clone(), days: own, full }
         };
         let mut tickers = vec![0; axis.len()];

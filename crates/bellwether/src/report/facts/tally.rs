@@ -14,7 +14,7 @@ use super::histogram::Histogram;
 use super::steps::Steps;
 use super::succession::Succession;
 use super::ticker_numbers::TickerNumbers;
-use super::{ArticleCounts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, WindowFacts};
+use super::{ArticleCounts, ColumnFacts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, WindowFacts};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{self, DatasetPlan, Feature, RowKind};
@@ -94,6 +94,7 @@ pub(crate) struct Tally {
     rows: u64,
     /// Rows that rest on claims; none if claims do not count.
     claimed: Option<u64>,
+    columns: Vec<ColumnFacts>,
     tickers: TickerNumbers,
     calendar: Calendar,
     undrawn: Undrawn,
@@ -148,6 +149,7 @@ impl Tally {
             of: plan.rows,
             rows: 0,
             claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0),
+            columns: ColumnFacts::of(&plan.schema),
             tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
             undrawn: Undrawn::default(),
@@ -171,6 +173,7 @@ impl Tally {
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
+        self.columns.iter_mut().for_each(|column| column.count(rows));
         if let (Some(claimed), Some(column)) = (&mut self.claimed, rows.column(plan::Column::Claimed.name())) {
             let flags = column.values().as_boolean();
             *claimed += column.rows_where(|place| flags.value(place)) as u64;
@@ -300,7 +303,9 @@ impl Tally {
             let months = months.iter().copied().zip(of_months).filter(|(_, signals)| *signals > 0).collect();
             let of_ticker = |succession: &Succession| succession.of_ticker(number, totals.rows);
             let flips = self.succession.as_ref().map(of_ticker).unwrap_or_default();
-            TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months }
+            let places = numbers.iter().enumerate().filter(|(_, number)| pairs >> **number & 1 == 1);
+            let pair_places = places.map(|(place, _)| place as u8).collect();
+            TickerFacts { name, pairs: pairs.count_ones(), pair_places, totals, flips, months }
         };
         let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -317,10 +322,12 @@ impl Tally {
             dates: self.calendar.bounds(),
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
+            seen_live: None,
             repeated: 0,
             split_days: self.times.split(),
             contradictions: 0,
             articles: ArticleCounts::default(),
+            columns: self.columns,
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::audit::answers::{self, AnsweredRun, Rejects, UnknownFields};
+use crate::audit::answers::{self, AnsweredRun, CutOff, Rejects, UnknownFields};
 use crate::interface::Endpoint;
 use crate::tables::RequestRecord;
 
@@ -20,6 +20,8 @@ pub struct Activity {
     pub rejects: Rejects,
     /// Unknown fields of the latest answers.
     pub unknown: UnknownFields,
+    /// Where lists of articles seem to be cut off.
+    pub cut_off: Option<CutOff>,
 }
 
 /// The answers of one operation in a run.
@@ -39,9 +41,9 @@ pub struct OperationAnswers {
 
 impl From<answers::Answers> for Activity {
     fn from(answers: answers::Answers) -> Self {
-        let answers::Answers { runs, newest, rejects, unknown, cut_off: _ } = answers;
+        let answers::Answers { runs, newest, rejects, unknown, cut_off } = answers;
         let answers = runs.first().map(|run| by_endpoint(&newest, run.started_at));
-        Self { runs, answers: answers.unwrap_or_default(), rejects, unknown }
+        Self { runs, answers: answers.unwrap_or_default(), rejects, unknown, cut_off }
     }
 }
 

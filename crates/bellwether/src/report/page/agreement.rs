@@ -1,7 +1,11 @@
 //! Agreement: whether pairs of period and regime have the same signal for a ticker and a date.
 
+use bellwether_statistics::CONFIDENCE;
+use bellwether_statistics::distributions::normal_tail;
+use bellwether_statistics::mean::mean;
+
 use super::{Html, Topic, section};
-use crate::human::{grouped, percent, portion};
+use crate::human::{counted, grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
 use crate::report::svg::{Area, Plot, TextPosition};
@@ -16,10 +20,11 @@ impl Report {
         let extremes = self.facts.agreement_extremes();
         let asides: Vec<String> = extremes
             .map(|[least, most]| {
-                let named = |it: &Agreement| format!("{}, {}", self.facts.named(it), portion(it.same, it.both));
+                let named = |it: &Agreement| format!("{}, {}", self.facts.named(it), it.in_words());
                 format!("Least: {}. Most: {}.", named(least), named(most))
             })
             .into_iter()
+            .chain(self.facts.on_kappa())
             .collect();
         section(html, &Topic { id: "agreement", heading: "Agreement", finding, asides: &asides }, |html| {
             if let Some(agreements) = self.facts.agreements.as_deref().filter(|_| extremes.is_some()) {
@@ -32,33 +37,102 @@ impl Report {
 impl Facts {
     /// The finding: how often pairs agree; `None` with a single pair.
     pub(in crate::report) fn agreeing(&self) -> Option<String> {
-        let share = |it: &Agreement| percent(it.same as f64 / it.both as f64);
+        let share = |it: &Agreement| percent(it.rate().unwrap_or_default());
         match (&self.agreements, self.agreement_extremes()) {
             _ if self.pairs.len() < 2 => None,
             (None, _) => Some(format!("Agreement of {} pairs is not counted", grouped(self.pairs.len() as u64))),
             (_, None) => Some("No two pairs have a signal for the same ticker and date".to_owned()),
             (_, Some([least, most])) if least.pairs == most.pairs => {
-                Some(format!("{} agree on {} of their signals", self.named(least), share(least)))
+                Some(format!("{} agree on {}", self.named(least), least.in_words()))
             }
-            (_, Some([least, most])) => {
-                Some(format!("Pairs agree on {} to {} of their signals", share(least), share(most)))
-            }
+            (_, Some([least, most])) => Some(match least.kappa().zip(most.kappa()) {
+                None => format!("Pairs agree on {} to {} of their signals", share(least), share(most)),
+                Some((low, high)) if self.are_apart(least, most) => {
+                    format!("Agreement of pairs beyond chance is {low:.2} to {high:.2}")
+                }
+                Some(_) => {
+                    let mean = self.mean_kappa().unwrap_or_default();
+                    format!("Agreement of pairs beyond chance is {mean:.2}, and differs by no more than noise")
+                }
+            }),
         }
     }
 
-    /// The two pairs that agree least, and the two that agree most.
+    /// The two pairs that agree least, and the two that agree most: beyond chance, if that was counted.
     pub(in crate::report) fn agreement_extremes(&self) -> Option<[&Agreement; 2]> {
-        let compared = || self.agreements.iter().flatten().filter(|it| it.both > 0);
-        let share = |it: &&Agreement| it.same as f64 / it.both as f64;
-        let least = compared().min_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let most = compared().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+        let all: Vec<&Agreement> = self.agreements.iter().flatten().filter(|it| it.both > 0).collect();
+        let has_kappa = all.iter().any(|it| it.kappa().is_some());
+        let rank = |it: &Agreement| if has_kappa { it.kappa() } else { it.rate() };
+        let ranked = || all.iter().filter_map(|it| Some((*it, rank(it)?)));
+        let least = ranked().min_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
+        let most = ranked().max_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
         Some([least, most])
+    }
+
+    /// Whether two agreements, the lowest and the highest of all, differ by more than noise. The signals of a date may all
+    /// repeat one another, so a date counts as one observation.
+    fn are_apart(&self, least: &Agreement, most: &Agreement) -> bool {
+        let compared = self.agreements.iter().flatten().filter(|it| it.kappa().is_some()).count() as f64;
+        let (kappas, errors) = (least.kappa().zip(most.kappa()), least.kappa_error(self).zip(most.kappa_error(self)));
+        let (Some((low, high)), Some((one, other))) = (kappas, errors) else { return false };
+        let z = (high - low) / (one.powi(2) + other.powi(2)).sqrt().max(f64::MIN_POSITIVE);
+        2.0 * normal_tail(z) * compared * (compared - 1.0) / 2.0 < 1.0 - CONFIDENCE
+    }
+
+    /// The mean agreement beyond chance.
+    fn mean_kappa(&self) -> Option<f64> {
+        let kappas: Vec<f64> = self.agreements.iter().flatten().filter_map(Agreement::kappa).collect();
+        mean(&kappas)
+    }
+
+    /// What the numbers beyond chance are.
+    fn on_kappa(&self) -> Option<String> {
+        let is_counted = self.agreements.iter().flatten().any(|it| it.kappa().is_some());
+        is_counted.then(|| {
+            "Agreement beyond chance is Cohen's kappa: 0 if two pairs agree as often as two that buy as often and know \
+             nothing of each other, 1 if they always agree, negative if they agree less often than by chance."
+                .to_owned()
+        })
     }
 
     /// The names of the two: `5d bear and 5d bull`.
     pub(in crate::report) fn named(&self, agreement: &Agreement) -> String {
         let [one, other] = agreement.pairs.map(|place| &self.pairs[place]);
         format!("{} {} and {} {}", one.period, one.regime, other.period, other.regime)
+    }
+}
+
+impl Agreement {
+    /// The share that agrees, what chance would give, and the agreement beyond it.
+    pub(in crate::report) fn in_words(&self) -> String {
+        let share = portion(self.same, self.both);
+        match (self.by_chance(), self.kappa()) {
+            (Some(chance), Some(kappa)) => {
+                format!("{share} where chance gives {}: {kappa:.2} beyond it", percent(chance))
+            }
+            (Some(_), None) => format!("{share} where chance gives 100 %"),
+            (None, _) => share,
+        }
+    }
+
+    fn kappa_error(&self, facts: &Facts) -> Option<f64> {
+        self.answers()?.kappa_error(facts.day_count())
+    }
+
+    /// The class of its cell: how far it is from agreement by chance, and in which direction.
+    fn shade(&self) -> &'static str {
+        // Where chance explains everything there is nothing beyond it; where it was not counted, it is taken for a half.
+        let rate = self.rate().unwrap_or_default();
+        match self.answers().map_or(2.0 * rate - 1.0, |answers| answers.kappa().unwrap_or_default()) {
+            ..-0.6 => "less4",
+            ..-0.3 => "less3",
+            ..-0.1 => "less2",
+            ..0.0 => "less1",
+            ..0.1 => "more1",
+            ..0.3 => "more2",
+            ..0.6 => "more3",
+            _ => "more4",
+        }
     }
 }
 
@@ -73,7 +147,8 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
             html.leaf(
                 "span",
                 &[],
-                "In percent of the tickers and dates for which both have a signal. Column numbers refer to rows.",
+                "In percent of the tickers and dates for which both have a signal; the color is the agreement beyond chance. \
+                 Column numbers refer to rows.",
             );
         });
         html.element("div", &[("class", &"map matrix")], |html| {
@@ -88,12 +163,12 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
                 plot.draw(html, |canvas| {
                     for agreement in agreements.iter().filter(|it| it.both > 0) {
                         let [column, row] = agreement.pairs;
-                        let share = agreement.same as f64 / agreement.both as f64;
+                        let share = agreement.rate().unwrap_or_default();
                         let top = row as f64 * ROW_HEIGHT;
                         let area = Area::column(column, count).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                        let (named, shown) = (facts.named(agreement), portion(agreement.same, agreement.both));
-                        let both = grouped(agreement.both);
-                        canvas.mark(shade(share), area, format_args!("{named}\n{shown} of {both} agree"));
+                        let (named, shown) = (facts.named(agreement), agreement.in_words());
+                        let both = counted(agreement.both, "signal", "signals");
+                        canvas.mark(agreement.shade(), area, format_args!("{named}\nof {both} each, {shown}"));
                         let spot = TextPosition::within(area, top + ROW_HEIGHT / 2.0 + 4.0);
                         canvas.text("cell", spot, format_args!("{:.0}", share * 100.0));
                     }
@@ -105,18 +180,4 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
             });
         });
     });
-}
-
-/// The class of a cell: how far it is from an agreement by chance, and in which direction.
-fn shade(share: f64) -> &'static str {
-    match share {
-        ..0.1 => "less4",
-        ..0.25 => "less3",
-        ..0.4 => "less2",
-        ..0.5 => "less1",
-        ..0.6 => "more1",
-        ..0.75 => "more2",
-        ..0.9 => "more3",
-        _ => "more4",
-    }
 }

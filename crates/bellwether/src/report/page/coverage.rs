@@ -20,7 +20,7 @@ impl Report {
         let coverage = self.facts.coverage(COLUMNS);
         let mut asides = vec![
             "A ticker is complete when it has a signal for each of its period and regime pairs on every day that any \
-             ticker has one."
+             ticker has one for that pair."
                 .to_owned(),
         ];
         asides.extend(self.facts.beyond_the_plots());

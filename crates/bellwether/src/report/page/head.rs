@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::Html;
+use super::{Html, phrase};
 use crate::human::{counted, grouped};
 use crate::report::Report;
 use crate::report::facts::Facts;
@@ -13,6 +13,7 @@ impl Report {
         html.element("header", &[], |html| {
             html.leaf("p", &[("class", &"kicker")], "Bellwether · dataset report");
             html.leaf("h1", &[], &identity.name);
+            html.element("p", &[("class", &"standing"), ("id", &"standing")], |html| phrase(html, &self.standing()));
             if let Some(description) = &identity.description {
                 html.leaf("p", &[("class", &"lede")], description);
             }
@@ -78,9 +79,6 @@ impl Report {
                 line(html, "Version", "code", &version.name);
             }
             line(html, "From", "", &counted(self.work.runs.len() as u64, "run", "runs"));
-            if let Some(version) = &self.identity.version {
-                line(html, "Content", "code", &format_args!("blake3:{}", version.content));
-            }
         });
     }
 

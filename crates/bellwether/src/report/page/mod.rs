@@ -3,6 +3,7 @@
 //! Each section states its finding in a sentence before it shows any plot.
 
 mod agreement;
+mod contents;
 mod coverage;
 mod head;
 mod news;
@@ -12,6 +13,8 @@ mod sectors;
 mod signals;
 mod skill;
 mod work;
+
+pub(super) use revisions::highest_rate;
 
 use std::fmt::Display;
 use std::sync::LazyLock;
@@ -53,6 +56,7 @@ impl Report {
                     self.skill(html);
                     self.articles(html);
                     self.rewrites(html);
+                    self.contents(html);
                     self.rejects(html);
                     self.timings(html);
                 });
@@ -156,7 +160,21 @@ enum Heading {
 
 /// A table whose cells are rendered one by one; on a narrow screen each row becomes a few lines.
 fn table(html: &mut Html, columns: &[Heading], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
-    html.element("table", &[("class", &"wide")], |html| {
+    table_of(html, "wide", (columns, rows), cell);
+}
+
+/// A table of a few short columns, which stays one on a narrow screen, so that its rows can be compared.
+fn compared(html: &mut Html, columns: &[Heading], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
+    table_of(html, "compared", (columns, rows), cell);
+}
+
+fn table_of(
+    html: &mut Html,
+    class: &'static str,
+    (columns, rows): (&[Heading], usize),
+    cell: impl Fn(&mut Html, usize, usize),
+) {
+    html.element("table", &[("class", &class)], |html| {
         html.element("thead", &[], |html| {
             html.element("tr", &[], |html| {
                 columns.iter().for_each(|column| match column {

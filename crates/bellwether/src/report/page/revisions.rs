@@ -33,7 +33,9 @@ impl Report {
             let tables = [(signals, "signals"), (articles, "articles")];
             let changed = || tables.iter().filter(|(rewrites, _)| rewrites.total.changed > 0);
             html.element("div", &[("class", &"pair")], |html| {
-                changed().for_each(|(rewrites, what)| by_age(html, rewrites, what));
+                // Side by side, so on one scale.
+                let most = highest_rate(changed().map(|(rewrites, _)| *rewrites));
+                changed().for_each(|(rewrites, what)| by_age(html, rewrites, what, most));
             });
             for (rewrites, what) in changed() {
                 by_month(html, rewrites, what);
@@ -55,10 +57,11 @@ impl Report {
                 let shares = shares.into_iter().filter_map(|(rewrites, what)| rewrites.changed_share(what));
                 let shares = shares.collect::<Vec<_>>().join(" and ");
                 let (first, rest) = shares.split_at(1);
-                format!("{}{rest} changed after they were first seen", first.to_uppercase())
+                let time = self.time_to_change();
+                format!("{}{rest} changed after they were first seen{time}", first.to_uppercase())
             }
             (None, _) if self.work.runs.len() == 1 => "Only one run so far: nothing to compare with".to_owned(),
-            (None, _) => "No revisions".to_owned(),
+            (None, _) => format!("No revisions{}", self.time_to_change()),
         }
     }
 }
@@ -104,11 +107,15 @@ fn share(some: u64, all: u64) -> f64 {
     some as f64 / all.max(1) as f64
 }
 
-fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
+/// The highest share of changed cells at any age, of several tables.
+pub(in crate::report) fn highest_rate<'a>(tables: impl Iterator<Item = &'a Rewrites>) -> f64 {
+    tables.flat_map(Rewrites::ages).map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max)
+}
+
+fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str, most: f64) {
     let note = format!("Share of the {what} that reached this age and changed then.");
     figure(html, format_args!("Age of {what} when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
-            let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
             for (place, (age, rate)) in rewrites.ages().enumerate() {
                 level(
                     html,

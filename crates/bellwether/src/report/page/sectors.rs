@@ -1,9 +1,11 @@
 //! The split by sector.
 
-use super::{Heading, Html, Topic, figure, section, table};
+use bellwether_statistics::CONFIDENCE;
+
+use super::{Heading, Html, Topic, compared, figure, section};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
-use crate::report::facts::SectorFacts;
+use crate::report::facts::{SectorExtremes, SectorFacts, ShareDifference};
 
 /// The most sectors listed.
 const SECTORS: usize = 24;
@@ -12,7 +14,8 @@ impl Report {
     /// The sectors, if any is known.
     pub(super) fn by_sector(&self, html: &mut Html) {
         let Some(finding) = self.split() else { return };
-        let asides = ["Each ticker counts in the sector that the service lists it in, as of the report.".to_owned()];
+        let whole = "Each ticker counts in the sector that the service lists it in, as of the report.".to_owned();
+        let asides: Vec<String> = self.sector_test().into_iter().chain([whole]).collect();
         section(html, &Topic { id: "sectors", heading: "Sectors", finding, asides: &asides }, |html| {
             let columns = [
                 Heading::Text("sector"),
@@ -27,7 +30,7 @@ impl Report {
                 "By sector",
                 "Share of signals that are buys, and share followed by their opposite.",
                 |html| {
-                    table(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
+                    compared(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
                         let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
                         match column {
                             0 => html.text(self.sectors[row].named()),
@@ -45,19 +48,43 @@ impl Report {
 
     /// The finding: how far sectors are apart; `None` if none is known.
     pub(in crate::report) fn split(&self) -> Option<String> {
-        let known: Vec<&SectorFacts> = self.sectors.iter().filter(|sector| sector.name.is_some()).collect();
-        let share = |sector: &SectorFacts| sector.totals.buy_share().unwrap_or_default();
-        let least = known.iter().min_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let most = known.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let shown = |sector: &SectorFacts| format!("{} in {}", percent(share(sector)), sector.named());
-        Some(match known.len() {
-            1 => format!("Every ticker with a sector is in {}", least.named()),
-            _ => format!("Buys are {} and {}", shown(least), shown(most)),
+        let only = self.sectors.iter().find(|sector| sector.name.is_some())?;
+        Some(match SectorExtremes::of(&self.sectors) {
+            None => format!("Every ticker with a sector is in {}", only.named()),
+            Some(SectorExtremes { test: None, .. }) => {
+                "There are too few tickers to tell whether sectors differ in their share of buys".to_owned()
+            }
+            Some(SectorExtremes { lowest, highest, test: Some(test) }) if test.p < 1.0 - CONFIDENCE => {
+                format!("Buys are {} and {}", lowest.buying(), highest.buying())
+            }
+            Some(_) => "Sectors differ in their share of buys by no more than noise".to_owned(),
         })
+    }
+
+    /// The sectors that are furthest apart, and whether that is more than noise; nothing with fewer than two.
+    pub(in crate::report) fn sector_test(&self) -> Vec<String> {
+        let Some(SectorExtremes { lowest, highest, test }) = SectorExtremes::of(&self.sectors) else {
+            return Vec::new();
+        };
+        let judged = test.map(|ShareDifference { p, comparisons, .. }| {
+            let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+            let chosen = match comparisons {
+                1 => String::new(),
+                many => format!(", for the widest of {} differences", grouped(many)),
+            };
+            format!("Welch's test with tickers as clusters gives {p}{chosen}.")
+        });
+        let apart = format!("Lowest: {}. Highest: {}.", lowest.buying(), highest.buying());
+        [Some(apart), judged].into_iter().flatten().collect()
     }
 }
 
 impl SectorFacts {
+    /// Its share of buys, with its name.
+    fn buying(&self) -> String {
+        format!("{} in {}", portion(self.totals.buys, self.totals.rows), self.named())
+    }
+
     /// Its name, or `no sector`.
     pub(in crate::report) fn named(&self) -> &str {
         self.name.as_ref().map_or("no sector", |name| name.as_str())

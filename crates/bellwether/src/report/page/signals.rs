@@ -1,16 +1,17 @@
 //! Signals: buy or sell, and with what confidence.
 
-use super::{Html, Topic, cut, figure, section};
+mod heat;
+
+use super::{Html, Topic, figure, section};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
 
-/// The most buckets in the plot of a pair, and when there are many pairs.
+/// The most buckets in the plot of a pair.
 const COLUMNS: usize = 64;
-const COLUMNS_OF_MANY: usize = 24;
 
-/// How many pairs count as many.
+/// The most pairs that have a plot each; more are the rows of a single one.
 const MANY: usize = 27;
 
 /// The two strips in the plot of a pair: share of buys, and mean confidence.
@@ -34,9 +35,12 @@ impl Report {
             asides.push(format!("Lowest for {}; highest for {}.", share_of(least), share_of(most)));
         }
         asides.extend(facts.beyond_the_plots());
-        let most_columns = if facts.pairs.len() > MANY { COLUMNS_OF_MANY } else { COLUMNS };
-        let axis = Axis::of(&facts.days, Step::Week, most_columns);
-        section(html, &Topic { id: "signals", heading: "Buy and sell", finding, asides: &asides }, |html| {
+        let topic = Topic { id: "signals", heading: "Buy and sell", finding, asides: &asides };
+        if facts.pairs.len() > MANY {
+            return section(html, &topic, |html| heat::map(html, facts));
+        }
+        let axis = Axis::of(&facts.days, Step::Week, COLUMNS);
+        section(html, &topic, |html| {
             let of_pairs: Vec<Vec<SignalTotals>> =
                 facts.pairs.iter().map(|pair| pair.over(&facts.days, &axis)).collect();
             let scale = scale(&of_pairs);
@@ -59,9 +63,6 @@ impl Report {
                         multiple(html, pair, totals, &axis, scale);
                     }
                 });
-                if facts.pairs.len() > MANY && axis.step > Step::Week {
-                    cut(html, format_args!("There are many pairs, so each column is a {}.", axis.step.as_str()));
-                }
             });
         });
     }
@@ -129,7 +130,8 @@ fn emptier_side(bins: [&Bins; 2]) -> Anchor {
 pub(super) fn quarters(canvas: &mut Canvas<'_>, (from, to): (f64, f64), y: f64) {
     for quarter in 0..=4 {
         let x = f64::from(quarter) / 4.0;
-        canvas.below(x, y, from + (to - from) * x);
+        // In hundredths, or finer where the scale is narrow: 0.525, not 0.5250000000000001.
+        canvas.below(x, y, ((from + (to - from) * x) * 1e4).round() / 1e4);
     }
 }
 

@@ -1,0 +1,42 @@
+//! A dataset in a few sentences: which signals, and which news each may use.
+
+use super::{Availability, DatasetPlan, Lag, RowKind, Vintage};
+use crate::human::counted;
+
+impl DatasetPlan {
+    /// Which value of a signal a row has, and which news it may use.
+    pub fn in_words(&self) -> String {
+        let rows = if self.rows == RowKind::Article { "Articles" } else { "Signals" };
+        let vintage = match self.vintage {
+            Vintage::Latest => format!("{rows} are taken as they were last revised."),
+            Vintage::First => format!("{rows} are taken as they were first published."),
+        };
+        if self.features.is_empty() {
+            return vintage;
+        }
+        let dated = match self.lag {
+            Lag::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
+            Lag::Calendar(days) => {
+                let days = counted(days.count().unsigned_abs().into(), "day", "days");
+                format!("dated at least {days} before it")
+            }
+            Lag::Trading(days) => {
+                let days = counted(days.into(), "trading day", "trading days");
+                format!("dated at least {days} before it")
+            }
+        };
+        let windows: Vec<String> = self.windows().iter().map(ToString::to_string).collect();
+        let windows = match windows.as_slice() {
+            [] => String::new(),
+            [only] => format!(", in a window of {only}"),
+            [most @ .., last] => format!(", in windows of {} and {last}", most.join(", ")),
+        };
+        let seen = match (self.vintage, self.availability) {
+            (Vintage::First, _) | (_, Availability::Observed) => {
+                "that had been seen when the signal was, with the scores of that time"
+            }
+            (Vintage::Latest, Availability::Dated) => "whenever it was first seen, with its latest scores",
+        };
+        format!("{vintage} Each uses news {dated}{windows}: {seen}.")
+    }
+}

@@ -1,0 +1,58 @@
+//! The columns of a dataset: in how many rows they are null, and between which values the others lie.
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use crate::columns::{Column, Rows};
+
+/// A column of a dataset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnFacts {
+    /// Its name.
+    pub name: String,
+    /// Rows without a value.
+    pub nulls: u64,
+    /// The lowest and the highest value, if they are numbers; none without any.
+    pub range: Option<(f64, f64)>,
+}
+
+impl ColumnFacts {
+    /// The columns of a schema, of which no row was counted yet.
+    pub(super) fn of(schema: &SchemaRef) -> Vec<Self> {
+        let column = |name: &String| Self { name: name.clone(), nulls: 0, range: None };
+        schema.fields().iter().map(|field| column(field.name())).collect()
+    }
+
+    /// Counts some rows.
+    pub(super) fn count(&mut self, rows: &Rows) {
+        let Some(column) = rows.column(&self.name) else { return };
+        self.nulls += column.null_count() as u64;
+        match column.data_type() {
+            DataType::Float64 => {
+                let values = column.values().as_primitive::<Float64Type>();
+                self.widen(column, |place| values.value(place));
+            }
+            DataType::Int32 => {
+                let values = column.values().as_primitive::<Int32Type>();
+                self.widen(column, |place| values.value(place).into());
+            }
+            DataType::Int64 => {
+                let values = column.values().as_primitive::<Int64Type>();
+                self.widen(column, |place| values.value(place) as f64);
+            }
+            _ => {}
+        }
+    }
+
+    fn widen(&mut self, column: &Column, value: impl Fn(usize) -> f64) {
+        let places =
+            column.runs().map(|(start, _)| column.index(start)).filter(|place| column.values().is_valid(*place));
+        for number in places.map(value).filter(|number| number.is_finite()) {
+            let (low, high) = self.range.unwrap_or((number, number));
+            // The sign of a zero must not depend on the order of the rows.
+            let (is_lower, is_higher) = (number.total_cmp(&low).is_lt(), number.total_cmp(&high).is_gt());
+            self.range = Some((if is_lower { number } else { low }, if is_higher { number } else { high }));
+        }
+    }
+}

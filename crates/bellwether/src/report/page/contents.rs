@@ -1,0 +1,84 @@
+//! What a version holds: its files and how to load them, its columns, which news its signals use, and what changed since
+//! the version before.
+
+use super::{Heading, Html, Topic, compared, cut, figure, section};
+use crate::human::{grouped, portion};
+use crate::report::facts::ColumnFacts;
+use crate::report::{Report, Version};
+
+impl Report {
+    pub(super) fn contents(&self, html: &mut Html) {
+        let asides = [self.identity.in_words.clone()];
+        let finding = self.columns_with_nulls();
+        section(html, &Topic { id: "columns", heading: "Columns", finding, asides: &asides }, |html| {
+            if !self.columns.is_empty() {
+                columns(html, &self.columns, self.facts.rows);
+            }
+            let commands = self.commands();
+            if !commands.is_empty() {
+                figure(html, "How to read it", "In Python, and in a shell.", |html| {
+                    html.leaf("pre", &[], commands.join("\n"));
+                    if let Some(version) = &self.identity.version {
+                        cut(html, format_args!("The content is blake3:{}.", version.content));
+                    }
+                });
+            }
+        });
+    }
+
+    /// The finding: how many columns have nulls.
+    pub(in crate::report) fn columns_with_nulls(&self) -> String {
+        let with_nulls = self.columns.iter().filter(|column| column.nulls > 0).count();
+        match (self.columns.len(), with_nulls) {
+            (0, _) => "The columns were not counted".to_owned(),
+            (all, 0) => format!("No nulls in {} columns", grouped(all as u64)),
+            (all, 1) => format!("1 of {} columns has nulls", grouped(all as u64)),
+            (all, some) => format!("{} of {} columns have nulls", grouped(some as u64), grouped(all as u64)),
+        }
+    }
+
+    /// How to load the version, and how to see what changed since the one before.
+    pub(in crate::report) fn commands(&self) -> Vec<String> {
+        let Some(Version { reference, files, before, .. }) = &self.identity.version else { return Vec::new() };
+        let load = format!("bellwether.load(\"{reference}\")");
+        let diff = before.as_ref().map(|before| format!("bellwether diff {}/{before} {reference}", self.identity.name));
+        let more = (files.len() > FILES).then(|| format!("… and {} more files", grouped((files.len() - FILES) as u64)));
+        files.iter().take(FILES).cloned().chain(more).chain([load]).chain(diff).collect()
+    }
+}
+
+/// The most files named.
+const FILES: usize = 4;
+
+impl ColumnFacts {
+    /// The lowest and the highest value: `-0.81 to 0.93`.
+    pub(in crate::report) fn range_in_words(&self) -> Option<String> {
+        let (low, high) = self.range?;
+        Some(format!("{} to {}", short(low), short(high)))
+    }
+}
+
+/// A number with at most four decimals.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn columns(html: &mut Html, columns: &[ColumnFacts], rows: u64) {
+    let heads =
+        [Heading::Text("column"), Heading::Number("null"), Heading::Number("lowest"), Heading::Number("highest")];
+    let note = "Share of rows without a value, and the range of the others.";
+    figure(html, "Columns", note, |html| {
+        compared(html, &heads, columns.len(), |html, row, column| {
+            let ColumnFacts { name, nulls, range } = &columns[row];
+            match (column, range) {
+                (0, _) => html.leaf("code", &[], name),
+                (1, _) => html.text(portion(*nulls, rows)),
+                (_, None) => html.text("-"),
+                (2, Some((low, _))) => html.text(short(*low)),
+                (_, Some((_, high))) => html.text(short(*high)),
+            }
+        });
+    });
+}
