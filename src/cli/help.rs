@@ -23,7 +23,7 @@ pub(super) const TEMPLATE: &str =
 /// The commands in groups, first steps first. Commands outside all groups go to the last one.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["init", "doctor", "run"]),
-    ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
+    ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "cite", "build", "sql"]),
     ("Archive", &["runs", "verify", "audit", "archive", "import"]),
     ("Definitions", &["check", "plan", "schema"]),
     ("Operations", &["schedule", "status", "prune", "store"]),
@@ -79,6 +79,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("diff demo", "what changed in the latest version"),
             ("diff demo/VERSION demo", "what changed since a version"),
+        ],
+    ),
+    (
+        "cite",
+        &[
+            ("cite demo", "an entry for BibTeX of the latest version"),
+            ("cite demo/20261120T213000Z-7f3a --format croissant", "one version, for Croissant"),
         ],
     ),
     ("runs", &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one run, by prefix")]),

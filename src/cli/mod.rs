@@ -7,6 +7,7 @@ mod archive;
 mod audit;
 mod build;
 mod check;
+mod cite;
 mod completions;
 mod datasets;
 mod diff;
@@ -110,6 +111,7 @@ enum Command {
     Audit(audit::Audit),
     Import(import::Import),
     Diff(diff::Diff),
+    Cite(cite::Cite),
     Archive(archive::Archive),
     Prune(prune::Prune),
     Check(check::Check),
@@ -141,6 +143,7 @@ impl Command {
             Self::Audit(command) => command.execute(project),
             Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
+            Self::Cite(command) => command.execute(project),
             Self::Archive(command) => command.execute(project),
             Self::Prune(command) => command.execute(project),
             Self::Check(command) => command.execute(project),

@@ -7,6 +7,7 @@ mod builds;
 mod cancel;
 mod change_sets;
 mod checks;
+mod citations;
 mod claims;
 mod clocks;
 mod columns;

@@ -16,6 +16,7 @@ mod error;
 mod find;
 mod hook;
 mod kinds;
+mod license;
 mod list;
 mod pair;
 mod placed;
@@ -48,6 +49,7 @@ pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names};
 pub use hook::{Hook, HookUrl};
+pub use license::License;
 pub(crate) use list::List;
 pub(crate) use pair::Pair;
 pub(crate) use placed::Placed;
@@ -198,6 +200,9 @@ pub(crate) struct DatasetSection {
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
     pub suspect: Option<Placed<OnSuspect>>,
+    /// What others may use it for, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
+    /// `LicenseRef-` and a name for a license that SPDX does not list, or the address of its text. Default: none stated.
+    pub license: Option<Placed<License>>,
     /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,

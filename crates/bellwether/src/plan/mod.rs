@@ -22,8 +22,8 @@ use chrono::TimeDelta;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding,
-    OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
+    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, License, MaxAge, NaiveRule,
+    OnFinding, OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
@@ -48,6 +48,8 @@ pub struct Plan {
     pub name: String,
     /// A one-line description of the dataset.
     pub description: Option<String>,
+    /// What others may use the dataset for, if the definition states it.
+    pub license: Option<License>,
     /// The definition's file.
     pub path: PathBuf,
     /// The definition's text, which goes into the dataset's record.

@@ -182,6 +182,7 @@ impl<'a> Basis<'a> {
             hooks: _,
             // They are not in the files.
             description: _,
+            license: _,
             path: _,
             prices: _,
             whole: _,

@@ -21,6 +21,7 @@ mod error;
 mod forget;
 mod gather;
 mod import;
+mod knowing_run;
 mod last_listed;
 mod leak;
 mod migrate;
@@ -66,6 +67,7 @@ pub use import::{
     ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
     RequestTemplate, import,
 };
+pub use knowing_run::{StateOfRun, state_of_run};
 pub use leak::audit_leak;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};

@@ -58,6 +58,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let plan = Plan {
         name,
         description: definition.description,
+        license: definition.dataset.license.as_deref().cloned(),
         path,
         text,
         author,

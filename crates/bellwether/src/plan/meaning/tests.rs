@@ -36,7 +36,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 85] = [
+const KEYS: [(&str, &str); 86] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -72,6 +72,7 @@ const KEYS: [(&str, &str); 85] = [
     ("dataset.add", "\"sector\""),
     ("dataset.suspect", "\"drop\""),
     ("dataset.rename", "{ date = \"day\" }"),
+    ("dataset.license", "\"CC-BY-4.0\""),
     ("rejects.max_share", "0.5"),
     ("rejects.keep_extra", "true"),
     ("dates.naive", "\"wall\""),

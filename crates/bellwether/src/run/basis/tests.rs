@@ -242,8 +242,9 @@ const OF_REQUESTS: [&str; 16] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 29] = [
+const OF_NEITHER: [(&str, &str); 30] = [
     ("description", "description = \"a\"\n"),
+    ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
     ("source.api_key_file", ""),
     ("source.api_key_command", ""),
