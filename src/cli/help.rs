@@ -24,7 +24,7 @@ pub(super) const TEMPLATE: &str =
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["init", "doctor", "run"]),
     ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "cite", "build", "sql"]),
-    ("Archive", &["runs", "verify", "audit", "archive", "import"]),
+    ("Archive", &["runs", "verify", "stamp", "audit", "archive", "import"]),
     ("Definitions", &["check", "plan", "schema"]),
     ("Operations", &["schedule", "status", "prune", "store"]),
     ("More", &["serve", "completions", "man"]),
@@ -90,7 +90,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("runs", &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one run, by prefix")]),
     ("runs show", &[("runs show 20261120T2130", "the run with this prefix")]),
-    ("verify", &[("verify", "recompute every checksum")]),
+    (
+        "verify",
+        &[
+            ("verify", "recompute every checksum"),
+            ("verify --proofs authority.pem", "and say since when each version is proven"),
+        ],
+    ),
+    ("stamp", &[("stamp demo", "have an authority certify that what is known is known now")]),
     (
         "audit",
         &[

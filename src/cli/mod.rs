@@ -41,6 +41,7 @@ mod show;
 #[path = "no_show.rs"]
 mod show;
 mod sql;
+mod stamp;
 mod status;
 mod store;
 mod summary;
@@ -108,6 +109,7 @@ enum Command {
     Status(status::Status),
     Schedule(schedule::Schedule),
     Verify(verify::Verify),
+    Stamp(stamp::Stamp),
     Audit(audit::Audit),
     Import(import::Import),
     Diff(diff::Diff),
@@ -140,6 +142,7 @@ impl Command {
             Self::Status(command) => command.execute(project),
             Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
+            Self::Stamp(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
             Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),

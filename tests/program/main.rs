@@ -49,6 +49,7 @@ mod pictures;
 mod progress;
 mod projects;
 mod promptness;
+mod proofs;
 mod prunes;
 mod records;
 mod refusals;

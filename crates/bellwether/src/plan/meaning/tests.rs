@@ -36,7 +36,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-const KEYS: [(&str, &str); 86] = [
+const KEYS: [(&str, &str); 88] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -113,6 +113,8 @@ const KEYS: [(&str, &str); 86] = [
     ("output.csv_guard", "true"),
     ("output.keep", "9"),
     ("store.url", "\"file:///store\""),
+    ("proof.tsa", "\"https://tsa.example/\""),
+    ("proof.after_run", "true"),
     ("schedule.cron", "\"0 22 * * *\""),
     ("schedule.timezone", "\"Asia/Tokyo\""),
     ("schedule.catch_up", "\"1h\""),
