@@ -48,7 +48,7 @@ pub(super) struct Build {
     /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version, such as
     /// `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own definition. A run of the archive stands for all
     /// that it knew, itself included, and for the definition as it was in it.
-    #[arg(long, value_name = "INSTANT|VERSION|RUN", value_parser = as_of)]
+    #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
     as_of: Option<AsOf>,
 
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).

@@ -18,7 +18,7 @@ const FOUND: u8 = 3;
 /// The exit code for data that fails a check.
 const CHECKS: u8 = 4;
 
-/// The exit code of `status` if it cannot tell whether data is fresh.
+/// The exit code for what cannot be told: of `status` whether data is fresh, of `verify` whether it is proven.
 const UNKNOWN: u8 = 5;
 
 /// The exit code for a temporary failure: the same command resumes later.

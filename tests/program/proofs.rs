@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     // Others can check it as well.
     fs::write(authority.file("statement"), statement).unwrap();
     fs::write(authority.file("token"), &token).unwrap();
-    authority.openssl("ts -verify -data statement -in token -token_in -CAfile ca.pem -untrusted tsa.pem").succeeded();
+    authority.openssl("ts -verify -data statement -in token -token_in -CAfile ca.pem").succeeded();
 
     authority.open(false);
     let proven = check(&place, &authority.file("ca.pem"), 0).stdout;
@@ -185,6 +186,10 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     assert_eq!((&json["proven"]["proofs"][0]["runs"], &json["proven"]["proofs"][1]["runs"]), (&1.into(), &2.into()));
     let since: Vec<&Value> =
         json["proven"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();
+    // Whoever else can write the definition does not choose an authority.
+    fs::set_permissions(place.file("pipelines/it.toml"), fs::Permissions::from_mode(0o666)).unwrap();
+    let refused = place.run(["stamp", "it"]).failed_with(2).stderr;
+    assert!(refused.contains("is not trusted"), "{refused}");
     assert_eq!(since, [&json["proven"]["proofs"][0]["at"], &json["proven"]["proofs"][1]["at"]]);
 }
 
