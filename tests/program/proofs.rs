@@ -34,10 +34,10 @@ impl Authority {
     /// With keys of a kind: `rsa:2048`, or `ec` of a curve.
     fn start(key: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("tsa.cnf"), TSA).unwrap();
-        fs::write(folder.path().join("serial"), "01\n").unwrap();
+        fs::write(folder.path().join("tsa.cnf"), TSA).expect("the authority works");
+        fs::write(folder.path().join("serial"), "01\n").expect("the authority works");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}/tsr", listener.local_addr().unwrap());
+        let address = format!("http://{}/tsr", listener.local_addr().expect("the authority works"));
         let is_open = Arc::new(AtomicBool::new(true));
         let authority = Self { folder, address, is_open: Arc::clone(&is_open) };
         authority.make_root("ca", key);
@@ -88,59 +88,70 @@ impl Authority {
 
 /// Answers a request as an authority does.
 fn answer(mut stream: TcpStream, folder: &Path, is_open: bool) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut reader = BufReader::new(stream.try_clone().expect("the authority works"));
     let (mut line, mut length, mut is_query) = (String::new(), 0, false);
-    while reader.read_line(&mut line).unwrap() > 2 {
+    while reader.read_line(&mut line).expect("the authority works") > 2 {
         let lower = line.to_ascii_lowercase();
-        length = lower.strip_prefix("content-length: ").map_or(length, |text| text.trim().parse().unwrap());
+        length = lower
+            .strip_prefix("content-length: ")
+            .map_or(length, |text| text.trim().parse().expect("the authority works"));
         is_query |= lower.trim() == "content-type: application/timestamp-query";
         line.clear();
     }
     let mut query = vec![0; length];
-    reader.read_exact(&mut query).unwrap();
+    reader.read_exact(&mut query).expect("the authority works");
     if !is_open || !is_query {
-        stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .expect("the authority works");
         return;
     }
-    fs::write(folder.join("query"), query).unwrap();
+    fs::write(folder.join("query"), query).expect("the authority works");
     let mut reply = Command::new("openssl");
     reply.args(["ts", "-reply", "-config", "tsa.cnf", "-section", "it", "-queryfile", "query", "-out", "reply"]);
     Outcome::of(reply.current_dir(folder)).succeeded();
-    let reply = fs::read(folder.join("reply")).unwrap();
+    let reply = fs::read(folder.join("reply")).expect("the authority works");
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", reply.len());
-    stream.write_all(&[head.as_bytes(), &reply].concat()).unwrap();
+    stream.write_all(&[head.as_bytes(), &reply].concat()).expect("the authority works");
 }
 
 /// The paths of the proofs, the oldest first.
 fn proofs(place: &Place) -> Vec<PathBuf> {
     let is_proof = |path: &PathBuf| path.to_string_lossy().contains("/proof=");
-    let mut found: Vec<PathBuf> =
-        place.files().into_iter().filter(is_proof).map(|path| place.file(path.to_str().unwrap())).collect();
+    let mut found: Vec<PathBuf> = place
+        .files()
+        .into_iter()
+        .filter(is_proof)
+        .map(|path| place.file(path.to_str().expect("the authority works")))
+        .collect();
     found.sort();
     found
 }
 
 fn read(proof: &Path) -> Value {
-    serde_json::from_slice(&fs::read(proof).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(proof).expect("the authority works")).expect("the authority works")
 }
 
 fn bytes(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|place| u8::from_str_radix(&text[place..place + 2], 16).unwrap()).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|place| u8::from_str_radix(&text[place..place + 2], 16).expect("the authority works"))
+        .collect()
 }
 
 /// Replaces a text in a note, and seals it again as its writer would.
 fn forge(note: &Path, from: &str, to: &str) {
-    let text = fs::read_to_string(note).unwrap();
+    let text = fs::read_to_string(note).expect("the authority works");
     assert!(text.contains(from), "{from}: {text}");
     let text = text.replace(from, to);
     let (before, after) = text.split_once("\"seal\": \"").expect("a seal");
     let unsealed = format!("{before}\"seal\": \"{}{}", "0".repeat(64), &after[64..]);
     let seal = blake3::hash(unsealed.as_bytes()).to_hex();
-    fs::write(note, format!("{before}\"seal\": \"{seal}{}", &after[64..])).unwrap();
+    fs::write(note, format!("{before}\"seal\": \"{seal}{}", &after[64..])).expect("the authority works");
 }
 
 fn check(place: &Place, authority: &Path, code: i32) -> Outcome {
-    place.run(["verify", "--proofs", authority.to_str().unwrap()]).failed_with(code)
+    place.run(["verify", "--proofs", authority.to_str().expect("the authority works")]).failed_with(code)
 }
 
 #[test]
