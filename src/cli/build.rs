@@ -18,7 +18,7 @@ use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, PinnedVersion,
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, BuildOptions, Control, Summary};
+use bellwether::run::{self, BuildOptions, Control, StateOfRun, Summary, state_of_run};
 use bellwether::sql::Engine;
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -26,7 +26,6 @@ use chrono::{DateTime, NaiveDate, Utc};
 use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
-#[cfg(feature = "polars")]
 use super::note;
 use super::rows::Force;
 use super::store::StoreOption;
@@ -47,7 +46,8 @@ pub(super) struct Build {
     /// Use only the runs sealed by this instant, or rebuild a version. Default: everything in the archive.
     ///
     /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version, such as
-    /// `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own definition.
+    /// `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own definition. A run of the archive stands for all
+    /// that it knew, itself included, and for the definition as it was in it.
     #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
     as_of: Option<AsOf>,
 
@@ -333,7 +333,10 @@ impl Build {
         let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
         let is_it = |version: &&&ListedVersion| version.version == *name;
         let Some(version) = versions.iter().find(is_it) else {
-            let what = format!("no version `{name}` of `{}`", plan.name);
+            if let Some(state) = state_of_run(&self.folders.archive(project), &plan, name)? {
+                return self.of_run(plan, state);
+            }
+            let what = format!("no version `{name}` of `{}`, and no run of this name", plan.name);
             let known: Vec<&str> = versions.iter().rev().map(|version| version.version.as_str()).collect();
             let hint = match known.get(..known.len().min(8)) {
                 Some([]) | None => format!("publish one first: `bellwether run {}`", plan.name),
@@ -342,11 +345,31 @@ impl Build {
             return Err(usage(&what, &hint));
         };
         let ListedVersion { definition, as_of, runs, .. } = (**version).clone();
-        // The record may be a stranger's, where the definition is not: it does not choose the store.
-        let (author, store) = (plan.author, plan.store);
-        let plan = Plan { author, store, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? };
-        Ok((plan, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
+        Ok((as_it_was(plan, definition)?, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
     }
+
+    /// The plan as it was in a run, and the state of the archive that the run stands for.
+    fn of_run(&self, plan: Plan, state: StateOfRun) -> Result<(Plan, Option<Pinned>)> {
+        let StateOfRun { as_of, version, definition } = state;
+        let plan = match definition {
+            Some(definition) => as_it_was(plan, definition)?,
+            None => {
+                note(&format!("note: run `{}` has no text of `{}`: its file counts as it is", version.name, plan.name));
+                plan
+            }
+        };
+        if plan.claims == Claims::Included || self.include.claims() == Claims::Included {
+            return Err(usage("a run knows no claims", "name an instant, or the version to rebuild"));
+        }
+        Ok((plan, Some((as_of, version))))
+    }
+}
+
+/// The plan of a definition as it was, in the place where it is.
+fn as_it_was(plan: Plan, definition: String) -> Result<Plan> {
+    // The text may be a stranger's, where the definition is not: it does not choose the store.
+    let (author, store) = (plan.author, plan.store);
+    Ok(Plan { author, store, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? })
 }
 
 /// Prints the first rows of a dataset.

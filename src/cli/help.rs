@@ -23,8 +23,8 @@ pub(super) const TEMPLATE: &str =
 /// The commands in groups, first steps first. Commands outside all groups go to the last one.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["init", "doctor", "run"]),
-    ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
-    ("Archive", &["runs", "verify", "audit", "archive", "import"]),
+    ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "cite", "build", "sql"]),
+    ("Archive", &["runs", "verify", "stamp", "audit", "archive", "import"]),
     ("Definitions", &["check", "plan", "schema"]),
     ("Operations", &["schedule", "status", "prune", "store"]),
     ("More", &["serve", "completions", "man"]),
@@ -81,9 +81,23 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("diff demo/VERSION demo", "what changed since a version"),
         ],
     ),
+    (
+        "cite",
+        &[
+            ("cite demo", "an entry for BibTeX of the latest version"),
+            ("cite demo/20261120T213000Z-7f3a --format croissant", "one version, for Croissant"),
+        ],
+    ),
     ("runs", &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one run, by prefix")]),
     ("runs show", &[("runs show 20261120T2130", "the run with this prefix")]),
-    ("verify", &[("verify", "recompute every checksum")]),
+    (
+        "verify",
+        &[
+            ("verify", "recompute every checksum"),
+            ("verify --proofs authority.pem", "and say since when each version is proven"),
+        ],
+    ),
+    ("stamp", &[("stamp demo", "have an authority certify that what is known is known now")]),
     (
         "audit",
         &[

@@ -7,6 +7,7 @@ mod archive;
 mod audit;
 mod build;
 mod check;
+mod cite;
 mod completions;
 mod datasets;
 mod diff;
@@ -40,6 +41,7 @@ mod show;
 #[path = "no_show.rs"]
 mod show;
 mod sql;
+mod stamp;
 mod status;
 mod store;
 mod summary;
@@ -107,9 +109,11 @@ enum Command {
     Status(status::Status),
     Schedule(schedule::Schedule),
     Verify(verify::Verify),
+    Stamp(stamp::Stamp),
     Audit(audit::Audit),
     Import(import::Import),
     Diff(diff::Diff),
+    Cite(cite::Cite),
     Archive(archive::Archive),
     Prune(prune::Prune),
     Check(check::Check),
@@ -138,9 +142,11 @@ impl Command {
             Self::Status(command) => command.execute(project),
             Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
+            Self::Stamp(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
             Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
+            Self::Cite(command) => command.execute(project),
             Self::Archive(command) => command.execute(project),
             Self::Prune(command) => command.execute(project),
             Self::Check(command) => command.execute(project),

@@ -18,7 +18,7 @@ const FOUND: u8 = 3;
 /// The exit code for data that fails a check.
 const CHECKS: u8 = 4;
 
-/// The exit code of `status` if it cannot tell whether data is fresh.
+/// The exit code for what cannot be told: of `status` whether data is fresh, of `verify` whether it is proven.
 const UNKNOWN: u8 = 5;
 
 /// The exit code for a temporary failure: the same command resumes later.
@@ -34,7 +34,7 @@ pub(super) const EXIT_CODES: [(u8, &str); 8] = [
     (USAGE, "invalid arguments or an invalid definition"),
     (FOUND, "versions differ, too much was rewritten, or data is stale or failing"),
     (CHECKS, "a check of the data failed, and nothing was published"),
-    (UNKNOWN, "`status` cannot tell whether data is fresh"),
+    (UNKNOWN, "`status` cannot tell whether data is fresh, or `verify` whether it is proven"),
     (LATER, "temporary failure: run the same command later to resume"),
     (INTERRUPTED, "interrupted: run the same command to resume"),
 ];
@@ -167,6 +167,13 @@ pub(super) enum Failure {
     #[error("it is unknown whether data is fresh")]
     Unknown,
 
+    /// Proofs that cannot be checked, which was already printed, or none.
+    #[error("{what}")]
+    Unproven {
+        /// Which.
+        what: String,
+    },
+
     /// A failure that was already reported.
     #[error("failed with code {code}")]
     Reported {
@@ -247,7 +254,7 @@ impl Failure {
         match self {
             Self::BrokenPipe => 0,
             Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
-            Self::Unknown => UNKNOWN,
+            Self::Unknown | Self::Unproven { .. } => UNKNOWN,
             Self::NoDefinition { .. } | Self::SeveralRuns { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,

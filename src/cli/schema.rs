@@ -1,6 +1,6 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
-use bellwether::archive::{RunDetails, RunListing, Verified};
+use bellwether::archive::{RunDetails, RunListing};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
 use bellwether::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
@@ -13,6 +13,7 @@ use super::documents::{Document, import, summary};
 use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
+use super::verify::Verification;
 use crate::schedule::StatusDocument;
 
 /// A command, and the schema of its output.
@@ -44,7 +45,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
     ("summary", schema_of::<summary::DatasetSummary>),
-    ("verify", schema_of::<Verified>),
+    ("verify", schema_of::<Verification>),
 ];
 
 /// Print the JSON Schema of definitions, or of what a command prints with `--json`.

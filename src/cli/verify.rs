@@ -1,10 +1,15 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
+use std::path::PathBuf;
+
 use bellwether::archive::Verified;
 use bellwether::escape::escaped;
 use bellwether::human::counted;
 use bellwether::project::Project;
-use bellwether::run::verify;
+use bellwether::run::{CheckedProof, ProofOutcome, Proven, ProvenVersion, proven, verify};
+use bellwether::time::to_record;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::documents::{AsJson, document};
 use super::folders::Folders;
@@ -15,6 +20,13 @@ use super::{cancellable, say};
 /// its runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
+    /// Check the proofs that `bellwether stamp` made as well, with the certificate that issued the authority's own.
+    ///
+    /// It is a PEM file of an authority that you trust, or of several. Nothing is asked over a network, and whether a
+    /// certificate was revoked is not known.
+    #[arg(long, value_name = "PEM")]
+    proofs: Option<PathBuf>,
+
     #[command(flatten)]
     json: AsJson,
 
@@ -25,13 +37,17 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let verified = cancellable(move |control| verify(&archive, &data, control))?;
+        let authorities = self.proofs.clone();
+        let (verified, proven) = cancellable(move |control| {
+            // What a proof is about is only as sound as the files.
+            let proven = authorities.map(|authorities| proven(&archive, &data, &authorities, control)).transpose()?;
+            Ok((verify(&archive, &data, control)?, proven))
+        })?;
         if self.json.is_wanted() {
-            say(&document(&verified))?;
-            return match verified.faults.len() {
-                0 => Ok(()),
-                count => Err(Failure::Unverified { count }),
-            };
+            let count = verified.faults.len();
+            let verification = Verification { verified, proven };
+            say(&document(&verification))?;
+            return outcome(count, verification.proven.as_ref());
         }
         let Verified { files, faults, notes } = verified;
         for fault in &faults {
@@ -40,9 +56,75 @@ impl Verify {
         for note in &notes {
             say(&format!("note: {}\n", escaped(note)))?;
         }
-        match faults.len() {
-            0 => say(&format!("verified {}\n", counted(files as u64, "file", "files"))),
-            count => Err(Failure::Unverified { count }),
+        if let Some(proven) = &proven {
+            say(&in_words(proven))?;
         }
+        if faults.is_empty() {
+            say(&format!("verified {}\n", counted(files as u64, "file", "files")))?;
+        }
+        outcome(faults.len(), proven.as_ref())
     }
+}
+
+/// What was verified, and what is proven.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Verification {
+    #[serde(flatten)]
+    verified: Verified,
+    /// The proofs and what they prove, with `--proofs`.
+    proven: Option<Proven>,
+}
+
+/// Whether everything is as it should be: proofs that cannot be checked are not fine, and neither is having none.
+fn outcome(faults: usize, proven: Option<&Proven>) -> Result<()> {
+    let count = |outcome| proven.map_or(0, |proven| proven.count(outcome));
+    match (faults + count(ProofOutcome::Invalid), count(ProofOutcome::Unknown)) {
+        (0, 0) if proven.is_some_and(|proven| proven.proofs.is_empty()) => {
+            Err(Failure::Unproven { what: "there are no proofs: `bellwether stamp NAME` makes one".to_owned() })
+        }
+        (0, 0) => Ok(()),
+        (0, unknown) => {
+            let proofs = counted(unknown as u64, "proof", "proofs");
+            Err(Failure::Unproven { what: format!("{proofs} cannot be checked here") })
+        }
+        (count, _) => Err(Failure::Unverified { count }),
+    }
+}
+
+fn in_words(proven: &Proven) -> String {
+    let of_proof = |proof: &CheckedProof| {
+        let CheckedProof { proof, service, authority, at, runs, missing, outcome, reason } = proof;
+        let by = authority.as_deref().map(|host| format!(" by {}", escaped(host))).unwrap_or_default();
+        let at = at.map(|at| format!(" at {}", to_record(at))).unwrap_or_default();
+        let reason = escaped(reason.as_deref().unwrap_or_default()).into_owned();
+        match outcome {
+            ProofOutcome::Valid => {
+                let runs = counted(*runs as u64, "run", "runs");
+                let missing = match &missing[..] {
+                    [] => String::new(),
+                    some => format!("; not in the archive: {}", escaped(&some.join(", "))),
+                };
+                format!("proof {proof}: {runs} of {service} known{at}, certified{by}{missing}\n")
+            }
+            ProofOutcome::Invalid => format!("proof {proof} is invalid: {reason}\n"),
+            ProofOutcome::Unknown => format!("proof {proof} cannot be checked: {reason}\n"),
+        }
+    };
+    let of_version = |version: &ProvenVersion| match version {
+        ProvenVersion { version, since: Some(since), .. } => {
+            format!("{version} is proven since {}\n", to_record(*since))
+        }
+        ProvenVersion { version, unproven, .. } => match &unproven[..] {
+            [] => format!("{version} is not proven: it names no runs\n"),
+            [only] => format!("{version} is not proven: run `{}` is in no valid proof\n", escaped(only)),
+            [first, rest @ ..] => {
+                format!(
+                    "{version} is not proven: run `{}` and {} more are in no valid proof\n",
+                    escaped(first),
+                    rest.len()
+                )
+            }
+        },
+    };
+    proven.proofs.iter().map(of_proof).chain(proven.versions.iter().map(of_version)).collect()
 }

@@ -42,6 +42,15 @@ pub(crate) fn push_escaped(text: &mut String, letter: char) {
     }
 }
 
+/// A word for a POSIX shell.
+pub fn shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Whether a character is invisible or controls the terminal: control characters, direction marks, invisible format
 /// characters and line separators, as of Unicode 17.
 pub(crate) fn is_hidden(letter: char) -> bool {

@@ -80,6 +80,7 @@
 //! | `remove` | the only module that removes files |
 //! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
 //! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
+//! | `timestamp` | requests and tokens of time-stamping authorities |
 //! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
 //! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, pieces of work, processor time and memory |
 //!
@@ -176,6 +177,7 @@ mod store;
 #[doc(hidden)]
 pub mod tables;
 pub mod time;
+mod timestamp;
 #[doc(hidden)]
 pub mod tls;
 #[doc(hidden)]

@@ -1,7 +1,9 @@
 //! A line for a crontab, which runs what is due.
 
+use bellwether::escape::shell;
+
 use super::settings::Action;
-use super::{EXIT_CODES, Setup, shell};
+use super::{EXIT_CODES, Setup};
 
 pub(super) fn line(setup: &Setup) -> String {
     let command: Vec<String> = setup.words(Action::Once).iter().map(|word| shell(word)).collect();

@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bellwether::error::Result;
-use bellwether::escape::escaped;
+use bellwether::escape::{escaped, shell};
 
 use super::settings::Action;
-use super::{EXIT_CODES, Settings, Setup, in_utc, quoted, shell};
+use super::{EXIT_CODES, Settings, Setup, in_utc, quoted};
 
 /// Twice a week.
 const KEEP_CACHE: &str = "17 3 * * 1,4";

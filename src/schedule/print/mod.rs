@@ -265,15 +265,6 @@ pub fn print(platform: Platform, setup: &Setup) -> Result<String> {
     }
 }
 
-/// A word for a POSIX shell.
-fn shell(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// A text as a string of JSON, which YAML and Python read as well.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

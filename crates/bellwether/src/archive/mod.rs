@@ -15,6 +15,7 @@
 //!         merge=20261120T213000Z-5e0d/    the same files: what histories that met must say of one another
 //!         pack=20261120T213000Z-01c2/     the same files for several runs, whose seals are in `run.json`
 //!         forgotten=20261120T213000Z-7f3a/    a note in `run.json`: that run does not count, and why
+//!         proof=20261120T213105Z-02d1/    a note in `run.json`: a time-stamp of the seals, by an authority
 //!         .partial/                runs and packs in progress, or interrupted
 //!         .locks/.seal             locked while a run is sealed
 //!     acme.claimed/                what was imported from earlier downloads: the same folders, which only who asks for claims reads
@@ -86,6 +87,9 @@
 //! machines saw the same value, a row repeats the one before. The query takes the last of such rows, but `build` and
 //! `sql` the first, since the value is known from then on: they differ in `observed_at`, `source` and optional values.
 //!
+//! So the seals of the heads stand for every run. A proof (`proof=NAME/run.json`) has a `statement`, which names the service and
+//! the heads with their seals, forgotten ones included, and a `token` of RFC 3161 for its SHA-256.
+//!
 //! A run is written under `.partial`, its seal last, and renamed into place. A file is read once its length and BLAKE3
 //! match the seal. Readers write nothing but merges. Small runs are packed automatically, all by `archive compact`;
 //! `archive prune` removes the members of a pack once it is verified to hold their rows.
@@ -104,6 +108,7 @@ mod forgotten;
 mod lineage;
 mod listing;
 mod migrate;
+mod proofs;
 mod scope;
 mod sealed;
 mod sealing;
@@ -150,6 +155,7 @@ pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
     remove_kept,
 };
+pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
 pub(crate) use scope::SuspectRule;
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;

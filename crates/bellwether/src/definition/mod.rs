@@ -16,6 +16,7 @@ mod error;
 mod find;
 mod hook;
 mod kinds;
+mod license;
 mod list;
 mod pair;
 mod placed;
@@ -48,6 +49,7 @@ pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names};
 pub use hook::{Hook, HookUrl};
+pub use license::License;
 pub(crate) use list::List;
 pub(crate) use pair::Pair;
 pub(crate) use placed::Placed;
@@ -90,6 +92,8 @@ pub(crate) struct Definition {
     pub output: Placed<OutputSection>,
     /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
     pub store: Option<Placed<StoreSection>>,
+    /// Who certifies when something was known.
+    pub proof: Placed<ProofSection>,
     /// When a scheduler should run the definition.
     pub schedule: Option<Placed<ScheduleSection>>,
     /// What to call after a run.
@@ -198,6 +202,9 @@ pub(crate) struct DatasetSection {
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
     pub suspect: Option<Placed<OnSuspect>>,
+    /// What others may use it for, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
+    /// `LicenseRef-` and a name for a license that SPDX does not list, or the address of its text. Default: none stated.
+    pub license: Option<Placed<License>>,
     /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,
@@ -369,6 +376,18 @@ pub(crate) struct StoreSection {
     /// precedence.
     #[schemars(required)]
     pub url: Option<Placed<StoreUrl>>,
+}
+
+/// Who certifies when something was known: `bellwether stamp` gets a token for all that is sealed, and `bellwether verify
+/// --proofs` checks it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct ProofSection {
+    /// The address of a time-stamping authority (RFC 3161), which gets a SHA-256 and nothing else.
+    pub tsa: Option<Placed<HookUrl>>,
+    /// Whether to get a token after each run. A run does not fail for want of one: the next token stands for it as well.
+    /// Default: false.
+    pub after_run: Option<Placed<bool>>,
 }
 
 /// When a scheduler should run the definition.

@@ -22,6 +22,7 @@
 //! from which runs, is only in `dataset.json`.
 
 mod arrow_ipc;
+mod citation;
 mod content;
 mod csv;
 mod durable_file;
@@ -60,6 +61,7 @@ use ::arrow::datatypes::SchemaRef;
 use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
+pub use citation::{Citation, CitationFormat};
 pub(crate) use content::Content;
 pub use csv::Coding;
 pub use error::stream_failure;

@@ -46,6 +46,8 @@ pub(crate) struct Provenance {
     pub service: ServiceIdentity,
     /// The runs whose observations it was built from.
     pub runs: Vec<String>,
+    /// The one of them that knew all others and was of this definition, if there is one.
+    pub rebuilt_as_of: Option<String>,
     /// Observations after this instant are ignored.
     pub as_of: DateTime<Utc>,
     /// When the vendor told of its series; none if it is not known.

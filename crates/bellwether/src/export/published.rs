@@ -90,6 +90,9 @@ pub struct ListedVersion {
     /// Its folder.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
+    /// The name of the service whose data it holds; none if an older version of the program wrote it.
+    #[serde(skip)]
+    pub service: Option<String>,
     /// The text of its definition.
     #[serde(skip)]
     pub definition: String,
@@ -177,6 +180,7 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
             as_of: record.as_of,
             built_at: record.built_at,
             path,
+            service: record.service.map(|service| service.name),
             definition: record.definition,
             runs: record.runs,
         });

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Provenance;
 use super::content::type_in_words;
 use super::target_folder::BUILDS;
+use crate::definition::License;
 use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{FileError, FileRecord};
@@ -42,13 +43,16 @@ pub struct VersionRecord {
     pub name: String,
     /// Name of the version.
     pub version: String,
-    bellwether: String,
-    description: Option<String>,
+    pub(super) bellwether: String,
+    pub(super) description: Option<String>,
+    /// What others may use it for; none if its definition states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) license: Option<License>,
     /// Observations after this instant are ignored.
     #[serde(with = "as_record")]
     pub as_of: DateTime<Utc>,
     /// When the vendor told of its series.
-    watched: Option<Watch>,
+    pub(super) watched: Option<Watch>,
     /// When it was built.
     #[serde(with = "as_record")]
     pub built_at: DateTime<Utc>,
@@ -56,6 +60,10 @@ pub struct VersionRecord {
     pub service: Option<ServiceIdentity>,
     /// The runs that it was built from.
     pub runs: Vec<String>,
+    /// The one of them that knew all others and was of this definition, if there is one: `build --as-of` takes its name
+    /// wherever the archive is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rebuilt_as_of: Option<String>,
     /// Text of its definition.
     pub definition: String,
     /// The options of an ad hoc build, by name; null for the definition's own dataset.
@@ -188,11 +196,13 @@ impl VersionRecord {
             version: version.to_owned(),
             bellwether: env!("CARGO_PKG_VERSION").to_owned(),
             description: plan.description.clone(),
+            license: plan.license.clone(),
             as_of: provenance.as_of,
             watched: provenance.watched,
             built_at: provenance.built_at,
             service: Some(provenance.service.clone()),
             runs: provenance.runs.clone(),
+            rebuilt_as_of: provenance.rebuilt_as_of.clone(),
             definition: provenance.definition.clone(),
             ad_hoc: options(&provenance.ad_hoc),
             basis: provenance.basis.clone(),

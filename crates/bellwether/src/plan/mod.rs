@@ -23,8 +23,8 @@ use chrono::TimeDelta;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnFinding,
-    OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
+    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, License, MaxAge, NaiveRule,
+    OnFinding, OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
@@ -49,6 +49,8 @@ pub struct Plan {
     pub name: String,
     /// A one-line description of the dataset.
     pub description: Option<String>,
+    /// What others may use the dataset for, if the definition states it.
+    pub license: Option<License>,
     /// The definition's file.
     pub path: PathBuf,
     /// The definition's text, which goes into the dataset's record.
@@ -91,6 +93,8 @@ pub struct Plan {
     pub files: FilesPlan,
     /// The object store that keeps the archive and the datasets.
     pub store: Option<StoreUrl>,
+    /// Who certifies when something was known.
+    pub proof: Option<ProofPlan>,
     /// When a scheduler should run it.
     pub schedule: Option<Schedule>,
     /// What to call after a run.
@@ -105,6 +109,15 @@ pub enum Claims {
     LeftOut,
     /// They count from before the first run, and a column marks the rows that rest on them.
     Included,
+}
+
+/// Who certifies when something was known.
+#[derive(Clone, Debug)]
+pub struct ProofPlan {
+    /// The address of a time-stamping authority.
+    pub authority: HookUrl,
+    /// Whether it is asked after each run.
+    pub after_run: bool,
 }
 
 /// The service.

@@ -177,11 +177,13 @@ impl<'a> Basis<'a> {
             claims: _,
             // They decide whether and when something is built, and what happens with it.
             checks: _,
+            proof: _,
             schedule: _,
             store: _,
             hooks: _,
             // They are not in the files.
             description: _,
+            license: _,
             path: _,
             prices: _,
             whole: _,

@@ -11,6 +11,7 @@ use super::basis::Writer;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, CountedRevisions, ReportContext, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
+use super::knowing_run::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
 use super::scope::archived;
@@ -252,6 +253,7 @@ impl Builder<'_> {
             basis: self.basis(Writer::Program)?,
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
+            rebuilt_as_of: knowing_run(self.plan, self.view),
             as_of,
             watched: self.view.watch(self.scope)?,
             built_at: clock.now(),

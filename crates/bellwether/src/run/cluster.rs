@@ -207,6 +207,8 @@ impl Builder<'_> {
                 basis: self.basis(Writer::Spark)?,
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
+                // This program writes other files.
+                rebuilt_as_of: None,
                 as_of: self.view.as_of(),
                 watched: self.view.watch(self.scope)?,
                 built_at: options.clock.now(),

@@ -21,6 +21,7 @@ mod error;
 mod forget;
 mod gather;
 mod import;
+mod knowing_run;
 mod last_listed;
 mod leak;
 mod migrate;
@@ -30,6 +31,7 @@ mod observer;
 mod options;
 mod past;
 mod plan_document;
+mod proven;
 mod prune;
 mod rejects;
 mod repair;
@@ -38,6 +40,7 @@ mod scope;
 mod skill;
 mod sql;
 mod stage;
+mod stamp;
 mod start;
 mod store;
 mod summary;
@@ -66,18 +69,21 @@ pub use import::{
     ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
     RequestTemplate, import,
 };
+pub use knowing_run::{StateOfRun, state_of_run};
 pub use leak::audit_leak;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;
 pub use plan_document::{ColumnDocument, PlanDocument};
+pub use proven::{CheckedProof, ProofOutcome, Proven, ProvenVersion, proven};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
 pub use report::{ReportOptions, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
+pub use stamp::{Stamp, stamp};
 pub use store::{
     DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder, StorePrunedKind,
     StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope,
@@ -131,6 +137,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     // Everything else is about the archive of the service.
     let root = options.archive.clone();
     let options = Options { archive: of_service(&root, &plan.service.name)?, ..options };
+    let (clock, control) = (options.clock, options.control.clone());
     let store =
         RemoteStore::of(&plan, options.store.as_ref(), StoreAccess::Write, &root, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
@@ -183,7 +190,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         gathered: gathered?,
         begun,
         lost,
-        root,
+        root: root.clone(),
         store: store.clone(),
         in_store,
         sealed,
@@ -193,6 +200,10 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let mut summary = summary?;
     if let Some(fetched) = &mut summary.fetched {
         fetched.retries = client.gauge().retries();
+    }
+    if let Some(note) = stamp::note_after_run(&plan, &root, clock, &control).await {
+        control.note(std::slice::from_ref(&note));
+        summary.notes.push(note);
     }
     store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
     Ok(summary)

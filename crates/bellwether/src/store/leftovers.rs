@@ -14,7 +14,9 @@ use super::list::Object;
 use super::objects::{Created, MOST_BYTES, Store};
 use super::probe::PROBE;
 use crate::error::Result;
-use crate::names::{self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
+use crate::names::{
+    self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, PROOF_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
+};
 use crate::plan::ServiceIdentity;
 use crate::time::{as_record, random};
 
@@ -94,12 +96,13 @@ pub(super) fn is_key(key: &str) -> bool {
     key.starts_with(PROBE) || folder_of(key).is_some() || is_note(key) || is_of_dataset
 }
 
-/// Whether a key is that of a note that a run is forgotten.
+/// Whether a key is that of a note that a run is forgotten, or of a proof.
 fn is_note(key: &str) -> bool {
     let parts = key.strip_prefix("archive/").and_then(|key| key.split_once('/'));
     parts.is_some_and(|(service, note)| {
         let folder = note.strip_suffix("/run.json");
-        ServiceIdentity::is_folder(service) && folder.is_some_and(|folder| fits(folder, FORGOTTEN_FOLDER))
+        ServiceIdentity::is_folder(service)
+            && folder.is_some_and(|folder| fits(folder, FORGOTTEN_FOLDER) || fits(folder, PROOF_FOLDER))
     })
 }
 

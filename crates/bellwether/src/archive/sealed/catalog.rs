@@ -353,6 +353,15 @@ impl Archive {
         &self.lineage
     }
 
+    /// The seals of a run and of all that it knew, by name; none if the archive has no such run.
+    pub(crate) fn known_to(&self, run: &str) -> Option<Vec<&Seal>> {
+        let place = self.runs.iter().position(|known| known.name() == run)?;
+        let known = (0..self.runs.len()).filter(|other| self.lineage.knew(place, *other));
+        let mut known: Vec<&Seal> = known.map(|place| self.runs[place].seal()).collect();
+        known.sort_by(|one, other| one.run.cmp(&other.run));
+        Some(known)
+    }
+
     /// The runs whose histories have to be merged, in the order in which they were sealed, unless they are merged.
     pub(in crate::archive) fn unmerged(&self) -> Vec<&Seal> {
         let concurrent = self.lineage.concurrent();

@@ -123,6 +123,7 @@ fn provenance() -> Provenance {
         ad_hoc: AdHoc::default(),
         basis: "the basis".to_owned(),
         runs: vec!["one".to_owned(), "two".to_owned()],
+        rebuilt_as_of: None,
         as_of: moment("2026-11-20T21:30:00Z"),
         watched: None,
         built_at: moment("2026-11-21T08:00:00Z"),

@@ -36,7 +36,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 85] = [
+pub(super) const KEYS: [(&str, &str); 88] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -72,6 +72,7 @@ pub(super) const KEYS: [(&str, &str); 85] = [
     ("dataset.add", "\"sector\""),
     ("dataset.suspect", "\"drop\""),
     ("dataset.rename", "{ date = \"day\" }"),
+    ("dataset.license", "\"CC-BY-4.0\""),
     ("rejects.max_share", "0.5"),
     ("rejects.keep_extra", "true"),
     ("dates.naive", "\"wall\""),
@@ -112,6 +113,8 @@ pub(super) const KEYS: [(&str, &str); 85] = [
     ("output.csv_guard", "true"),
     ("output.keep", "9"),
     ("store.url", "\"file:///store\""),
+    ("proof.tsa", "\"https://tsa.example/\""),
+    ("proof.after_run", "true"),
     ("schedule.cron", "\"0 22 * * *\""),
     ("schedule.timezone", "\"Asia/Tokyo\""),
     ("schedule.catch_up", "\"1h\""),

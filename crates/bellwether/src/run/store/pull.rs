@@ -9,13 +9,13 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::repair::is_damage;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
+use crate::archive::{self, Archive, Forgetting, Incoming, Proof, SEAL, Seal};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::file::{self, FileError};
 use crate::links;
-use crate::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
+use crate::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, PROOF_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::run::stage::Stage;
 use crate::store::{Object, Sealed, StoreError};
 use crate::time::Clock;
@@ -159,7 +159,20 @@ impl RemoteStore {
                 count += 1;
             }
         }
+        self.pull_proofs(archive, listed).await?;
         Ok(count)
+    }
+
+    /// Fetches the proofs that only the store has. One that is damaged stays there, and `store verify` names it.
+    async fn pull_proofs(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<()> {
+        for name in archive.proof_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
+            let at = format!("{}/{name}", archive.there);
+            let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
+            if let Ok(proof) = Proof::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+                proof.add_to(&archive.here)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
@@ -319,9 +332,19 @@ impl ServiceArchive {
 
     /// The names of the folders with notes on forgotten runs.
     pub(super) fn note_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        self.names(listed, FORGOTTEN_FOLDER)
+    }
+
+    /// The names of the folders with proofs.
+    pub(super) fn proof_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        self.names(listed, PROOF_FOLDER)
+    }
+
+    /// The names of the folders of a form that have a record.
+    fn names<'o>(&self, listed: &'o [Object], form: &'static str) -> impl Iterator<Item = &'o str> {
         let prefix = format!("{}/", self.there);
         let name = move |object: &'o Object| object.key.strip_prefix(&prefix)?.strip_suffix("/run.json");
-        listed.iter().filter_map(name).filter(|name| fits(name, FORGOTTEN_FOLDER))
+        listed.iter().filter_map(name).filter(move |name| fits(name, form))
     }
 
     /// A sealed folder of the archive, as `store` describes it.

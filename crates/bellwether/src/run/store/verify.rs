@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions};
+use crate::archive::{Archive, Forgetting, Proof, SEAL, Seal, contradictions};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{RECORD, VersionRecord};
@@ -123,6 +123,13 @@ impl RemoteStore {
                 let at = format!("{}/{name}", service.there);
                 let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
                 if let Err(error) = Forgetting::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+                    verified.faults.push(fault(error)?);
+                }
+            }
+            for name in service.proof_names(archive) {
+                let at = format!("{}/{name}", service.there);
+                let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
+                if let Err(error) = Proof::parsed(&text, &PathBuf::from(self.store.address(&at))) {
                     verified.faults.push(fault(error)?);
                 }
             }

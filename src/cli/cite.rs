@@ -1,0 +1,37 @@
+//! `bellwether cite`: the citation of a version.
+
+use bellwether::export::{Citation, CitationFormat};
+use bellwether::project::Project;
+
+use super::folders::DataFolder;
+use super::outcome::Result;
+use super::typed::one_of;
+use super::{note, say};
+
+/// Print the citation of a version: which data, whose, as of when, and the command that builds it again.
+///
+/// Everything in it is from the version itself, and no network is needed. For `croissant`, which asks for SHA-256 digests,
+/// the files of the version are read and verified.
+#[derive(Debug, clap::Args)]
+pub(super) struct Cite {
+    /// A dataset: NAME for its latest version, NAME/VERSION, NAME/builds/VERSION, or the path of a version.
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+
+    /// The form: an entry for BibTeX, the metadata of DataCite, or a description for Croissant. Default: `bibtex`.
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<CitationFormat>(CitationFormat::ALL.map(CitationFormat::as_str)))]
+    format: Option<CitationFormat>,
+
+    #[command(flatten)]
+    folder: DataFolder,
+}
+
+impl Cite {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let citation = Citation::find(&self.folder.datasets(project), &self.dataset)?;
+        let format = self.format.unwrap_or(CitationFormat::Bibtex);
+        say(&citation.text(format)?)?;
+        citation.notes(format).iter().for_each(|text| note(&format!("note: {text}")));
+        Ok(())
+    }
+}

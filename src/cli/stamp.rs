@@ -1,0 +1,40 @@
+//! `bellwether stamp`: has a time-stamping authority certify what is known.
+
+use bellwether::project::Project;
+use bellwether::run::{Control, Stamp as Stamped, stamp};
+use bellwether::time::{Clock, to_record};
+
+use super::folders::Folders;
+use super::outcome::{Failure, Result};
+use super::typed::plan_of;
+use super::{interruptible, say};
+
+/// Have a time-stamping authority certify that all that is sealed of a service is known now.
+///
+/// The authority, which `tsa` in `[proof]` names, gets a SHA-256 and nothing else. Its token stands for every run that is sealed
+/// by then, so one that cannot be had now is made up for by the next. `verify --proofs` checks the tokens without a network.
+#[derive(Debug, clap::Args)]
+pub(super) struct Stamp {
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+impl Stamp {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = plan_of(self.definition.as_deref(), project)?;
+        let archive = self.folders.archive(project);
+        let stamped = interruptible(async |stop| {
+            let control = Control { stop, ..Control::default() };
+            stamp(&plan, &archive, Clock::System, &control).await
+        });
+        let Stamped { proof, service, authority, at, is_new } = stamped.map_err(Failure::from)?;
+        let already = if is_new { "" } else { "already " };
+        say(&format!(
+            "all that is known of {service} was {already}stamped by {authority} at {}: {proof}\n",
+            to_record(at)
+        ))
+    }
+}
