@@ -19,6 +19,7 @@ use crate::support::days::{Day, Scores, Signals, evening, midnight};
 use crate::support::program::Place;
 use crate::support::rows::{columns, known, numbers, read, texts};
 use crate::support::service::day;
+use crate::support::tools::{PYTHON, needs};
 
 /// Ten days that include a weekend and the end of a quarter, as do the dates that leave the histories five years
 /// earlier; and one more after a pause of a month.
@@ -79,6 +80,7 @@ fn days_on_the_store_named_in_the_environment() {
 
 #[test]
 fn each_day_may_run_on_a_machine_with_an_empty_disk() {
+    needs!(PYTHON);
     Bucket::start().run_test("days::days_on_the_store_named_in_the_environment", "days");
 }
 

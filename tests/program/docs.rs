@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::support::program::Place;
 use crate::support::terminal::Window;
+use crate::support::tools::{PYTHON, needs};
 
 /// The getting started page.
 const FIRST_HOUR: &str = "docs/getting-started.md";
@@ -72,6 +73,7 @@ fn the_commands_in_the_docs_print_the_documented_output() {
 
 #[test]
 fn getting_started_matches_a_terminal_session() {
+    needs!(PYTHON);
     let place = Place::new();
     let shown = fs::read_to_string(page(FIRST_HOUR)).expect("a page");
     is_current(FIRST_HOUR, &with_outputs(&place, &shown, seen), masked);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::program::{Outcome, Place};
+use crate::support::tools::{Tool, needs};
 
 const CALLS: &str =
     "mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,fsync,fdatasync,openat,open,write";
@@ -122,6 +123,7 @@ fn recorded(place: &Place, root: &Path, arguments: &[&str]) -> Disk {
 
 #[test]
 fn everything_that_a_command_leaves_is_flushed_with_the_folders_above() {
+    needs!(Tool::Command("strace"));
     let place = Place::new();
     let root = place.path().canonicalize().unwrap();
     let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\noutput.partition_by = [\"period\"]\n";

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::program::{Outcome, Place};
+use crate::support::tools::{Tool, needs};
 
 const TSA: &str = "[tsa]\ndefault_tsa = it\n[it]\nserial = serial\nsigner_cert = tsa.pem\nsigner_key = tsa.key\n\
                    signer_digest = sha256\ndefault_policy = 1.2.3.4.1\ndigests = sha256\naccuracy = secs:1\nordering = yes\n\
@@ -157,6 +158,7 @@ fn check(place: &Place, authority: &Path, code: i32) -> Outcome {
 
 #[test]
 fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
+    needs!(Tool::Command("openssl"));
     let (place, authority) = (Place::new(), Authority::start("rsa:2048"));
     authority.define(&place, "proof.after_run = true\n");
     let run = place.run(["run", "it"]).succeeded().stdout;
@@ -209,6 +211,7 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
 
 #[test]
 fn whatever_is_wrong_with_a_proof_is_found_and_what_cannot_be_checked_is_not_called_fine() {
+    needs!(Tool::Command("openssl"));
     let (place, authority) = (Place::new(), Authority::start("ec -pkeyopt ec_paramgen_curve:prime256v1"));
     let ca = authority.file("ca.pem");
     // Valid when the token is made, so that its use alone is wrong.
@@ -287,6 +290,7 @@ fn whatever_is_wrong_with_a_proof_is_found_and_what_cannot_be_checked_is_not_cal
 
 #[test]
 fn one_token_stands_for_forgotten_and_packed_runs_and_is_known_to_other_machines() {
+    needs!(Tool::Command("openssl"));
     let (place, authority) = (Place::new(), Authority::start("ec -pkeyopt ec_paramgen_curve:secp384r1"));
     authority.define(&place, "");
     place.run(["run", "it", "-q"]).succeeded();

@@ -9,6 +9,7 @@ use std::fs;
 
 use crate::support::program::{DemoService, Place};
 use crate::support::python;
+use crate::support::tools::{PYTHON, needs};
 
 /// Prints the counts, visible with `--no-capture`.
 #[expect(clippy::print_stdout, reason = "the long version is run to be read")]
@@ -32,10 +33,12 @@ fn walk(script: &str, usually: &str, more: &[&str]) {
 
 #[test]
 fn whatever_a_call_meets_no_command_loses_damages_or_leaves_anything() {
+    needs!(PYTHON);
     walk("walk_calls.py", "1", &[]);
 }
 
 #[test]
 fn whatever_a_power_cut_leaves_no_command_has_lost_or_damaged_anything() {
+    needs!(PYTHON);
     walk("cut_power.py", "6", &["26"]);
 }

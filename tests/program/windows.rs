@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::support::program::Place;
 use crate::support::terminal::Window;
+use crate::support::tools::{PYTHON, needs};
 
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n\
                     signals.periods = [\"5d\", \"15d\", \"1m\"]\nsignals.regimes = [\"neutral\", \"bear\", \"bull\"]\n";
@@ -16,6 +17,7 @@ fn defined() -> Place {
 
 #[test]
 fn a_finished_stage_leaves_one_line_at_any_width() {
+    needs!(PYTHON);
     for widths in ["60", "80", "140", "80,140,60,100"] {
         let seen = Window::of(widths).run(&defined(), ["run", "demo"]).succeeded();
         assert!(seen.most_bars <= 1, "{widths}: {seen:#?}");
@@ -34,6 +36,7 @@ fn a_finished_stage_leaves_one_line_at_any_width() {
 
 #[test]
 fn the_summary_of_a_run_fits_a_window_of_80_columns() {
+    needs!(PYTHON);
     let place = defined();
     let seen = Window::of("80").run(&place, ["run", "demo"]).succeeded();
     // A wrapped line does not start with a name.
@@ -47,6 +50,7 @@ fn the_summary_of_a_run_fits_a_window_of_80_columns() {
 
 #[test]
 fn errors_are_in_color_on_a_terminal_and_nowhere_else() {
+    needs!(PYTHON);
     let place = defined();
     let seen = Window::of("80").run(&place, ["run", "dmo"]);
     assert_eq!(seen.code, 2);
@@ -58,6 +62,7 @@ fn errors_are_in_color_on_a_terminal_and_nowhere_else() {
 
 #[test]
 fn init_asks_for_two_addresses_and_writes_a_definition_that_passes_check() {
+    needs!(PYTHON);
     let place = Place::new();
     let answers = ["http://example.com", "https://signals.example.com/v1", "https://news.example.com/v1"];
     let window = Window { widths: "80", answers: &answers };
@@ -73,6 +78,7 @@ fn init_asks_for_two_addresses_and_writes_a_definition_that_passes_check() {
 
 #[test]
 fn a_build_to_a_terminal_is_a_table_of_the_first_rows() {
+    needs!(PYTHON);
     let place = defined();
     place.run(["run", "demo", "-q"]).succeeded();
     let seen = Window::of("120").run(&place, ["build", "demo", "--output", "-"]).succeeded();
@@ -83,6 +89,7 @@ fn a_build_to_a_terminal_is_a_table_of_the_first_rows() {
 
 #[test]
 fn tables_fit_a_window_of_80_columns() {
+    needs!(PYTHON);
     let place = defined();
     place.run(["run", "demo", "-q"]).succeeded();
     for command in [&["runs"][..], &["datasets"], &["check", "demo"], &["--help"], &["summary", "demo"]] {

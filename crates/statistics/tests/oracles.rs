@@ -43,7 +43,11 @@ impl Comparison {
     fn check(&self) {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
         let python = tests.join(".venv/bin/python");
-        assert!(python.exists(), "{} is missing: `tests/run` installs it", python.display());
+        if !python.exists() {
+            let is_needed = std::env::var("BELLWETHER_TOOLS").is_ok_and(|needed| needed == "all");
+            assert!(!is_needed, "{} is missing: `tests/run` installs it", python.display());
+            return;
+        }
         let mut command = Command::new(python);
         command.arg(tests.join("python/check_statistics.py"));
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("python starts");

@@ -22,6 +22,7 @@ use crate::support::python;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
 use crate::support::service::day;
+use crate::support::tools::{PYTHON, needs};
 
 const PERIODS: [&str; 3] = ["1d", "5d", "1m"];
 
@@ -223,6 +224,7 @@ fn write_prices(place: &Place, rows: &[String]) {
 
 #[test]
 fn every_number_is_what_pandas_and_scipy_compute_from_the_same_files() {
+    needs!(PYTHON);
     let mut random = Random::of(42);
     let vendor = Vendor::new(&mut random);
     vendor.live(&mut random);

@@ -36,6 +36,7 @@ use self::world::{MACHINES, World};
 use crate::support::bucket::{Bucket, store_of_test};
 use crate::support::program::Place;
 use crate::support::python;
+use crate::support::tools::{PYTHON, needs};
 
 /// The number of runs in each pack of an archive.
 fn packs(archive: &Path) -> Vec<usize> {
@@ -128,6 +129,7 @@ fn sequences_on_the_store_named_in_the_environment() {
 
 #[test]
 fn the_known_state_on_s3_matches_a_replay() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     bucket.run_test("model::sequences_on_the_store_named_in_the_environment", "model");
 }

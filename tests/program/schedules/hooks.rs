@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::process::{KEY, Process, define, history, journal, wait_until};
 use crate::support::program::{Outcome, Place};
+use crate::support::python;
 use crate::support::scripted::{Scripted, json};
+use crate::support::tools::{PYTHON, needs};
 
 /// A Python HTTP server that writes request bodies to a file.
 pub(super) struct Server {
@@ -20,9 +22,8 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(file: &Path) -> Self {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-        let mut command = Command::new(tests.join(".venv/bin/python"));
-        command.arg(tests.join("python/hook_server.py")).arg(file).stdout(Stdio::piped());
+        let mut command = python::command(PYTHON, "hook_server.py");
+        command.arg(file).stdout(Stdio::piped());
         let mut process = command.spawn().expect("python starts");
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("as the test expects"))
@@ -45,6 +46,7 @@ fn run(place: &Place, name: &str) -> Outcome {
 
 #[test]
 fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
+    needs!(PYTHON);
     let place = Place::new();
     let received = place.file("received.jsonl");
     let server = Server::start(&received);
@@ -100,6 +102,7 @@ fn a_hook_command_gets_the_record_on_stdin_and_never_the_key() {
 
 #[test]
 fn a_failing_or_hanging_hook_is_reported_and_changes_nothing() {
+    needs!(PYTHON);
     let place = Place::new();
     let server = Server::start(&place.file("received.jsonl"));
     let address = format!("http://127.0.0.1:{}", server.port);

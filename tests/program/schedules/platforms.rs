@@ -8,6 +8,7 @@ use bellwether_cli::schedule::print::Platform;
 
 use crate::support::program::{Outcome, Place};
 use crate::support::python;
+use crate::support::tools::{PYTHON, Tool, needs};
 
 const PLATFORMS: [&str; 6] = ["systemd", "crontab", "launchd", "kubernetes", "airflow", "github-actions"];
 
@@ -165,6 +166,8 @@ fn airflow_loads_a_dag_for_each_definition() {
 
 #[test]
 fn systemd_accepts_the_unit_and_cron_the_line() {
+    needs!(Tool::Command("crontab"));
+    needs!(Tool::Command("systemd-analyze"));
     let place = place();
     let unit = place.file("bellwether.service");
     fs::write(&unit, printed(&place, "systemd")).unwrap();
@@ -190,6 +193,7 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
 
 #[test]
 fn systemd_takes_paths_with_spaces_and_signs_without_a_warning() {
+    needs!(Tool::Command("systemd-analyze"));
     let place = Place::new();
     let folder = place.file("My Projekt 50% \"x\" $HOME; y");
     for name in ["pipelines", "output", "metrics of all"] {
@@ -235,6 +239,7 @@ fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_inst
 
 #[test]
 fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
+    needs!(PYTHON);
     let place = Place::new();
     place.define("monthly", &scheduled("0 6 1 * *"));
     let unreachable = "[source]\nbase_url = \"http://127.0.0.1:9/v1\"\nsentiment_base_url = \"http://127.0.0.1:9/v1\"\n\

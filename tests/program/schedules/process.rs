@@ -18,6 +18,7 @@ use super::hooks::Server;
 use crate::support::program::{Outcome, Place, drained};
 use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
+use crate::support::tools::{PYTHON, needs};
 
 pub(crate) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
 
@@ -111,6 +112,7 @@ fn instants(records: &[Value], key: &str) -> Vec<String> {
 /// `BELLWETHER_SCHEDULE_SECONDS=180` makes it run for at least that long.
 #[test]
 fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
+    needs!(PYTHON);
     let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let at_once = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let counted = Arc::clone(&at_once);

@@ -13,6 +13,7 @@ use super::process::{KEY, Process, define, history, wait_until};
 use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::scripted::{Scripted, json};
+use crate::support::tools::{PYTHON, needs};
 
 /// The day on which data is this many trading days old.
 fn aged(trading_days: u32) -> NaiveDate {
@@ -148,6 +149,7 @@ pub(super) fn get(port: u16, path: &str) -> (u16, String, String) {
 
 #[test]
 fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
+    needs!(PYTHON);
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "failing"] {
         define(&place, name, &service, "[schedule]\ncron = \"@yearly\"\n");

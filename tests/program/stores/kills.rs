@@ -11,6 +11,7 @@ use crate::support::bucket::Bucket;
 use crate::support::program::{DemoService, Place};
 use crate::support::random::Random;
 use crate::support::stub_store::{StoreFault, StubStore};
+use crate::support::tools::{PYTHON, needs};
 
 fn kills(usually: u64) -> u64 {
     std::env::var("BELLWETHER_STORE_KILLS").map_or(usually, |count| count.parse().expect("a number"))
@@ -70,6 +71,7 @@ fn a_killed_upload_never_reads_as_a_run_and_is_resumed() {
 
 #[test]
 fn kills_at_random_instants_lose_nothing_in_a_bucket() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

@@ -8,6 +8,7 @@ use chrono::Utc;
 use super::{Machine, definition, files_below, folder_store};
 use crate::support::bucket::{Bucket, SECRET};
 use crate::support::program::{DemoService, Place};
+use crate::support::tools::{PYTHON, needs};
 
 /// One machine runs, another with an empty disk builds; then both continue in turn.
 #[track_caller]
@@ -53,6 +54,7 @@ fn an_empty_disk_continues_from_a_folder() {
 
 #[test]
 fn an_empty_disk_continues_from_a_bucket() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -117,6 +119,7 @@ fn a_shrunk_universe_is_noticed_on_an_empty_disk_too() {
 
 #[test]
 fn store_keys_are_never_shown() {
+    needs!(PYTHON);
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();
@@ -137,6 +140,7 @@ fn store_keys_are_never_shown() {
 
 #[test]
 fn store_keys_can_come_from_a_profile() {
+    needs!(PYTHON);
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();

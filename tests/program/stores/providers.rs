@@ -3,14 +3,17 @@
 use super::faults::check_large_files;
 use super::machines::check_two_machines;
 use super::{Machine, definition};
+use crate::support::azurite::AZURITE;
 use crate::support::azurite::{ACCOUNT_KEY, Azurite};
 use crate::support::bucket::SECRET;
 use crate::support::program::{DemoService, Place};
 use crate::support::scripted::{Scripted, json};
 use crate::support::stub_store::{StoreFault, StoreRequest, StubStore};
+use crate::support::tools::needs;
 
 #[test]
 fn an_empty_disk_continues_from_azure() {
+    needs!(AZURITE);
     let azure = Azurite::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -26,6 +29,7 @@ fn an_empty_disk_continues_from_azure() {
 
 #[test]
 fn azure_keys_and_tokens_are_never_shown() {
+    needs!(AZURITE);
     let azure = Azurite::start();
     let service = Scripted::of_histories(|_| json("200 OK", super::writers::HISTORY));
     let (with_token, secret) = azure.environment_with_token();

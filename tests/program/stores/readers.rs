@@ -6,6 +6,7 @@ use super::{Machine, definition};
 use crate::support::bucket::{Bucket, SECRET};
 use crate::support::program::{DemoService, Place};
 use crate::support::python;
+use crate::support::tools::{PYTHON, needs};
 
 /// The examples of the documentation in a language.
 fn examples(language: &str) -> Vec<String> {
@@ -17,6 +18,7 @@ fn examples(language: &str) -> Vec<String> {
 
 #[test]
 fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

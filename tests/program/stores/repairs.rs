@@ -10,6 +10,7 @@ use super::{Machine, definition, files_below, folder_store};
 use crate::support::bucket::Bucket;
 use crate::support::program::{DemoService, Place};
 use crate::support::stub_store::StubStore;
+use crate::support::tools::{PYTHON, needs};
 
 /// What may become of a file.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +210,7 @@ fn a_push_sends_again_what_the_store_lost() {
 
 #[test]
 fn a_bucket_is_repaired_like_a_folder() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

@@ -8,6 +8,7 @@ use super::{Machine, definition};
 use crate::support::bucket::Bucket;
 use crate::support::scripted::{Scripted, json};
 use crate::support::stub_store::StubStore;
+use crate::support::tools::{PYTHON, needs};
 
 pub(super) const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
 
@@ -53,6 +54,7 @@ fn two_concurrent_writers_lose_nothing() {
 
 #[test]
 fn two_concurrent_writers_to_a_bucket_lose_nothing() {
+    needs!(PYTHON);
     let bucket = Bucket::start();
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
     let machine = || Machine::with_bucket(&definition(&service.source()), &bucket);

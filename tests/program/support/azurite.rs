@@ -1,9 +1,12 @@
 //! A container of a real Azure Blob server: Azurite, an npm package, as a process on loopback.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::server_process::ServerProcess;
+use super::tools::Tool;
+
+/// The server.
+pub(crate) const AZURITE: Tool = Tool::Installed("azurite/node_modules/.bin/azurite-blob");
 
 /// The account that every Azurite has, and its key, which Microsoft publishes.
 const ACCOUNT: &str = "devstoreaccount1";
@@ -19,10 +22,10 @@ pub(crate) struct Azurite(ServerProcess);
 impl Azurite {
     pub(crate) const CONTAINER: &'static str = "signals";
 
+    /// The test needs [`AZURITE`].
     #[track_caller]
     pub(crate) fn start() -> Self {
-        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/azurite/node_modules/.bin/azurite-blob");
-        let mut command = Command::new(server);
+        let mut command = Command::new(AZURITE.path());
         command.args(["--blobPort", "0", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]);
         let server = ServerProcess::start(command.stdout(Stdio::piped()), "successfully listens on http://");
         let target = format!("/{ACCOUNT}/{}?restype=container&{TOKEN}", Self::CONTAINER);

@@ -1,10 +1,10 @@
 //! A bucket of an S3 server: moto, a Python package, as a process on loopback.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::server_process::ServerProcess;
+use super::tools::PYTHON;
 
 /// The secret key for signing requests; it must never be shown.
 pub(crate) const SECRET: &str = "store-secret-0123456789abcdef";
@@ -22,10 +22,10 @@ pub(crate) struct Bucket(ServerProcess);
 impl Bucket {
     pub(crate) const NAME: &'static str = "signals";
 
+    /// The test needs [`PYTHON`].
     #[track_caller]
     pub(crate) fn start() -> Self {
-        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.venv/bin/moto_server");
-        let mut command = Command::new(server);
+        let mut command = Command::new(PYTHON.path().with_file_name("moto_server"));
         command.args(["-H", "127.0.0.1", "-p", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
         let bucket = Self(ServerProcess::start(&mut command, "* Running on http://"));
         let reply = bucket.request("PUT", &format!("/{}", Self::NAME));

@@ -18,3 +18,4 @@ pub(crate) mod simulated_store;
 pub(crate) mod stub_store;
 pub(crate) mod terminal;
 pub(crate) mod tls;
+pub(crate) mod tools;

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::program::Place;
+use super::python;
+use super::tools::PYTHON;
 
 /// The contents of the screen.
 #[derive(Debug)]
@@ -46,11 +47,10 @@ impl Window<'_> {
 
     #[track_caller]
     fn start<I: AsRef<OsStr>>(self, place: &Place, program: &Path, arguments: impl IntoIterator<Item = I>) -> Screen {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let programs = Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().expect("a folder of programs").display();
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
-        let mut command = Command::new(tests.join(".venv/bin/python"));
-        command.arg(tests.join("python/terminal.py")).arg(self.widths).arg(json!(self.answers).to_string());
+        let mut command = python::command(PYTHON, "terminal.py");
+        command.arg(self.widths).arg(json!(self.answers).to_string());
         command.arg(program).args(arguments).current_dir(place.path()).env_clear();
         command.env("PATH", path).env("TERM", "xterm-256color").env("BROWSER", "true");
         let output = command.output().expect("python starts");
