@@ -190,18 +190,19 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
 }
 
 /// The version of a dataset that was published before the one of a record, if it is still there; none for an ad hoc build.
-/// The record's own need not be published yet.
+/// The record's own need not be published yet. What cannot be read is nothing to compare with.
 ///
 /// # Errors
 ///
-/// If a folder or a record cannot be read.
+/// If the folder of the dataset cannot be read.
 pub(crate) fn version_before(datasets: &Path, record: &VersionRecord) -> Result<Option<String>> {
     if record.ad_hoc.is_some() {
         return Ok(None);
     }
-    let own =
-        published_of(&datasets.join(&record.name))?.into_iter().filter(|listed| listed.kind != VersionKind::AdHoc);
-    Ok(own.map(|listed| listed.version).take_while(|listed| *listed != record.version).last())
+    let folders = version_folders(&datasets.join(&record.name))?.into_iter();
+    let readable = folders.filter_map(|path| VersionRecord::open_current(&path).ok().flatten());
+    let earlier = readable.filter(|other| other.built_at < record.built_at);
+    Ok(earlier.max_by_key(|other| other.built_at).map(|other| other.version))
 }
 
 /// The first data file of a version that is missing or does not have its recorded size.
