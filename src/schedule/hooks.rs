@@ -10,18 +10,16 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellwether::address::{host_of, is_loopback};
+use bellwether::address::host_of;
+use bellwether::call;
 use bellwether::cancel::CancellationToken;
 use bellwether::child::Running;
-use bellwether::error::causes;
 use bellwether::human::took;
 use bellwether::key_source::VARIABLE;
 use bellwether::plan::{Hook, Hooks};
-use bellwether::proxies;
 use bellwether::secret::without_keys;
-use bellwether::tls;
+use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, redirect};
 use url::Url;
 
 use super::record::{Outcome, RunRecord};
@@ -131,26 +129,8 @@ fn stopped_short() -> String {
 /// Sends a request; any status but a success is a fault.
 async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit) -> Result<(), String> {
     let Limit { timeout, stop } = limit;
-    if !is_loopback(url) {
-        // The client would ignore a proxy that it cannot use.
-        proxies::of_environment().map_err(|error| format!("cannot be reached: {error}"))?;
-    }
-    let client = tls::client()
-        .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .timeout(*timeout);
-    // Plain HTTP needs no certificates, and a system without any must not fail.
-    let client = if url.scheme() == "http" { client.tls_certs_only([]) } else { client };
-    let failed = |error: reqwest::Error| {
-        let error = error.without_url();
-        match causes(&error).last() {
-            _ if error.is_timeout() => format!("did not answer within {}", took(*timeout)),
-            Some(why) => format!("cannot be reached: {why}"),
-            None => format!("cannot be reached: {error}"),
-        }
-    };
-    let mut request = client.build().map_err(failed)?.request(method, url.clone());
+    let failed = |error| call::failure(error, *timeout);
+    let mut request = call::client(url, *timeout)?.request(method, url.clone());
     if let Some(body) = body {
         request = request.header(CONTENT_TYPE, "application/json").body(body);
     }

@@ -115,6 +115,8 @@ pub mod address;
 pub mod archive;
 pub mod audit;
 #[doc(hidden)]
+pub mod call;
+#[doc(hidden)]
 pub mod cancel;
 #[doc(hidden)]
 pub mod child;
@@ -160,8 +162,7 @@ mod network;
 pub mod plan;
 pub mod problem;
 pub mod project;
-#[doc(hidden)]
-pub mod proxies;
+mod proxies;
 #[doc(hidden)]
 pub mod remove;
 pub mod report;
@@ -178,8 +179,7 @@ mod store;
 pub mod tables;
 pub mod time;
 mod timestamp;
-#[doc(hidden)]
-pub mod tls;
+mod tls;
 #[doc(hidden)]
 pub mod trace;
 pub mod trust;

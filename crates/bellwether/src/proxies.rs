@@ -55,7 +55,7 @@ impl Diagnostic for ProxyError {
 }
 
 /// The proxies of the environment.
-pub fn of_environment() -> Result<Matcher> {
+pub(crate) fn of_environment() -> Result<Matcher> {
     for variable in ADDRESSES {
         let Some(value) = env::var_os(variable).filter(|value| !value.is_empty()) else { continue };
         if !value.to_str().is_some_and(is_address) {

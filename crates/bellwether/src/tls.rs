@@ -4,7 +4,7 @@ use reqwest::ClientBuilder;
 use rustls::crypto::ring::default_provider;
 
 /// A client to configure.
-pub fn client() -> ClientBuilder {
+pub(crate) fn client() -> ClientBuilder {
     use_ring();
     reqwest::Client::builder()
 }

@@ -7,22 +7,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::ArchiveError;
+use super::notes;
 use super::sealed::catalog::Archive;
-use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
+use super::sealed::seal::{NO_DIGEST, SEAL, Seal};
 use super::sealing::SealingLock;
-use super::upkeep::PackFolder;
 use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{self, FileError};
-use crate::names::{FORGOTTEN_FOLDER, fits, is_unique};
+use crate::names::{FORGOTTEN_FOLDER, is_unique};
 use crate::time::{as_record, to_record};
 
 /// Version of the note's layout.
@@ -128,10 +127,7 @@ impl Forgetting {
 
     /// Reads the note in a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
-        if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
-            return Err(FileError::damaged(folder, "it is not a folder"));
-        }
-        Self::parsed(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
+        Self::parsed(notes::read(folder)?.as_bytes(), folder)
     }
 
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
@@ -157,16 +153,7 @@ impl Forgetting {
 
     /// Adds the note to an archive, unless that has one of the same run.
     pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
-        let target = archive.join(self.folder_name());
-        if !file::is_gone(&target) {
-            return Ok(());
-        }
-        let work = PackFolder::begin(archive, &self.run)?;
-        file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
-        match file::rename_durably(&work.path, &target) {
-            Err(_) if !file::is_gone(&target) => Ok(()),
-            renamed => renamed,
-        }
+        notes::add(archive, &self.folder_name(), &self.run, &self.text())
     }
 }
 
@@ -200,9 +187,7 @@ pub(super) fn notes(archive: &Path) -> Result<BTreeMap<String, Forgetting>> {
 
 /// The folders of notes in an archive.
 fn folders(archive: &Path) -> Result<Vec<PathBuf>> {
-    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let is_note = |path: &PathBuf| name(path).is_some_and(|name| fits(&name, FORGOTTEN_FOLDER));
-    Ok(file::entries(archive)?.into_iter().filter(is_note).collect())
+    notes::folders(archive, FORGOTTEN_FOLDER)
 }
 
 /// The folders of damaged notes in an archive, and what is wrong with each.

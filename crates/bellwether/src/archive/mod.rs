@@ -108,6 +108,7 @@ mod forgotten;
 mod lineage;
 mod listing;
 mod migrate;
+mod notes;
 mod proofs;
 mod scope;
 mod sealed;

@@ -7,18 +7,17 @@
 //! depend on the runs alone, so they are not in a statement. Claims have an archive of their own, and no proofs.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::notes;
 use super::sealed::catalog::Archive;
-use super::sealed::seal::{NO_DIGEST, Parent, SEAL, read_bounded};
-use super::upkeep::PackFolder;
+use super::sealed::seal::{NO_DIGEST, Parent, SEAL};
 use crate::digest;
 use crate::error::{Reason, Result};
-use crate::file::{self, FileError};
-use crate::names::{PROOF_FOLDER, fits, is_unique};
+use crate::file::FileError;
+use crate::names::{PROOF_FOLDER, is_unique};
 
 /// Version of the note's layout.
 const LAYOUT: u32 = 1;
@@ -98,10 +97,7 @@ impl Proof {
 
     /// Reads the proof in a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
-        if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
-            return Err(FileError::damaged(folder, "it is not a folder"));
-        }
-        Self::parsed(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
+        Self::parsed(notes::read(folder)?.as_bytes(), folder)
     }
 
     /// Parses the proof in a folder, wherever that is, and checks that it is consistent.
@@ -129,16 +125,7 @@ impl Proof {
 
     /// Adds the proof to an archive, unless that has it.
     pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
-        let target = archive.join(self.folder_name());
-        if !file::is_gone(&target) {
-            return Ok(());
-        }
-        let work = PackFolder::begin(archive, &self.proof)?;
-        file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
-        match file::rename_durably(&work.path, &target) {
-            Err(_) if !file::is_gone(&target) => Ok(()),
-            renamed => renamed,
-        }
+        notes::add(archive, &self.folder_name(), &self.proof, &self.text())
     }
 }
 
@@ -168,11 +155,7 @@ fn stated(text: &str) -> Option<(String, Vec<Parent>)> {
 
 /// The folders of the proofs in an archive, by name: the oldest first.
 pub(crate) fn proof_folders(archive: &Path) -> Result<Vec<PathBuf>> {
-    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let is_proof = |path: &PathBuf| name(path).is_some_and(|name| fits(&name, PROOF_FOLDER));
-    let mut folders: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(is_proof).collect();
-    folders.sort();
-    Ok(folders)
+    notes::folders(archive, PROOF_FOLDER)
 }
 
 /// The runs that heads stand for: each head, and all that it knew.

@@ -8,20 +8,17 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::redirect;
 use url::Url;
 
 use super::blocking::blocking;
 use super::observer::Control;
-use crate::address::{host_of, is_loopback};
+use crate::address::host_of;
 use crate::archive::{ArchiveError, Proof, Stamped, of_service, proof_folders, statement};
-use crate::error::{Diagnostic, Error, ErrorKind, Result, causes};
-use crate::human::took;
+use crate::call;
+use crate::error::{Diagnostic, Error, ErrorKind, Result};
 use crate::plan::Plan;
-use crate::proxies;
 use crate::time::{Clock, random, unique_name};
 use crate::timestamp::{Fault, Request, Token, token_of};
-use crate::tls;
 
 /// How long an authority may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -157,26 +154,8 @@ fn token_in(reply: &[u8], request: &Request) -> Result<(Vec<u8>, DateTime<Utc>),
 
 /// Sends a request, and returns the reply.
 async fn ask(url: &Url, request: Vec<u8>) -> Result<Vec<u8>, String> {
-    if !is_loopback(url) {
-        // The client would ignore a proxy that it cannot use.
-        proxies::of_environment().map_err(|error| format!("cannot be reached: {error}"))?;
-    }
-    let client = tls::client()
-        .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .timeout(TIMEOUT);
-    // Plain HTTP needs no certificates, and a system without any must not fail.
-    let client = if url.scheme() == "http" { client.tls_certs_only([]) } else { client };
-    let failed = |error: reqwest::Error| {
-        let error = error.without_url();
-        match causes(&error).last() {
-            _ if error.is_timeout() => format!("did not answer within {}", took(TIMEOUT)),
-            Some(why) => format!("cannot be reached: {why}"),
-            None => format!("cannot be reached: {error}"),
-        }
-    };
-    let request = client.build().map_err(failed)?.post(url.clone()).body(request);
+    let failed = |error| call::failure(error, TIMEOUT);
+    let request = call::client(url, TIMEOUT)?.post(url.clone()).body(request);
     let request = request.header(CONTENT_TYPE, "application/timestamp-query");
     let mut answer = request.header(ACCEPT, "application/timestamp-reply").send().await.map_err(failed)?;
     if !answer.status().is_success() {
