@@ -41,7 +41,7 @@ impl DefinitionArgument {
                     Some(DefinitionError::Name { .. }) => unnamed(),
                     _ => error,
                 })?;
-                Ok(Plan::of(found)?.below(Project::find()?.root()))
+                Plan::of(found.below(Project::find()?.root()))
             }
         }
     }

@@ -369,7 +369,8 @@ impl Build {
 fn as_it_was(plan: Plan, definition: String) -> Result<Plan> {
     // The text may be a stranger's, where the definition is not: it does not choose the store.
     let (author, store) = (plan.author, plan.store);
-    Ok(Plan { author, store, ..Plan::of(DefinitionFile::new(plan.path, definition)?)? })
+    let found = DefinitionFile::new(plan.path, definition)?.below(&plan.root);
+    Ok(Plan { author, store, ..Plan::of(found)? })
 }
 
 /// Prints the first rows of a dataset.

@@ -2,10 +2,12 @@
 
 use bellwether::definition::{self, DefinitionError};
 use bellwether::escape::escaped;
+use bellwether::freshness::today;
 use bellwether::plan::{Plan, Schedule};
 use bellwether::problem::PlacedProblem;
 use bellwether::project::Project;
 use bellwether::run::latest_facts;
+use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,6 +41,7 @@ fn warnings(plan: &Plan, project: &Project) -> Vec<String> {
     let mut warnings = plan.dataset.warnings();
     let split = latest_facts(&project.data(), &plan.name).and_then(|facts| facts.split_days);
     warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
+    warnings.extend(plan.dataset.calendar_note(today(plan, Clock::System.now())));
     warnings
 }
 

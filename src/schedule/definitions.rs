@@ -143,5 +143,5 @@ fn plan(path: PathBuf, text: Vec<u8>) -> Result<Plan> {
         FileError::read(&path)(source)
     })?;
     let root = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
-    Ok(Plan::of(DefinitionFile::new(path, text)?.of_file())?.below(&root))
+    Plan::of(DefinitionFile::new(path, text)?.of_file().below(&root))
 }

@@ -312,7 +312,7 @@ impl Shared<'_> {
         let today = today(plan, self.now);
         // What is dated in the future keeps nothing fresh.
         let newest = basis.facts.as_ref().and_then(|facts| facts.newest_by(today));
-        status.age = newest.map(|newest| Age::of(newest, today));
+        status.age = newest.map(|newest| Age::of(newest, today, &plan.dataset.sessions));
         // A dataset that ends on a day is meant to grow old, and one of certain values may have none for weeks.
         let filter = &plan.dataset.filter;
         let default = (filter.to.is_none() && !filter.is_by_value()).then_some(DEFAULT_MAX_AGE);

@@ -69,6 +69,7 @@ mod support;
 mod takeovers;
 mod terminal;
 mod threads;
+mod tradable;
 mod trust;
 mod universe;
 mod unknown;

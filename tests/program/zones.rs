@@ -7,7 +7,7 @@ use std::path::Path;
 use bellwether::load::{Dataset, Selection};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use chrono::{Days, NaiveDate, NaiveDateTime};
+use chrono::{Datelike, Days, NaiveDate, NaiveDateTime};
 use serde_json::{Value, json};
 
 use crate::support::program::{Outcome, Place};
@@ -173,6 +173,39 @@ fn check(seed: u64) {
             check_filters(&place, &name);
             datasets.push(json!({ "file": file, "naive": naive, "lag": as_parameter, "repeated": repeated }));
         }
+    }
+    for (naive, lag, [made_at, clock, zone], [delay, seconds], holidays) in [
+        ("utc", "0d", ["16:00 America/New_York", "16:00", "America/New_York"], ["15m", "900"], false),
+        ("wall", "0d", ["09:30 Asia/Tokyo", "09:30", "Asia/Tokyo"], ["2h", "7200"], false),
+        ("America/New_York", "1d", ["00:30 Asia/Tokyo", "00:30", "Asia/Tokyo"], ["90s", "90"], false),
+        (
+            "America/Sao_Paulo",
+            "1 trading day",
+            ["00:00 America/Sao_Paulo", "00:00", "America/Sao_Paulo"],
+            ["12h", "43200"],
+            true,
+        ),
+        ("utc", "2 trading days", ["23:59 UTC", "23:59", "UTC"], ["1s", "1"], true),
+    ] {
+        let name = format!("set{}", datasets.len());
+        let closed = ["2009-10-12", "2009-10-20", "2009-11-02"];
+        let calendar = if holidays { format!("[calendar]\nholidays = {closed:?}\n") } else { String::new() };
+        let text = definition(&service.source(), naive, lag)
+            .replace("[sentiment]\n", &format!("made_at = \"{made_at}\"\n[sentiment]\ndelay = \"{delay}\"\n"));
+        place.define(&name, &(text + &calendar));
+        let stdout = place.run(["build", &name]).succeeded().stdout;
+        let from = NaiveDate::from_ymd_opt(2009, 9, 1).expect("a day");
+        let sessions = from.iter_days().take(90).filter(|day| day.weekday().number_from_monday() < 6);
+        let sessions: Vec<String> = sessions.map(|day| day.to_string()).collect();
+        let sessions: Vec<&String> =
+            sessions.iter().filter(|day| holidays && !closed.contains(&day.as_str())).collect();
+        let lag =
+            lag.strip_suffix('d').map_or_else(|| json!(lag[..1]), |days| json!(days.parse::<u8>().expect("days")));
+        datasets.push(json!({
+            "file": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")), "naive": naive, "lag": lag,
+            "repeated": skipped(&stdout), "made_at": [clock, zone], "delay": seconds.parse::<u32>().expect("seconds"),
+            "sessions": sessions,
+        }));
     }
     let parameters = json!({
         "histories": place.file("histories.json"), "articles": of_articles, "records": of_records, "window": 3, "datasets": datasets,

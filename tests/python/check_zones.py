@@ -2,8 +2,8 @@
 
     check_zones.py PARAMETERS.json
 
-The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag. A
-zone's clock is read every half minute; no date is converted by a formula.
+The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag, and
+where a definition states them, when signals are made, how late news is, and the trading days. A zone's clock is read every half minute; no date is converted by a formula.
 """
 
 import json
@@ -58,8 +58,9 @@ def over(zone, day):
 
 
 class Rule:
-    def __init__(self, name):
+    def __init__(self, name, made_at=None, delay=0):
         self.name, self.zone = name, {"utc": "UTC", "wall": None}.get(name, name)
+        self.made_at, self.delay = made_at, timedelta(seconds=delay)
 
     def naive(self, written):
         if written.instant is None or self.zone is None:
@@ -68,6 +69,10 @@ class Rule:
 
     def known(self, written):
         """From when on news is known: the instant, if there is one, and the clock face."""
+        instant, face = self.dated(written)
+        return instant and instant + self.delay, face + self.delay
+
+    def dated(self, written):
         if written.instant is not None:
             return written.instant, self.naive(written)
         end = datetime.combine(written.face.date() + DAY, time.min)
@@ -77,8 +82,13 @@ class Rule:
         """When a signal was made."""
         if written.instant is not None:
             return written.instant, self.naive(written)
+        if written.is_day and self.made_at:
+            clock, zone = self.made_at
+            face = datetime.combine(written.face.date(), time.fromisoformat(clock))
+            instant = first(zone, face)
+            return instant, shown(self.zone, instant) if self.zone else face
         if written.is_day:
-            return self.known(written)
+            return self.dated(written)
         return (first(self.zone, written.face) if self.zone else None), written.face
 
     def knows(self, made, known):
@@ -107,12 +117,12 @@ def mean(scores):
     return min(max(found, min(scores)), max(scores))
 
 
-def expected(rule, lag, window, signals, articles, records):
+def expected(rule, lag, sessions, window, signals, articles, records):
     # Of the signals of a series with one naive date the earliest one counts.
     rows = {}
     for ticker, regime, written, entry in sorted(signals, key=lambda signal: signal[2].archived()):
         rows.setdefault((ticker, rule.naive(written), regime), (written, entry))
-    days = sorted({rule.naive(written).date() for _, _, written, _ in signals})
+    days = sessions or sorted({rule.naive(written).date() for _, _, written, _ in signals})
     articles = [(ticker, rule.naive(at), at.archived(), place, rule.known(at), score) for ticker, at, place, score in articles]
     articles.sort(key=lambda article: article[1:4])
     records = [(ticker, rule.naive(at).date(), rule.known(at), place, score) for ticker, at, place, score in records]
@@ -159,7 +169,9 @@ def main():
     }
     for dataset in parameters["datasets"]:
         rule, lag = dataset["naive"], dataset["lag"]
-        rows, repeated = expected(Rule(rule), lag, window, *raw)
+        sessions = [date.fromisoformat(day) for day in dataset.get("sessions", [])]
+        by = Rule(rule, dataset.get("made_at"), dataset.get("delay", 0))
+        rows, repeated = expected(by, lag, sessions, window, *raw)
         found = {}
         for row in polars.read_parquet(dataset["file"]).with_columns(polars.col(polars.Categorical).cast(polars.String)).to_dicts():
             key = row["ticker"], row["date"], row["regime"]

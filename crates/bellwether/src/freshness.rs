@@ -1,15 +1,16 @@
 //! How old data is, in trading days.
 //!
-//! A trading day is a Monday to Friday. Exchange holidays are not known, and count as trading days: a limit of two
-//! trading days is not reached over a long weekend. The age of data is the number of trading days after its newest date, up
-//! to today: Friday's signals are 0 trading days old on Sunday, 1 on Monday, and 2 on Tuesday.
+//! Trading days are those of the definition's calendar, or else Monday to Friday: without a calendar, holidays count as
+//! well. The age of data is the number of trading days after its newest date, up to today: Friday's signals are 0 trading
+//! days old on Sunday, 1 on Monday, and 2 on Tuesday.
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::human::counted;
-use crate::plan::{Days, MaxAge, NaiveRule, Plan};
+use crate::plan::{MaxAge, NaiveRule, Plan};
+use crate::sessions::{Sessions, day_of};
 use crate::time::MICROS_PER_DAY;
 
 /// The age of a newest date on a day.
@@ -23,12 +24,9 @@ pub struct Age {
 
 impl Age {
     /// The age of a date on a day; zero if the date is in the future.
-    pub fn of(newest: NaiveDate, today: NaiveDate) -> Self {
+    pub fn of(newest: NaiveDate, today: NaiveDate, sessions: &Sessions) -> Self {
         let days = u32::try_from((today - newest).num_days()).unwrap_or_default();
-        let weeks = days / 7;
-        let rest = newest.iter_days().skip(1 + (weeks * 7) as usize).take((days % 7) as usize);
-        let trading_days = weeks * 5 + rest.filter(|day| is_trading_day(*day)).count() as u32;
-        Self { trading_days, days }
+        Self { trading_days: sessions.count_after(newest, today), days }
     }
 
     /// The age in words: `up to date`, or `2 trading days (4 days) old`.
@@ -50,24 +48,15 @@ impl Age {
 }
 
 /// The last microsecond in which the age of a date, in microseconds, is not above a limit.
-pub(crate) fn fresh_until(date: i64, limit: MaxAge) -> i64 {
+pub(crate) fn fresh_until(date: i64, limit: MaxAge, sessions: &Sessions) -> i64 {
     let days = |count: i64| count.saturating_mul(MICROS_PER_DAY);
     match limit {
         MaxAge::Calendar(limit) => date.saturating_add(days(limit.count().into())),
         MaxAge::Trading(limit) => {
-            let day = date.div_euclid(MICROS_PER_DAY);
-            let late = day + days_until_older((day + 3).rem_euclid(7), limit);
-            days(late).saturating_sub(1)
+            let late = sessions.nth_after(day_of(date), limit.count() as u32 + 1);
+            days(late.into()).saturating_sub(1)
         }
     }
-}
-
-/// How many days after a day, by its weekday from Monday on, it is older than some trading days.
-pub(crate) fn days_until_older(weekday: i64, limit: Days) -> i64 {
-    // Saturday and Sunday are as old as Friday.
-    let since_friday = (weekday - 4).max(0);
-    let steps = i64::from(limit.count()) + 1;
-    steps + 2 * ((weekday - since_friday + steps) / 5) - since_friday
 }
 
 impl fmt::Display for Age {
@@ -88,10 +77,6 @@ pub fn days_ahead(newest: NaiveDate, today: NaiveDate) -> Option<u32> {
     u32::try_from((newest - today).num_days()).ok().filter(|days| *days > MAX_DAYS_AHEAD)
 }
 
-fn is_trading_day(day: NaiveDate) -> bool {
-    !matches!(day.weekday(), Weekday::Sat | Weekday::Sun)
-}
-
 /// The day that it is where a definition lives: in the time zone of its schedule, or else of its dates, or else in UTC.
 pub fn today(plan: &Plan, now: DateTime<Utc>) -> NaiveDate {
     let zone = match (&plan.schedule, plan.dataset.dates) {
@@ -108,6 +93,7 @@ mod tests {
 
     use super::{Age, fresh_until};
     use crate::plan::MaxAge;
+    use crate::sessions::Sessions;
 
     #[test]
     fn fridays_signals_are_fresh_until_monday() {
@@ -124,7 +110,11 @@ mod tests {
             ("2026-11-25", "2026-11-20", 0, 0),
             ("2024-12-31", "2025-12-31", 261, 365),
         ] {
-            assert_eq!(Age::of(day(newest), day(today)), Age { trading_days, days }, "{newest} on {today}");
+            assert_eq!(
+                Age::of(day(newest), day(today), &Sessions::default()),
+                Age { trading_days, days },
+                "{newest} on {today}"
+            );
         }
         assert_eq!(Age { trading_days: 0, days: 2 }.in_words(), "up to date");
         assert_eq!(Age { trading_days: 1, days: 3 }.in_words(), "1 trading day (3 days) old");
@@ -132,14 +122,18 @@ mod tests {
 
     #[test]
     fn a_date_is_fresh_as_long_as_its_age_is_not_above_the_limit() {
-        let first: NaiveDate = "1969-12-20".parse().unwrap();
+        let first: NaiveDate = "1970-01-20".parse().unwrap();
         let micros = |day: NaiveDate| day.and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp_micros();
-        for limit in ["0 trading days", "1 trading day", "2 trading days", "5 trading days", "11 trading days"] {
-            let limit: MaxAge = limit.parse().unwrap();
-            for date in first.iter_days().take(30) {
-                let late = date.iter_days().find(|day| Age::of(date, *day).is_above(limit)).unwrap();
-                for time in [0, 77_700_000_001] {
-                    assert_eq!(fresh_until(micros(date) + time, limit), micros(late) - 1, "{date} {limit}");
+        let with_holidays = Sessions::of_rule(None, &["1970-01-26", "1970-01-27"].map(|day| day.parse().unwrap()));
+        for sessions in [Sessions::default(), with_holidays] {
+            for limit in ["0 trading days", "1 trading day", "2 trading days", "5 trading days", "11 trading days"] {
+                let limit: MaxAge = limit.parse().unwrap();
+                for date in first.iter_days().take(30) {
+                    let late = date.iter_days().find(|day| Age::of(date, *day, &sessions).is_above(limit)).unwrap();
+                    for time in [0, 77_700_000_001] {
+                        let until = fresh_until(micros(date) + time, limit, &sessions);
+                        assert_eq!(until, micros(late) - 1, "{date} {limit}");
+                    }
                 }
             }
         }

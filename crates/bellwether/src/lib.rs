@@ -169,6 +169,7 @@ pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;
+mod sessions;
 mod skew;
 #[cfg(feature = "spark")]
 mod spark;

@@ -68,6 +68,8 @@ fn clean_data_passes_however_small() {
         (&weekly[..], day),
         (&few[..], "[join]\nlag = \"0d\"\n"),
         (&few[..], RECORDS),
+        (&few[..], "made_at = \"16:00 America/New_York\"\n[sentiment]\ndelay = \"15m\"\n[join]\nlag = \"0d\"\n"),
+        (&few[..], "[calendar]\nholidays = \"2025-10-08\"\n[join]\nlag = \"1 trading day\"\n"),
         (&few[..], "[join]\nwindows = [\"30d\"]\nstats = [\"count\"]\n"),
     ] {
         let message = audit_output(signals, &news, rest);
@@ -83,7 +85,7 @@ fn a_trial_that_does_not_apply_has_a_reason() {
     assert!(observed.contains("not applicable") && observed.contains("canaries are observed now"), "{observed}");
     let early = audit_output(&signals[..1], &["2025-10-01"], "[join]\nlag = \"5 trading days\"\n");
     assert!(early.contains("no earlier signals to count trading days from"), "{early}");
-    assert!(early.contains("no signal has a UTC offset, so no instant is known"), "{early}");
+    assert!(early.contains("no signal has a UTC offset or `made_at`, so no instant is known"), "{early}");
     assert!(early.ends_with(" trials, 2 of them not applicable: no look-ahead found\n"), "{early}");
     let offset = audit_output(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
     assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");

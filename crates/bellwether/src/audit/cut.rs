@@ -4,12 +4,12 @@ use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use chrono::{NaiveDate, NaiveTime, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use serde_json::Value;
 
 use crate::dataset::DatasetError;
 use crate::date::{self, Date};
-use crate::plan::{Column, NaiveRule, Zone};
+use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
 use crate::tables::{Leniencies, Slab};
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
@@ -19,12 +19,35 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 pub(super) struct DatasetPart {
     /// Only signals made before a day.
     pub(super) made_before: Option<DayBoundary>,
-    /// Only signals with a known instant that is not after this one.
-    pub(super) made_by: Option<i64>,
+    /// Only signals that were made at a known instant, which is not after this one.
+    pub(super) made_by: Option<MadeBy>,
     /// No news of this day or later.
     pub(super) news_before: Option<DayBoundary>,
     /// Only rows with a naive date before this day.
     pub(super) dated_before: Option<NaiveDate>,
+}
+
+/// An instant, and what tells when signals are made.
+#[derive(Clone, Copy)]
+pub(super) struct MadeBy {
+    pub(super) instant: i64,
+    pub(super) made_at: MadeAt,
+}
+
+/// When a definition says that signals are made whose date has neither a time nor an offset.
+#[derive(Clone, Copy)]
+pub(super) struct MadeAt(pub(super) Option<TimeOfDay>);
+
+impl MadeAt {
+    /// The instant at which a signal with a date was made, if it is known.
+    pub(super) fn instant(self, date: Date) -> Option<i64> {
+        let day = DateTime::from_timestamp_micros(date.micros)?.naive_utc();
+        match (date.offset_minutes, self.0) {
+            (Some(_), _) => Some(date.micros),
+            (None, Some(time)) if day.time() == NaiveTime::MIN => Some(time.on(day.date()).timestamp_micros()),
+            (None, _) => None,
+        }
+    }
 }
 
 /// The line between a day and the days before it, for dates with an offset and without.
@@ -43,7 +66,7 @@ impl DatasetPart {
         let mut part = slab;
         if self.made_before.is_some() || self.made_by.is_some() {
             let is_taken = |date: Date| {
-                let is_by = |instant| date.offset_minutes.is_some() && date.micros <= instant;
+                let is_by = |by: MadeBy| by.made_at.instant(date).is_some_and(|made| made <= by.instant);
                 self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
             };
             part.signals = filtered(&part.signals, written_dates(&part.signals).map(is_taken))?;

@@ -10,8 +10,8 @@
 //!   copy of the archive like any answer. As of the instant before, nothing may have changed; as of
 //!   now, no signal that the lag keeps from them may have changed. To show that the trial can fail, some later row must
 //!   change; if no row is late enough, the trial does not apply.
-//! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
-//!   signal made by then may see them.
+//! - *canaries of an instant*: articles and records that are known one second after a signal was made, written with several
+//!   offsets. No signal made by then may see them.
 //!
 //! - *walk forward*: of a dataset of first vintages, the rows that were first seen by an instant must be today what they were
 //!   when they were published.
@@ -37,7 +37,7 @@ use blake3::Hash;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
-use super::cut::{DatasetPart, DayBoundary, filtered, midnight, written_dates};
+use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filtered, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
 use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
@@ -48,6 +48,7 @@ use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag, Vintage};
 use crate::remove;
+use crate::sessions::number;
 use crate::tables::{SeriesKey, Slab};
 use crate::time::to_record;
 
@@ -218,7 +219,7 @@ impl Experiment<'_> {
         if made.is_empty() {
             leak.skip(
                 "canaries: articles at an instant".to_owned(),
-                "no signal has a UTC offset, so no instant is known",
+                "no signal has a UTC offset or `made_at`, so no instant is known",
             );
         }
         for instant in made {
@@ -247,6 +248,10 @@ impl Experiment<'_> {
     fn last_served_day(&self, day: NaiveDate, all_days: &[NaiveDate]) -> Option<NaiveDate> {
         match self.plan.lag {
             Lag::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
+            Lag::Trading(count) if self.plan.sessions.are_given() => {
+                let before = self.plan.sessions.nth_before(number(day), count.into());
+                before.and_then(NaiveDate::from_epoch_days)
+            }
             Lag::Trading(count) => {
                 let place = all_days.partition_point(|other| *other < day);
                 place.checked_sub(usize::from(count)).map(|place| all_days[place])
@@ -254,13 +259,13 @@ impl Experiment<'_> {
         }
     }
 
-    /// Instants of some signals: those with the smallest and the largest offset.
+    /// Instants of some signals: those with the smallest and the largest offset, or without one.
     fn instants_of_signals(&self, view: &View) -> Result<Vec<i64>> {
-        let mut by_offset: BTreeMap<i16, BTreeSet<i64>> = BTreeMap::new();
+        let mut by_offset: BTreeMap<Option<i16>, BTreeSet<i64>> = BTreeMap::new();
         for slab in self.slabs(view, self.scope)? {
             for date in written_dates(&slab?.signals) {
-                if let Some(offset) = date.offset_minutes {
-                    by_offset.entry(offset).or_default().insert(date.micros);
+                if let Some(made) = MadeAt(self.plan.made_at).instant(date) {
+                    by_offset.entry(date.offset_minutes).or_default().insert(made);
                 }
             }
         }
@@ -321,14 +326,16 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// Plants articles and records dated one second after a signal.
+    /// Plants articles and records that are known one second after a signal.
     fn plant_instant(&self, planting: &Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
         let Planting { archive, view, control, .. } = planting;
-        let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER;
+        let delay = TimeDelta::from_std(self.plan.news_delay).unwrap_or_default();
+        let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER - delay;
         let micros = later.timestamp_micros();
         let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
         let (after, count) = self.plant(archive, view, dates.to_vec(), "archive")?;
-        let part = DatasetPart { made_by: Some(made), ..DatasetPart::default() };
+        let made_by = MadeBy { instant: made, made_at: MadeAt(self.plan.made_at) };
+        let part = DatasetPart { made_by: Some(made_by), ..DatasetPart::default() };
         let (past, reached) = (self.rows(control, part)?, self.rows(&after, part)?);
         let what = format!("canaries: articles of {count} tickers at {}, signals before", to_record(later));
         leak.add(what, past, reached);

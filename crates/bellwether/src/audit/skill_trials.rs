@@ -20,8 +20,9 @@ use super::skill::{
 use super::subject::Subject;
 use crate::archive::{Archive, Scope, View};
 use crate::error::Result;
+use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime};
-use crate::plan::{DatasetPlan, MaxAge};
+use crate::plan::DatasetPlan;
 use crate::time::MICROS_PER_DAY;
 
 /// Sessions to try.
@@ -62,9 +63,9 @@ impl SkillTrials<'_> {
     fn measures(&self, prices: &Prices, as_of: DateTime<Utc>) -> Result<ByDate> {
         let subject = Subject::part(View::of(self.archive.clone(), as_of), self.scope.clone())?;
         // Closes that are removed are missing.
-        let rules = SkillRules { when_missing: WhenMissing::Allow, from: None, ..self.rules };
+        let rules = SkillRules { when_missing: WhenMissing::Allow, from: None, ..self.rules.clone() };
         let input = SkillInput { dataset: "", subject: &subject, plan: self.plan, prices };
-        let found = skill(input, rules, |_| Ok(()))?;
+        let found = skill(input, &rules, |_| Ok(()))?;
         let mut by_date = ByDate::new();
         for pair in found.pairs {
             for measure in pair.measures {
@@ -104,13 +105,10 @@ impl SkillTrials<'_> {
 
     fn runs_after(&self, whole: &ByDate, instant: DateTime<Utc>) -> Result<Trial> {
         let then = self.measures(self.prices, instant)?;
-        // Longer than a date is fresh, weekends included.
-        let margin = match self.rules.live_within {
-            MaxAge::Calendar(days) => days.count() + 1,
-            MaxAge::Trading(days) => 2 * days.count() + 5,
-        };
-        let end = instant.timestamp_micros().div_euclid(MICROS_PER_DAY) as Day - margin as Day;
-        let is_settled = |key: &Measured| key.3 == State::Published && key.4 < end;
+        // A date is fresh a day longer than it seems: it may be that of a place far east or west.
+        let end =
+            |day: Day| fresh_until(i64::from(day + 2) * MICROS_PER_DAY, self.rules.live_within, &self.rules.sessions);
+        let is_settled = |key: &Measured| key.3 == State::Published && end(key.4 as Day) < instant.timestamp_micros();
         let published = whole.iter().filter(|(key, _)| is_settled(key));
         let before = then.iter().filter(|(key, _)| is_settled(key));
         let rows = before.clone().count() as u64;

@@ -7,6 +7,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use crate::archive::{Scope, SuspectRule, Suspects, View};
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
+use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 
 /// An archive, or a part of one.
@@ -15,6 +16,8 @@ pub(crate) struct Subject {
     view: View,
     part: Option<DatasetSeries>,
     sectors: HashMap<Ticker, Sector>,
+    /// The trading days that its definition gives.
+    sessions: Sessions,
 }
 
 /// A dataset's series of signals, their tickers, and its range of dates.
@@ -28,14 +31,26 @@ struct DatasetSeries {
 impl Subject {
     /// A whole archive.
     pub(crate) fn whole(view: View) -> Result<Self> {
-        Ok(Self { sectors: view.sectors(None)?, view, part: None })
+        Ok(Self { sectors: view.sectors(None)?, view, part: None, sessions: Sessions::default() })
     }
 
     /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
     pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
-        Ok(Self { sectors: view.sectors(Some(&scope))?, view, part: Some(DatasetSeries { scope, series, tickers }) })
+        let sectors = view.sectors(Some(&scope))?;
+        let part = Some(DatasetSeries { scope, series, tickers });
+        Ok(Self { sectors, view, part, sessions: Sessions::default() })
+    }
+
+    /// The same subject, with the trading days of a definition.
+    pub(crate) fn with_sessions(self, sessions: Sessions) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// The trading days that its definition gives.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// The view of the archive.

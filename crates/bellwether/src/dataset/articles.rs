@@ -93,7 +93,7 @@ impl ArticleRows<'_> {
         let scores = column("score").as_primitive::<Float64Type>();
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
-        let live = Live { limit: plan.live_within, past: None };
+        let live = Live { plan, past: None };
         let instants = |name: &str| column(name).as_primitive::<TimestampMicrosecondType>().values();
         let (written, first) = (instants("date"), instants("first_observed_at"));
         let mut is_kept = |row: usize| {

@@ -12,6 +12,7 @@ use arrow::error::ArrowError;
 
 use super::features::Features;
 use super::join::{Joined, Segment};
+use super::live::UNKNOWN;
 use super::series_names::{SeriesNames, dictionary};
 use super::slab_columns::{Numbers, Ranked, TickerCodes};
 use crate::columns::{self, Rows, Segments};
@@ -108,8 +109,13 @@ fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<Array
         (Column::Signal, Numbers::Bytes(ranks)) => of_ranks(ranks, &BTreeSet::new(), Signal::as_str),
         (Column::Source, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.sources, Endpoint::as_str),
         (Column::Confidence, Numbers::Real(values)) => Arc::new(Float64Array::from(values)),
-        (Column::FirstObservedAt | Column::ObservedAt | Column::WatchedUntil, Numbers::Long(micros)) => {
-            Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
+        (
+            Column::FirstObservedAt | Column::ObservedAt | Column::WatchedUntil | Column::KnownAt,
+            Numbers::Long(micros),
+        ) => Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")),
+        (Column::TradableAt, Numbers::Long(micros)) => {
+            let known = micros.into_iter().map(|at| Some(at).filter(|at| *at != UNKNOWN));
+            Arc::new(known.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
         }
         (Column::Revisions, Numbers::Short(counts)) => Arc::new(Int32Array::from(counts)),
         (Column::Sector, Numbers::Names(names)) => {

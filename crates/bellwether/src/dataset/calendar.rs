@@ -1,6 +1,7 @@
-//! The trading days of a dataset: the dates that have signals.
+//! The trading days of a dataset: those of the definition's calendar, or else the dates that have signals.
 //!
-//! A signal counts only days that its own run had seen, or a run before: which days will have signals is not known.
+//! Of the latter, a signal counts only days that its own run had seen, or a run before: which days will have signals is not
+//! known.
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
@@ -9,11 +10,17 @@ use super::naive::{self, Day, day};
 use super::slab_columns::column;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Lag};
+use crate::sessions::Sessions;
 use crate::tables::Slab;
 
-/// Every day that has a signal, in order, and when the first one was seen.
+/// The trading days.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calendar(Vec<(Day, i64)>);
+pub(super) struct Calendar {
+    /// Every day that has a signal, in order, and when the first one was seen.
+    seen: Vec<(Day, i64)>,
+    /// Those that the definition gives instead.
+    sessions: Sessions,
+}
 
 impl Calendar {
     /// The days of some slabs.
@@ -29,7 +36,12 @@ impl Calendar {
             days.sort_unstable();
             days.dedup_by_key(|(day, _)| *day);
         }
-        Ok(Self(days))
+        Ok(Self { seen: days, sessions: Sessions::default() })
+    }
+
+    /// The days that the definition of a plan gives, if it does.
+    pub(super) fn given(plan: &DatasetPlan) -> Self {
+        Self { seen: Vec::new(), sessions: plan.sessions.clone() }
     }
 
     /// The last day whose news a signal of a day may use, which knows what was seen by an instant.
@@ -37,8 +49,11 @@ impl Calendar {
         match lag {
             Lag::Calendar(days) => date - days.count(),
             Lag::Trading(0) => date,
+            Lag::Trading(count) if self.sessions.are_given() => {
+                self.sessions.nth_before(date, count.into()).unwrap_or(Day::MIN)
+            }
             Lag::Trading(count) => {
-                let before = &self.0[..self.0.partition_point(|(day, _)| *day < date)];
+                let before = &self.seen[..self.seen.partition_point(|(day, _)| *day < date)];
                 let mut known = before.iter().rev().filter(|(_, first)| *first <= seen_by);
                 // Trading days before the first date with signals are unknown.
                 known.nth(usize::from(count) - 1).map_or(Day::MIN, |(day, _)| *day)
@@ -54,7 +69,8 @@ mod tests {
 
     #[test]
     fn one_trading_day_back_is_the_previous_date_with_signals_that_had_been_seen() {
-        let calendar = Calendar(vec![(10, 1), (11, 1), (12, 3), (14, 2), (15, 2)]);
+        let seen = vec![(10, 1), (11, 1), (12, 3), (14, 2), (15, 2)];
+        let calendar = Calendar { seen, ..Calendar::default() };
         for (date, seen_by, lag, expected) in [
             (14, 2, "1 trading day", 11),
             (14, 3, "1 trading day", 12),

@@ -44,7 +44,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
 use crate::in_order::in_order;
-use crate::plan::{Column, DatasetPlan, Lag};
+use crate::plan::{Column, DatasetPlan};
 use crate::tables::{ArticleCounts, Past, Slab};
 use crate::trace::work;
 
@@ -53,8 +53,8 @@ use assemble::KnownNames;
 use calendar::Calendar;
 use external_sort::ExternalSort;
 use keys::{CellKeys, Limit};
-use naive::Day;
-use naive::{Ends, Moment};
+
+use naive::{Day, Ends, Moment, Timing};
 use news::{Lists, News};
 use slab_columns::{Signals, TickerCodes};
 
@@ -113,9 +113,10 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
     let DatasetInput { slabs, whole, names, past, stop } = sources;
-    let calendar = match plan.lag {
-        Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
-        Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
+    let calendar = if plan.counts_dates_of_signals() && !plan.features.is_empty() {
+        Calendar::of(whole()?, plan)?
+    } else {
+        Calendar::given(plan)
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
@@ -186,12 +187,12 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
 
 /// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
 fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
-    let mut is_limited = false;
+    let (timing, mut is_limited) = (Timing::of(plan), false);
     let mut ends: HashMap<(Day, i64), Ends> = HashMap::new();
     for (limit, &date) in signals.limits.iter_mut().zip(&signals.dates) {
         let (day, seen_by) = (naive::day(date), limit.seen_by);
         let cutoff = || calendar.cutoff(day, seen_by, plan.lag);
-        let ends = ends.entry((day, seen_by)).or_insert_with(|| Ends::of(cutoff(), behind_minutes, plan.dates));
+        let ends = ends.entry((day, seen_by)).or_insert_with(|| timing.end_of(cutoff(), behind_minutes));
         if ends.are_known(limit.made) {
             limit.made = Moment::END;
         }

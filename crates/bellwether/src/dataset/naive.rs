@@ -8,9 +8,10 @@
 //! addition, no signal uses what was not yet known when it was made, which is a question of instants:
 //!
 //! - *Known from.* A date with an offset is known from its instant on. A date without one, with or without a time, is
-//!   known from the end of its day on the rule's clock.
+//!   known from the end of its day on the rule's clock. `delay` is added to both.
 //! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the
-//!   rule's clock. A signal with neither covers a whole day and is made at its end.
+//!   rule's clock. A signal with neither is made when `made_at` says; without it, it covers a whole day and is made at its
+//!   end.
 //!
 //! If one of the two instants is unknown, which happens only under `wall`, the clock faces are compared. With a lag of
 //! a day or more, all of this follows on a clock that never goes back; it matters for a lag of `0d`, for `wall` with
@@ -22,10 +23,11 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use chrono::{DateTime, LocalResult, TimeZone, Utc};
+use chrono::{DateTime, NaiveDate};
 use chrono_tz::Tz;
 
-use crate::plan::{NaiveRule, Zone};
+use crate::definition::clock_instants;
+use crate::plan::{DatasetPlan, NaiveRule, TimeOfDay, Zone};
 use crate::time::MICROS_PER_DAY;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
@@ -58,6 +60,16 @@ impl Moment {
             (Some(known), Some(made)) => known <= made,
             _ => self.face <= other.face,
         }
+    }
+
+    /// The moment some microseconds later.
+    fn after(self, delay: i64) -> Self {
+        Self { face: self.face.saturating_add(delay), instant: self.instant.map(|at| at.saturating_add(delay)) }
+    }
+
+    /// The instant, or without one what the clock shows, taken for UTC.
+    pub(super) fn instant(self) -> i64 {
+        self.instant.unwrap_or(self.face)
     }
 
     /// The sort key of moments: instants if known.
@@ -108,21 +120,68 @@ pub(crate) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
     }
 }
 
-/// From when on something with this date is known.
-pub(super) fn known_from(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
-    match offset {
-        Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
-        None => end_of(day(date), rule),
+/// When signals are made, and news is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    rule: NaiveRule,
+    made_at: Option<TimeOfDay>,
+    /// How long after its date news is known, in microseconds.
+    delay: i64,
+}
+
+impl Timing {
+    pub(super) fn of(plan: &DatasetPlan) -> Self {
+        let delay = i64::try_from(plan.news_delay.as_micros()).unwrap_or(i64::MAX);
+        Self { rule: plan.dates, made_at: plan.made_at, delay }
+    }
+
+    /// From when on news with this date is known.
+    pub(super) fn known_from(self, date: i64, offset: Option<i16>) -> Moment {
+        let Self { rule, delay, .. } = self;
+        let dated = match offset {
+            Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
+            None => end_of(day(date), rule),
+        };
+        dated.after(delay)
+    }
+
+    /// When a signal with this date was made.
+    pub(super) fn made_at(self, date: i64, offset: Option<i16>) -> Moment {
+        let rule = self.rule;
+        match (offset, self.made_at) {
+            (Some(_), _) => Moment { face: face(date, offset, rule), instant: Some(date) },
+            (None, made_at) if date.rem_euclid(MICROS_PER_DAY) == 0 => match made_at {
+                Some(time) => at_time(day(date), time, rule),
+                None => end_of(day(date), rule),
+            },
+            (None, _) => Moment { face: date, instant: instants(date, rule).map(|(first, _)| first) },
+        }
+    }
+
+    /// When everything up to and including a day is known, if no offset as written is behind UTC by more than some minutes.
+    pub(super) fn end_of(self, day: Day, behind_minutes: i64) -> Ends {
+        let Self { rule, delay, .. } = self;
+        if day == Day::MIN {
+            return Ends(Moment::BEGINNING);
+        }
+        let end = end_of(day, rule);
+        let end = match rule {
+            NaiveRule::Wall => Moment { instant: Some(end.face + behind_minutes * MICROS_PER_MINUTE), ..end },
+            NaiveRule::Utc | NaiveRule::Zone(_) => end,
+        };
+        Ends(end.after(delay))
     }
 }
 
-/// When a signal with this date was made.
-pub(super) fn made_at(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
-    match offset {
-        Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
-        None if date.rem_euclid(MICROS_PER_DAY) == 0 => end_of(day(date), rule),
-        None => Moment { face: date, instant: instants(date, rule).map(|(first, _)| first) },
-    }
+/// The moment at which a clock shows a time on a day.
+fn at_time(day: Day, time: TimeOfDay, rule: NaiveRule) -> Moment {
+    let Some(date) = NaiveDate::from_epoch_days(day) else { return end_of(day, rule) };
+    let instant = time.on(date).timestamp_micros();
+    let shown = match rule {
+        NaiveRule::Wall => date.and_time(time.time).and_utc().timestamp_micros(),
+        NaiveRule::Utc | NaiveRule::Zone(_) => face(instant, Some(0), rule),
+    };
+    Moment { face: shown, instant: Some(instant) }
 }
 
 /// The end of a day on the clock of a rule; the later one if the clock shows it twice.
@@ -136,18 +195,6 @@ pub(super) fn end_of(day: Day, rule: NaiveRule) -> Moment {
 pub(super) struct Ends(Moment);
 
 impl Ends {
-    /// The end of a day, if no offset as written is behind UTC by more than some minutes.
-    pub(super) fn of(day: Day, behind_minutes: i64, rule: NaiveRule) -> Self {
-        if day == Day::MIN {
-            return Self(Moment::BEGINNING);
-        }
-        let end = end_of(day, rule);
-        Self(match rule {
-            NaiveRule::Wall => Moment { instant: Some(end.face + behind_minutes * MICROS_PER_MINUTE), ..end },
-            NaiveRule::Utc | NaiveRule::Zone(_) => end,
-        })
-    }
-
     /// Whether a signal made at a moment knows all of it.
     pub(super) fn are_known(self, made: Moment) -> bool {
         self.0.face <= made.face && self.0.is_by(made)
@@ -162,18 +209,9 @@ fn instants(face: i64, rule: NaiveRule) -> Option<(i64, i64)> {
         NaiveRule::Wall => return None,
         NaiveRule::Zone(Zone(zone)) => zone,
     };
-    /// No clock was ever put forward by more than a day.
-    const LONGEST_SKIP_MINUTES: i64 = 25 * 60;
-    let shown = |minutes: i64| {
-        let naive = DateTime::from_timestamp_micros(face + minutes * MICROS_PER_MINUTE)?.naive_utc();
-        let micros = |instant: DateTime<Tz>| instant.with_timezone(&Utc).timestamp_micros();
-        match zone.from_local_datetime(&naive) {
-            LocalResult::Single(instant) => Some((micros(instant), micros(instant))),
-            LocalResult::Ambiguous(first, last) => Some((micros(first), micros(last))),
-            LocalResult::None => None,
-        }
-    };
-    Some((0..=LONGEST_SKIP_MINUTES).find_map(shown).unwrap_or((face, face)))
+    let naive = DateTime::from_timestamp_micros(face)?.naive_utc();
+    let (first, last) = clock_instants(naive, zone);
+    Some((first.timestamp_micros(), last.timestamp_micros()))
 }
 
 fn in_zone(instant: i64, zone: Tz) -> i64 {
@@ -186,8 +224,12 @@ mod tests {
     use arrow::array::{Int16Array, TimestampMicrosecondArray};
     use chrono::NaiveDateTime;
 
-    use super::{Day, Ends, Moment, dates, day, end_of, known_from, made_at};
+    use super::{Day, Moment, Timing, dates, day, end_of};
     use crate::plan::NaiveRule;
+
+    fn timing(rule: NaiveRule) -> Timing {
+        Timing { rule, made_at: None, delay: 0 }
+    }
 
     fn micros(text: &str) -> i64 {
         NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").unwrap().and_utc().timestamp_micros()
@@ -250,10 +292,10 @@ mod tests {
             let (by, date) = (rule.parse::<NaiveRule>().unwrap(), micros(date));
             let expected = Moment { face: micros(midnight), instant: instant.map(micros) };
             assert_eq!(end_of(day(date), by), expected, "{rule}");
-            assert_eq!(made_at(date, None, by), expected, "a signal of a whole day, by {rule}");
+            assert_eq!(timing(by).made_at(date, None), expected, "a signal of a whole day, by {rule}");
             let hour = 3_600_000_000;
             for time in [0, 1, hour, 24 * hour - 1] {
-                assert_eq!(known_from(date + time, None, by), expected, "news without an offset, by {rule}");
+                assert_eq!(timing(by).known_from(date + time, None), expected, "news without an offset, by {rule}");
             }
         }
     }
@@ -270,9 +312,9 @@ mod tests {
         ] {
             let by = rule.parse::<NaiveRule>().unwrap();
             let expected = Moment { face: micros(face), instant: instant.map(micros) };
-            assert_eq!(made_at(micros(date), offset, by), expected, "{date} by {rule}");
+            assert_eq!(timing(by).made_at(micros(date), offset), expected, "{date} by {rule}");
             if offset.is_some() {
-                assert_eq!(known_from(micros(date), offset, by), expected, "{date} by {rule}");
+                assert_eq!(timing(by).known_from(micros(date), offset), expected, "{date} by {rule}");
             }
         }
     }
@@ -288,7 +330,7 @@ mod tests {
 
         let (date, minute) = (micros("2026-11-20 00:00:00"), 60_000_000);
         let midnight = date + 24 * 60 * minute;
-        let by = |rule: &str| Ends::of(day(date), 300, rule.parse().unwrap());
+        let by = |rule: &str| timing(rule.parse().unwrap()).end_of(day(date), 300);
         let late = midnight + 300 * minute;
         // As written, a date may be that many minutes behind.
         assert!(by("wall").are_known(moment(midnight, Some(late))) && by("wall").are_known(moment(midnight, None)));
@@ -296,7 +338,34 @@ mod tests {
         assert!(!by("wall").are_known(moment(midnight - 1, Some(late))));
         assert!(by("utc").are_known(moment(midnight, Some(midnight))));
         assert!(!by("utc").are_known(moment(midnight, Some(midnight - 1))));
-        assert!(Ends::of(Day::MIN, 300, "wall".parse().unwrap()).are_known(moment(i64::MIN, Some(i64::MIN))));
+        assert!(timing("wall".parse().unwrap()).end_of(Day::MIN, 300).are_known(moment(i64::MIN, Some(i64::MIN))));
         assert_eq!((day(-1), day(0), day(midnight - 1), day(midnight)), (-1, 0, day(date), day(date) + 1));
+    }
+    #[test]
+    fn a_signal_without_a_time_is_made_when_the_definition_says_and_news_is_known_after_its_delay() {
+        let minute = 60_000_000;
+        let date = micros("2026-11-20 00:00:00");
+        for (rule, made_at, face, instant) in [
+            ("utc", "16:00 America/New_York", "2026-11-20 21:00:00", "2026-11-20 21:00:00"),
+            ("America/New_York", "16:00 America/New_York", "2026-11-20 16:00:00", "2026-11-20 21:00:00"),
+            ("wall", "16:00 America/New_York", "2026-11-20 16:00:00", "2026-11-20 21:00:00"),
+            // In Tokyo the day begins on the evening before.
+            ("utc", "00:30 Asia/Tokyo", "2026-11-19 15:30:00", "2026-11-19 15:30:00"),
+        ] {
+            let made_at = Some(made_at.parse().unwrap());
+            let timing = Timing { made_at, delay: 15 * minute, ..timing(rule.parse().unwrap()) };
+            let expected = Moment { face: micros(face), instant: Some(micros(instant)) };
+            assert_eq!(timing.made_at(date, None), expected, "{rule}");
+            // A time or an offset says more.
+            assert_eq!(timing.made_at(date + minute, None).face, date + minute);
+            assert_eq!(timing.made_at(date, Some(0)).instant, Some(date));
+            let known = timing.known_from(date + 600 * minute, Some(0));
+            assert_eq!(known.instant, Some(date + 615 * minute), "{rule}");
+            let whole_day = timing.known_from(date, None);
+            assert_eq!(whole_day.face, date + (24 * 60 + 15) * minute, "{rule}");
+            let before = Moment { face: whole_day.face - 1, instant: whole_day.instant.map(|at| at - 1) };
+            let end = timing.end_of(day(date), 0);
+            assert!(end.are_known(whole_day) && !end.are_known(before), "{rule}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondTy
 use serde_json::Value;
 
 use super::keys::NewsKey;
-use super::naive::{self, Day, Moment, day};
+use super::naive::{self, Day, Moment, Timing, day};
 use super::slab_columns::{TickerCodes, column, decoded};
 use crate::date::{self, Date};
 use crate::error::Result;
@@ -25,13 +25,13 @@ pub(super) struct Cutoff {
     made: Moment,
     /// The instant by which everything must have been observed; [`i64::MAX`] if it makes no difference.
     seen_by: i64,
-    rule: NaiveRule,
+    timing: Timing,
 }
 
 impl Cutoff {
     pub(super) fn of(key: &NewsKey, cutoff: Day, plan: &DatasetPlan) -> Self {
         let seen_by = if plan.is_as_lived() { key.limit.seen_by } else { i64::MAX };
-        Self { day: cutoff, made: key.limit.made, seen_by, rule: plan.dates }
+        Self { day: cutoff, made: key.limit.made, seen_by, timing: Timing::of(plan) }
     }
 
     /// Whether an observation was made by then.
@@ -42,8 +42,7 @@ impl Cutoff {
 
     /// Whether something with this date was known.
     fn knows(self, written: Date) -> bool {
-        self.made == Moment::END
-            || naive::known_from(written.micros, written.offset_minutes, self.rule).is_by(self.made)
+        self.made == Moment::END || self.timing.known_from(written.micros, written.offset_minutes).is_by(self.made)
     }
 }
 
@@ -368,7 +367,8 @@ fn read_records(
     };
     let mut records: Vec<SentimentRecord> = codes.into_iter().enumerate().filter_map(of_row).collect();
     records.sort_by_cached_key(|record| {
-        let known = record.written.map(|date| naive::known_from(date.micros, date.offset_minutes, plan.dates).order());
+        let timing = Timing::of(plan);
+        let known = record.written.map(|date| timing.known_from(date.micros, date.offset_minutes).order());
         (record.ticker, record.day, known, record.place)
     });
     records

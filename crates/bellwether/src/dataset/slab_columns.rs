@@ -15,8 +15,8 @@ use chrono::{NaiveDate, NaiveTime};
 
 use super::Counts;
 use super::keys::Limit;
-use super::live::Live;
-use super::naive::{self, Day, Moment, day};
+use super::live::{Live, LiveRows};
+use super::naive::{self, Day, Moment, Timing, day};
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan, NaiveRule};
 use crate::tables::{Past, SeriesKey, Table};
@@ -139,13 +139,21 @@ impl Signals {
             let sectors = sectors(&signals.tickers, batch, past, tickers);
             signals.lineage.extend(sectors.map(|sectors| (Column::Sector, Numbers::Names(sectors))));
         }
+        let live = Live { plan, past };
         if plan.columns.contains(&Column::Backfilled) {
-            let live = Live { limit: plan.live_within, past };
             let late = live.backfilled(&signals.tickers, dates.values(), first(), tickers);
             signals.lineage.push((Column::Backfilled, Numbers::Bytes(late)));
         }
+        let observed = || column(batch, "observed_at").as_primitive::<TimestampMicrosecondType>().values();
+        if plan.columns.iter().any(|column| matches!(column, Column::KnownAt | Column::TradableAt)) {
+            let (codes, first, observed) = (&signals.tickers[..], &first()[..], &observed()[..]);
+            let known = live.known_at(LiveRows { codes, dates, offsets, first, observed }, tickers);
+            let tradable = plan.columns.contains(&Column::TradableAt).then(|| live.tradable_at(&known));
+            signals.lineage.push((Column::KnownAt, Numbers::Long(known)));
+            signals.lineage.extend(tradable.map(|tradable| (Column::TradableAt, Numbers::Long(tradable))));
+        }
         if let Some(past) = past.filter(|_| plan.columns.contains(&Column::Claimed)) {
-            let observed = column(batch, "observed_at").as_primitive::<TimestampMicrosecondType>().values();
+            let observed = observed();
             let rows = observed.iter().zip(&signals.dates);
             let claimed = rows.map(|(&observed, &date)| i8::from(past.is_claimed(observed, date))).collect();
             signals.lineage.push((Column::Claimed, Numbers::Bytes(claimed)));
@@ -156,9 +164,9 @@ impl Signals {
         }
         let past = past.filter(|_| plan.has_a_past());
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
-        let is_timed = plan.dates != NaiveRule::Utc || plan.is_same_day();
+        let is_timed = plan.is_timed();
         if !plan.features.is_empty() && (is_timed || past.is_some()) {
-            let made = if is_timed { made(dates, offsets, plan.dates) } else { vec![Moment::END; dates.len()] };
+            let made = if is_timed { made(dates, offsets, Timing::of(plan)) } else { vec![Moment::END; dates.len()] };
             let first = first();
             let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.sealed(first[row]));
             let limit = |(row, made)| Limit { made, seen_by: seen_by(row) };
@@ -175,7 +183,7 @@ impl Signals {
                 && to.is_none_or(|to| date < to)
                 && plan.filter.takes_value(of_rank[signals.signals[row] as usize], signals.confidences[row])
         };
-        let live = Live { limit: plan.live_within, past: None };
+        let live = Live { plan, past: None };
         let (written, first) = (dates.values(), first());
         let is_live = |row: usize| !live.is_backfilled(written[row], first[row]);
         let (mut repeated_signals, mut seen_live) = (0, 0);
@@ -281,10 +289,10 @@ fn sectors(codes: &[i32], batch: &RecordBatch, past: &Past, tickers: &TickerCode
 }
 
 /// When each signal was made. Series mostly have the same dates.
-fn made(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rule: NaiveRule) -> Vec<Moment> {
+fn made(dates: &TimestampMicrosecondArray, offsets: &Int16Array, timing: Timing) -> Vec<Moment> {
     let mut known: HashMap<(i64, Option<i16>), Moment> = HashMap::new();
     let rows = dates.values().iter().zip(offsets);
-    let made = |(&date, offset)| *known.entry((date, offset)).or_insert_with(|| naive::made_at(date, offset, rule));
+    let made = |(&date, offset)| *known.entry((date, offset)).or_insert_with(|| timing.made_at(date, offset));
     rows.map(made).collect()
 }
 

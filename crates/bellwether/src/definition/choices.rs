@@ -242,6 +242,10 @@ choice! {
     Revisions = "revisions",
     /// Whether it was first seen long after its date.
     Backfilled = "backfilled",
+    /// When it was complete in the archive.
+    KnownAt = "known_at",
+    /// When it could first be traded on.
+    TradableAt = "tradable_at",
     /// The operation that gave it.
     Source = "source",
     /// Until when the vendor told of its series.
@@ -257,4 +261,15 @@ choice! {
     Snappy = "snappy",
     /// No compression.
     None = "none",
+}
+
+choice! {
+    /// At which end of a session something can be traded.
+    TradeAt, "time to trade":
+    /// When it opens.
+    Open = "open",
+    /// When it closes.
+    Close = "close",
+    /// At either.
+    Either = "either",
 }

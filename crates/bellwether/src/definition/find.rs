@@ -30,6 +30,8 @@ pub struct DefinitionFile {
     pub reading: ParsedDefinition,
     /// Who wrote it.
     pub author: Author,
+    /// The folder that its relative paths are below; empty for the current one.
+    pub root: PathBuf,
 }
 
 impl DefinitionFile {
@@ -46,6 +48,7 @@ impl DefinitionFile {
                 text,
                 path,
                 author: Author::Caller,
+                root: PathBuf::new(),
             }),
             None => Err(DefinitionError::Name { path }.into()),
         }
@@ -56,13 +59,22 @@ impl DefinitionFile {
     pub fn of_file(self) -> Self {
         Self { author: Author::File, ..self }
     }
+
+    /// The same definition, with its relative paths below the root of a project.
+    #[must_use]
+    pub fn below(self, root: &Path) -> Self {
+        Self { root: root.to_owned(), ..self }
+    }
 }
 
-/// Finds and reads a definition, by what [`path_of`] takes.
+/// Finds and reads a definition, by what [`path_of`] takes. Its root is the folder that has the one of definitions.
 pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {
-        Ok(Some(text)) => DefinitionFile::new(path, text).map(DefinitionFile::of_file),
+        Ok(Some(text)) => {
+            let root = definitions.parent().unwrap_or(Path::new(""));
+            DefinitionFile::new(path, text).map(|found| found.of_file().below(root))
+        }
         Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(FileError::Read { path, source }.into()),

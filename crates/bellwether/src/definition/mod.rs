@@ -15,6 +15,7 @@ mod cron_fields;
 mod error;
 mod find;
 mod hook;
+mod hours;
 mod kinds;
 mod license;
 mod list;
@@ -40,7 +41,7 @@ pub use age::{CatchUp, MaxAge};
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
-    OnSuspect, Service, Statistic, TickerList, Vintage,
+    OnSuspect, Service, Statistic, TickerList, TradeAt, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -49,6 +50,8 @@ pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names};
 pub use hook::{Hook, HookUrl};
+pub(crate) use hours::clock_instants;
+pub use hours::{OpeningHours, TimeOfDay};
 pub use license::License;
 pub(crate) use list::List;
 pub(crate) use pair::Pair;
@@ -80,6 +83,8 @@ pub(crate) struct Definition {
     pub rejects: Placed<RejectsSection>,
     /// How to convert dates with an offset to naive dates.
     pub dates: Placed<DatesSection>,
+    /// The trading days. Default: Monday to Friday.
+    pub calendar: Placed<CalendarSection>,
     /// The news features to join to each signal.
     pub join: Placed<JoinSection>,
     /// The checks that must pass before a version is published.
@@ -155,6 +160,9 @@ pub(crate) struct SignalsSection {
     /// Whether each history has every signal that it ever had. If so, a run withdraws signals that are no longer listed
     /// however old they are; if not, those from the oldest listed date on. Default: false.
     pub complete: Option<Placed<bool>>,
+    /// When a signal is made whose date has neither a time nor an offset: `"16:00 America/New_York"`. Default: at the end
+    /// of its day.
+    pub made_at: Option<Placed<TimeOfDay>>,
 }
 
 /// The news and sentiment to fetch.
@@ -177,6 +185,9 @@ pub(crate) struct SentimentSection {
     /// begin after the day of the oldest article ever listed is null, since there may have been more. If it does, a
     /// run also withdraws articles that are no longer listed however old they are. Default: false.
     pub complete: Option<Placed<bool>>,
+    /// How long after its date something is known that has one: `15m` for news that reaches you a quarter of an hour
+    /// late. Default: none.
+    pub delay: Option<Placed<TimeSpan>>,
 }
 
 /// Which part of the archive counts.
@@ -197,7 +208,7 @@ pub(crate) struct DatasetSection {
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
-    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`, `watched_until`. Default: none.
+    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`. Default: none.
     pub add: Option<Placed<List<Added>>>,
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
@@ -231,15 +242,31 @@ pub(crate) struct DatesSection {
     pub naive: Option<Placed<NaiveRule>>,
 }
 
+/// The trading days, which `max_age`, `live_within`, `status`, `audit quality` and a `lag` in trading days count, and the
+/// hours that `tradable_at` needs.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct CalendarSection {
+    /// A CSV file with a line per session: `date`, and `open` and `close` with an offset. A relative path is below the
+    /// project's root. Before its first and after its last session, trading days are Monday to Friday.
+    pub sessions: Option<Placed<String>>,
+    /// Instead of a file: when the market opens and closes, Monday to Friday: `"09:30-16:00 America/New_York"`.
+    pub hours: Option<Placed<OpeningHours>>,
+    /// Instead of a file: the days from Monday to Friday on which there is no session. Default: none.
+    pub holidays: Option<Placed<List<CalendarDay>>>,
+    /// When `tradable_at` may be: at the `open` of a session, at its `close`, or at `either`. Default: `either`.
+    pub trade_at: Option<Placed<TradeAt>>,
+}
+
 /// The news features to join to each signal.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct JoinSection {
     /// How long before a signal's date an article must be dated: calendar days (`1d`), or trading days (`1 trading
-    /// day`), which are the dates of all signals that the definition fetches, as far as they had been seen by then. An
-    /// article is never used for a signal
-    /// that was made before it: an article without an offset is known at the end of its day, and a signal without an
-    /// offset or a time is made at the end of its day. Default: `1d`.
+    /// day`), which are those of `[calendar]`, or without it the dates of all signals that the definition fetches, as far
+    /// as they had been seen by then. An article is never used for a signal that was made before it: an article without an
+    /// offset is known at the end of its day, and a signal without an offset or a time is made at the end of its day,
+    /// unless `made_at` says when. Default: `1d`.
     pub lag: Option<Placed<Lag>>,
     /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen, and not
     /// after the signal was. Default: `dated`.
@@ -271,9 +298,8 @@ pub(crate) struct ChecksSection {
     /// allows all. A history without signals counts as gone. Only what that version requested as well is compared.
     /// Default: 0.2.
     pub universe: Option<Placed<Share>>,
-    /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
-    /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on
-    /// Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
+    /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are those
+    /// of `[calendar]`, or without it Monday to Friday, holidays too. Friday's signals are 0 trading days old on Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
     pub max_age: Option<Placed<MaxAge>>,
     /// What to do if the newest date lies more than a week in the future, or before that of the previous version: `fail`
     /// or `warn`. Default: `fail`.

@@ -58,6 +58,10 @@ pub enum Column {
     Revisions,
     /// Whether it was first seen long after its date.
     Backfilled,
+    /// When it was complete in the archive, or if it was backfilled, its date plus the lag.
+    KnownAt,
+    /// When a session first opened or closed after that.
+    TradableAt,
     /// The operation that gave it.
     Source,
     /// Until when the vendor told of the series.
@@ -113,6 +117,8 @@ impl Column {
             Added::ObservedAt => Self::ObservedAt,
             Added::Revisions => Self::Revisions,
             Added::Backfilled => Self::Backfilled,
+            Added::KnownAt => Self::KnownAt,
+            Added::TradableAt => Self::TradableAt,
             Added::Source => Self::Source,
             Added::WatchedUntil => Self::WatchedUntil,
         }
@@ -131,6 +137,8 @@ impl Column {
             Self::ObservedAt => "observed_at",
             Self::Revisions => "revisions",
             Self::Backfilled => "backfilled",
+            Self::KnownAt => "known_at",
+            Self::TradableAt => "tradable_at",
             Self::Source => "source",
             Self::WatchedUntil => "watched_until",
             Self::Claimed => "claimed",
@@ -149,13 +157,14 @@ impl Column {
             Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
             Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link => false,
-            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => false,
+            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => false,
         }
     }
 
-    /// Whether a row may have none: a ticker that no sector lists, an article without a score.
+    /// Whether a row may have none: a ticker that no sector lists, an article without a score, a day that no calendar tells
+    /// of.
     pub(super) fn is_nullable(self) -> bool {
-        matches!(self, Self::Sector | Self::SectorLatest | Self::Score)
+        matches!(self, Self::Sector | Self::SectorLatest | Self::Score | Self::TradableAt)
     }
 
     fn data_type(self) -> DataType {
@@ -164,7 +173,9 @@ impl Column {
             Self::Date => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
             Self::Confidence | Self::Score => DataType::Float64,
-            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil => tables::instant(),
+            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => {
+                tables::instant()
+            }
             Self::Revisions | Self::Copy => DataType::Int32,
             Self::Backfilled | Self::Claimed => DataType::Boolean,
         }

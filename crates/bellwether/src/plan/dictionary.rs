@@ -72,6 +72,18 @@ impl Column {
             (Self::Backfilled, _) => {
                 Meaning::always("whether the row was complete only later than `live_within` after its date", "false")
             }
+            (Self::KnownAt, _) => Meaning::always(
+                &format!(
+                    "when {it}, and that its news had been asked for, was complete in the archive, in UTC; if the row was \
+                     backfilled, its date plus the lag"
+                ),
+                "2026-11-24T21:30:09.402117Z",
+            ),
+            (Self::TradableAt, _) => Meaning::unless(
+                "`[calendar]` does not tell of that day",
+                "when a session first opened or closed after `known_at`, as `trade_at` says, in UTC",
+                "2026-11-25T14:30:00.000000Z",
+            ),
             (Self::Claimed, _) => {
                 Meaning::always("whether the row rests on something imported, which nobody witnessed", "false")
             }

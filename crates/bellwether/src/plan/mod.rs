@@ -15,16 +15,16 @@ mod wording;
 mod written;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use url::Url;
 
 pub use crate::definition::{
     Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, License, MaxAge, NaiveRule,
-    OnFinding, OnSuspect, Statistic, StoreKind, StoreUrl, Vintage, Zone,
+    OnFinding, OnSuspect, Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
@@ -39,6 +39,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::key_source::KeySource;
 use crate::project::Project;
+use crate::sessions::Sessions;
 use crate::tables::Table;
 use crate::trust::{self, Author};
 
@@ -57,6 +58,8 @@ pub struct Plan {
     pub text: String,
     /// Who wrote it.
     pub author: Author,
+    /// The folder that its relative paths are below.
+    pub root: PathBuf,
     /// The service.
     pub source: Source,
     /// Whose data it is.
@@ -221,6 +224,14 @@ pub struct DatasetPlan {
     pub rows: RowKind,
     /// How to convert a date with an offset to a naive date.
     pub dates: NaiveRule,
+    /// When a signal is made whose date has neither a time nor an offset; none for the end of its day.
+    pub made_at: Option<TimeOfDay>,
+    /// How long after its date news is known.
+    pub news_delay: Duration,
+    /// The trading days.
+    pub sessions: Sessions,
+    /// When a row may be traded on.
+    pub trade_at: TradeAt,
     /// How much older than a signal its news must be.
     pub lag: Lag,
     /// Which news can be joined to a signal.
@@ -263,15 +274,35 @@ impl DatasetPlan {
                     .to_owned(),
             );
         }
-        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d` unless signals \
-                    are made at the end of their day";
-        warnings.extend((self.is_same_day() && !self.features.is_empty()).then(|| text.to_owned()));
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d`, or say \
+                    when signals are made with `made_at` in `[signals]`";
+        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
+        warnings.extend(is_whole_day.then(|| text.to_owned()));
         warnings
+    }
+
+    /// That the calendar ends before a day, if it does.
+    pub fn calendar_note(&self, today: NaiveDate) -> Option<String> {
+        let end = self.sessions.end().filter(|end| *end < today)?;
+        Some(format!(
+            "the calendar ends on {end}: list later sessions, or each Monday to Friday counts as a trading day"
+        ))
     }
 
     /// Whether a signal may use news of its own day.
     pub fn is_same_day(&self) -> bool {
         matches!(self.lag, Lag::Calendar(days) if days.count() == 0)
+    }
+
+    /// Whether it matters at what time of a day signals are made and news is known.
+    pub fn is_timed(&self) -> bool {
+        let is_other_clock = self.dates != NaiveRule::Utc;
+        is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
+    }
+
+    /// Whether its trading days are those that signals tell of.
+    pub fn counts_dates_of_signals(&self) -> bool {
+        matches!(self.lag, Lag::Trading(_)) && !self.sessions.are_given()
     }
 
     /// Whether a signal uses only news that was known when it was first seen.
@@ -281,14 +312,16 @@ impl DatasetPlan {
 
     /// Whether its features depend on when the signals and everything else was first seen.
     pub fn has_a_past(&self) -> bool {
-        !self.features.is_empty() && (self.is_as_lived() || matches!(self.lag, Lag::Trading(_)))
+        !self.features.is_empty() && (self.is_as_lived() || self.counts_dates_of_signals())
     }
 
     /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
     /// asked.
     pub fn needs_past(&self) -> bool {
         let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
-        let is_needed = |column: &Column| matches!(column, Column::WatchedUntil | Column::Claimed);
+        let is_needed = |column: &Column| {
+            matches!(column, Column::WatchedUntil | Column::Claimed | Column::KnownAt | Column::TradableAt)
+        };
         self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
     }
 
@@ -526,7 +559,7 @@ impl Plan {
     ///
     /// When it does not exist, cannot be read, or has problems.
     pub fn find(name_or_path: &str, project: &Project) -> Result<Self> {
-        Self::of(crate::definition::find(name_or_path, &project.definitions())?).map(|plan| plan.below(project.root()))
+        Self::of(crate::definition::find(name_or_path, &project.definitions())?.below(project.root()))
     }
 
     /// Makes the plan of a definition.
@@ -563,15 +596,5 @@ impl Plan {
     /// As [`require_trust`](Self::require_trust), if it has one.
     pub fn trusted_store(&self) -> Result<Option<&StoreUrl>> {
         self.store.as_ref().map(|store| self.require_trust().map(|()| store)).transpose()
-    }
-
-    /// The same plan in a project with a root.
-    #[must_use]
-    pub fn below(mut self, root: &Path) -> Self {
-        if let Source::Remote(remote) = &mut self.source {
-            remote.key = remote.key.clone().below(root);
-        }
-        self.prices.files.iter_mut().for_each(|file| *file = root.join(&*file));
-        self
     }
 }

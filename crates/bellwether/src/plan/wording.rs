@@ -1,7 +1,7 @@
 //! A dataset in a few sentences: which signals, and which news each may use.
 
 use super::{Availability, DatasetPlan, Lag, RowKind, Vintage};
-use crate::human::counted;
+use crate::human::{counted, spanned};
 
 impl DatasetPlan {
     /// Which value of a signal a row has, and which news it may use.
@@ -37,6 +37,12 @@ impl DatasetPlan {
             }
             (Vintage::Latest, Availability::Dated) => "whenever it was first seen, with its latest scores",
         };
-        format!("{vintage} Each uses news {dated}{windows}: {seen}.")
+        let made = self.made_at.map_or_else(String::new, |time| format!(" A signal without a time is made at {time}."));
+        let delay = if self.news_delay.is_zero() {
+            String::new()
+        } else {
+            format!(" News is known {} after its date.", spanned(self.news_delay))
+        };
+        format!("{vintage} Each uses news {dated}{windows}: {seen}.{made}{delay}")
     }
 }

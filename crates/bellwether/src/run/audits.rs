@@ -48,7 +48,10 @@ impl AuditOptions<'_> {
         let view = self.view()?;
         self.control.warn(&view.notes_on_runs());
         match self.plan {
-            Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
+            Some(plan) => {
+                let part = Subject::part(view.clone(), archived(plan, &view)?)?;
+                Ok(part.with_sessions(plan.dataset.sessions.clone()))
+            }
             None => Subject::whole(view),
         }
     }

@@ -56,7 +56,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let datasets = options.data.join("datasets");
         let (folder, recorded) = version_of(&datasets, options.name.as_deref())?;
         let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
-        let plan = Plan::of(definition)?.below(&options.root);
+        let plan = Plan::of(definition.below(&options.root))?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
         let view = view_of(&plan, &options.archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;

@@ -51,6 +51,7 @@ impl SkillOptions {
         SkillRules {
             dates: plan.dataset.dates,
             live_within: plan.dataset.live_within,
+            sessions: plan.dataset.sessions.clone(),
             lag: self.lag,
             when_missing: self.when_missing,
             from: self.from,
@@ -80,7 +81,7 @@ pub fn audit_skill(
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?;
         let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
-        skill(input, rules, deliver)
+        skill(input, &rules, deliver)
     })
 }
 
@@ -108,7 +109,7 @@ pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &Cancellat
     let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
     let subject = Subject::part(view.clone(), scope.clone())?;
     let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
-    skill(input, SkillOptions::default().rules(plan), |_| Ok(()))
+    skill(input, &SkillOptions::default().rules(plan), |_| Ok(()))
 }
 
 /// Where the prices come from.

@@ -64,19 +64,19 @@ impl News<'_> {
         self.has(|feature| matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince))
     }
 
-    /// Whether news of the signal's own day counts, some of which may be later than the signal.
-    pub(super) fn is_same_day(&self) -> bool {
-        self.plan.is_same_day() && self.has(|_| true)
+    /// Whether it matters when a signal was made, and when news was known.
+    pub(super) fn is_timed(&self) -> bool {
+        self.plan.is_timed() && self.has(|_| true)
     }
 
     /// Whether it matters which observation said a value of an article first.
     fn needs_changes(&self) -> bool {
-        self.plan.is_as_lived() || self.is_same_day()
+        self.plan.is_as_lived() || self.is_timed()
     }
 
     /// The columns that news is joined on.
     fn key(&self) -> Vec<&'static str> {
-        let limits = [self.is_same_day().then_some("made"), self.plan.has_a_past().then_some("seen_by")];
+        let limits = [self.is_timed().then_some("made"), self.plan.has_a_past().then_some("seen_by")];
         ["ticker", "day"].into_iter().chain(limits.into_iter().flatten()).collect()
     }
 
@@ -229,7 +229,7 @@ impl News<'_> {
     /// The limits of when something must have been observed that counts from then on.
     fn observed(&self) -> Vec<SightingLimit> {
         let mut limits = vec![SightingLimit::Day];
-        limits.extend(self.is_same_day().then_some(SightingLimit::Made));
+        limits.extend(self.is_timed().then_some(SightingLimit::Made));
         limits.extend(self.plan.is_as_lived().then_some(SightingLimit::Seen));
         limits
     }
@@ -271,16 +271,17 @@ impl News<'_> {
         if is_lived {
             columns.extend(self.seen());
         }
-        if self.is_same_day() {
-            columns.push(format!(
-                "case when utc_offset_minutes_known is null then {} else date end as known_from",
-                self.end_of_day()
-            ));
+        if self.is_timed() {
+            let known = format!("case when utc_offset_minutes_known is null then {} else date end", self.end_of_day());
+            columns.push(match self.plan.news_delay.as_secs() {
+                0 => format!("{known} as known_from"),
+                delay => format!("{known} + interval '{delay}' second as known_from"),
+            });
         }
         let (inner, is_known) = if is_lived {
             (self.view.spans(Table::Articles, "article_changes"), "")
         } else {
-            let newest = if self.is_same_day() {
+            let newest = if self.is_timed() {
                 View::newest_among(Table::Articles, "article_changes")
             } else {
                 self.view.newest(Table::Articles)
@@ -303,14 +304,14 @@ impl News<'_> {
     /// When a value was observed and replaced.
     fn seen(&self) -> Vec<String> {
         let mut columns = vec!["cast(observed as date) as seen_from, cast(replaced as date) as seen_until".to_owned()];
-        columns.extend((self.is_same_day() || self.plan.is_as_lived()).then(|| "observed, replaced".to_owned()));
+        columns.extend((self.is_timed() || self.plan.is_as_lived()).then(|| "observed, replaced".to_owned()));
         columns
     }
 
     /// The condition that an article was known when the signal was made.
     fn is_known(&self) -> String {
         let mut known = "a.ticker = k.ticker and a.day <= k.cutoff".to_owned();
-        if self.is_same_day() {
+        if self.is_timed() {
             known.push_str(" and a.known_from <= k.made");
         }
         if self.plan.is_as_lived() {

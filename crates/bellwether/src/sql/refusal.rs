@@ -1,7 +1,7 @@
 //! Datasets that a statement cannot express.
 
 use crate::error::{Diagnostic, ErrorKind};
-use crate::plan::{DatasetPlan, Feature, NaiveRule, OnSuspect, RowKind, Shape};
+use crate::plan::{Column, DatasetPlan, Feature, Lag, MaxAge, NaiveRule, OnSuspect, RowKind, Shape};
 
 /// A part of a dataset that cannot be expressed the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,24 @@ pub enum Refusal {
     /// Dates that only the answers tell of.
     #[error("SQL cannot leave out suspect dates")]
     Suspect,
+
+    /// Trading days that a definition gives.
+    #[error("SQL cannot count the trading days of a calendar")]
+    Calendar,
+
+    /// When rows were known.
+    #[error("SQL cannot compute `{column}`")]
+    Times {
+        /// The column.
+        column: String,
+    },
+
+    /// When signals are made, in another time zone than UTC.
+    #[error("SQL cannot compute when signals are made with `made_at = \"{made_at}\"`")]
+    MadeAt {
+        /// The time.
+        made_at: String,
+    },
 
     /// Articles.
     #[error("SQL cannot compute a dataset with `kind = \"news\"`")]
@@ -58,6 +76,18 @@ impl Refusal {
         if plan.dates != NaiveRule::Utc {
             return Err(Self::Clock { rule: plan.dates.to_string() });
         }
+        let is_time = |column: &&Column| matches!(column, Column::KnownAt | Column::TradableAt);
+        if let Some(column) = plan.columns.iter().find(is_time) {
+            return Err(Self::Times { column: column.name().to_owned() });
+        }
+        let counts_backwards = matches!(plan.lag, Lag::Trading(_)) && !plan.features.is_empty();
+        let counts_age = matches!(plan.live_within, MaxAge::Trading(_)) && plan.columns.contains(&Column::Backfilled);
+        if plan.sessions.are_given() && (counts_backwards || counts_age) {
+            return Err(Self::Calendar);
+        }
+        if let Some(made_at) = plan.made_at.filter(|made_at| made_at.zone.0 != chrono_tz::UTC) {
+            return Err(Self::MadeAt { made_at: made_at.to_string() });
+        }
         match plan.features.iter().find(|feature| matches!(feature, Feature::Historical(_))) {
             Some(feature) => Err(Self::Historical { column: feature.to_string() }),
             None => Ok(()),
@@ -81,6 +111,13 @@ impl Diagnostic for Refusal {
             }
             Self::Historical { .. } => {
                 "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
+            }
+            Self::Calendar => {
+                "engines have no calendar of a market: count in calendar days, such as `1d`, or use `bellwether build`"
+            }
+            Self::Times { .. } => "they depend on when runs were sealed: leave it out, or use `bellwether build`",
+            Self::MadeAt { .. } => {
+                "engines disagree about hours that a clock skips or repeats: state the time in `UTC`, or use `bellwether build`"
             }
             Self::Suspect => "set `suspect = \"keep\"` in `[dataset]`, or use `bellwether build`",
             Self::Path { .. } => "rename the folder, or name a link to it with `--archive`",

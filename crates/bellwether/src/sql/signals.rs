@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use chrono::DateTime;
+use chrono::{DateTime, Timelike};
 
 use super::Question;
 use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows, wrapped};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
-use crate::freshness::days_until_older;
-use crate::plan::{Column, Filter, Lag, MaxAge, Request, Vintage};
+use crate::plan::{Column, Filter, Lag, MaxAge, Request, TimeOfDay, Vintage};
+use crate::sessions::days_until_nth_weekday;
 use crate::tables::{ClaimedUntil, Table};
 use crate::time::to_record;
 
@@ -144,7 +144,7 @@ impl Signals<'_> {
         self.needs_past()
             || self.has_past()
             || self.question.plan.columns.contains(&Column::Source)
-            || self.news.is_same_day()
+            || self.news.is_timed()
     }
 
     /// The series in the latest answers to the definition's requests.
@@ -172,8 +172,13 @@ impl Signals<'_> {
         let plan = self.question.plan;
         let mut columns =
             vec!["ticker, date, period, regime, signal, cast(date as date) as day".to_owned(), number("confidence")];
-        if self.news.is_same_day() {
-            let end = self.news.end_of_day();
+        if self.news.is_timed() {
+            let end = match self.question.plan.made_at {
+                Some(TimeOfDay { time, .. }) => {
+                    format!("date + interval '{}' second", time.num_seconds_from_midnight())
+                }
+                None => self.news.end_of_day(),
+            };
             let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());
             columns.push(format!(
                 "case when utc_offset_minutes_known is null and date = {midnight} then {end} else date end as made"
@@ -240,7 +245,9 @@ impl Signals<'_> {
             MaxAge::Trading(limit) => {
                 let dialect = self.view.dialect;
                 let since = dialect.days_between("date '1970-01-05'", "s.day");
-                let of = |weekday: i64| format!("when {weekday} then {}", days_until_older(weekday, limit));
+                let of = |weekday: i64| {
+                    format!("when {weekday} then {}", days_until_nth_weekday(weekday, i64::from(limit.count()) + 1))
+                };
                 let cases: Vec<String> = (0..7).map(of).collect();
                 let (cases, naive) = (cases.join(" "), dialect.naive());
                 format!("{instant} >= cast(s.day + case ({since} % 7 + 7) % 7 {cases} end as {naive})")

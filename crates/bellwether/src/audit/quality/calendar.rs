@@ -1,4 +1,4 @@
-//! The days on which signals are due, inferred from their series.
+//! The days on which signals are due, inferred from their series, or given by the definition's calendar.
 //!
 //! Most series have a signal on each trading day. Some come once a week, a month or a quarter: such a series has its own
 //! cadence, the median of the days between its signals, and says nothing of trading days.
@@ -141,7 +141,7 @@ impl Presence {
 }
 
 impl Calendar {
-    /// Of all series in scope.
+    /// Of all series in scope. A definition may give the trading days.
     pub(super) fn of(subject: &Subject) -> Result<Self> {
         let mut presence = Presence::default();
         let of_piece = |piece: StoredObservations| {
@@ -158,7 +158,13 @@ impl Calendar {
             Ok(())
         };
         in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
-        Ok(presence.calendar())
+        let (first, last) = (presence.present.keys().next().copied(), presence.last);
+        let calendar = presence.calendar();
+        let bounds = first.zip(last).and_then(|(first, last)| i32::try_from(first).ok().zip(i32::try_from(last).ok()));
+        Ok(match bounds.and_then(|(first, last)| subject.sessions().between(first, last)) {
+            Some(days) => Self { trading: days.iter().copied().map(Day::from).collect(), ..calendar },
+            None => calendar,
+        })
     }
 
     /// Trading days from the first to the last of some days.

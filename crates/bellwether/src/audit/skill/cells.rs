@@ -286,7 +286,7 @@ pub(super) struct Intake<'a> {
     pub(super) suspects: &'a Suspects,
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
-    pub(super) rules: SkillRules,
+    pub(super) rules: &'a SkillRules,
     /// What the latest values are compared with.
     pub(super) earlier: Earlier,
 }
@@ -332,7 +332,7 @@ impl Intake<'_> {
                 found.counts.same_day += 1;
                 continue;
             }
-            let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within);
+            let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within, &self.rules.sessions);
             found.counts.live += u64::from(is_live);
             if is_live {
                 found.flips_published.add(&mut last_first, cell.first.1);

@@ -50,6 +50,7 @@ use crate::error::{Error, Result};
 use crate::in_order::in_order;
 use crate::interface::{Period, Regime};
 use crate::plan::{DatasetPlan, MaxAge, NaiveRule};
+use crate::sessions::Sessions;
 use crate::tables::Table;
 use crate::time::{as_record, to_record};
 
@@ -93,12 +94,14 @@ pub(crate) struct SkillInput<'a> {
 }
 
 /// How signals are measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SkillRules {
     /// The rule that makes dates naive.
     pub(crate) dates: NaiveRule,
     /// How long after its date a live cell was first seen at the latest.
     pub(crate) live_within: MaxAge,
+    /// The trading days in which that is counted.
+    pub(crate) sessions: Sessions,
     /// The sessions from the date of a backfilled cell to its entry.
     pub(crate) lag: u32,
     /// What to do if many signals have no price.
@@ -224,7 +227,7 @@ impl Best {
 /// [`schema`].
 pub(crate) fn skill(
     input: SkillInput<'_>,
-    rules: SkillRules,
+    rules: &SkillRules,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Skill> {
     let SkillInput { dataset, subject, plan, prices } = input;

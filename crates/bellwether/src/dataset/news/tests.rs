@@ -33,7 +33,7 @@ fn observed() -> DatasetPlan {
 
 /// What a signal knows that was made at an hour of day 10, of news until that day, by a run sealed at an instant.
 fn cutoff(hour: Option<i64>, seen_by: i64, plan: &DatasetPlan) -> Cutoff {
-    let made = hour.map_or(Moment::END, |hour| naive::made_at(at(10, hour), Some(0), plan.dates));
+    let made = hour.map_or(Moment::END, |hour| Timing::of(plan).made_at(at(10, hour), Some(0)));
     Cutoff::of(&NewsKey { ticker: 0, day: 10, limit: Limit { made, seen_by } }, 10, plan)
 }
 
@@ -335,6 +335,6 @@ fn records_hold_the_numbers_of_their_fields_and_come_in_the_order_in_which_they_
     // A record without an offset is known from the end of its day.
     let cut = |day, hour| Cutoff { day, ..cutoff(Some(hour), i64::MAX, &plan) };
     assert!(news.records[0].is_known(cut(10, 12)));
-    let made = naive::made_at(at(3, 12), Some(0), plan.dates);
+    let made = Timing::of(&plan).made_at(at(3, 12), Some(0));
     assert!(!news.records[0].is_known(Cutoff { made, ..cut(10, 12) }));
 }

@@ -1,5 +1,8 @@
 //! The dataset of a plan: its signals, features, columns and sort order.
 
+use std::path::Path;
+use std::time::Duration;
+
 use arrow::datatypes::Schema;
 
 use super::columns::{ChosenColumns, constant, is_wide};
@@ -7,7 +10,7 @@ use super::kinds::{of_join, row_kind};
 use super::{Validator, repeated};
 use crate::definition::{
     Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, MaxAge, NaiveRule, NewsSource,
-    OnSuspect, OutputSection, Placed, SentimentSection, Statistic, Vintage,
+    OnSuspect, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
@@ -25,7 +28,7 @@ const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
 
 impl Validator {
     /// The dataset of a definition.
-    pub(super) fn dataset(&mut self, definition: &Definition) -> DatasetPlan {
+    pub(super) fn dataset(&mut self, definition: &Definition, root: &Path) -> DatasetPlan {
         let kind = self.kind(definition);
         let rows = row_kind(kind);
         let JoinSection { lag, availability, .. } = &*definition.join;
@@ -56,9 +59,15 @@ impl Validator {
                 "add `\"backfilled\"` to `add` in `[dataset]`, name prices in `[prices]`, or remove `live_within`";
             self.object(problem.with_hint(hint));
         }
+        let made_at = self.made_at(definition, &features, &columns);
+        let sessions = self.sessions(definition, &columns, root);
         DatasetPlan {
             rows,
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
+            made_at,
+            news_delay: definition.sentiment.delay.as_deref().map_or(Duration::ZERO, |delay| delay.duration()),
+            sessions,
+            trade_at: definition.calendar.trade_at.as_deref().copied().unwrap_or(TradeAt::Either),
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
@@ -97,6 +106,7 @@ impl Validator {
             ("lag", lag.as_ref().map(Placed::span), of_any),
             ("availability", availability.as_ref().map(Placed::span), of_any),
             ("duplicates", sentiment.duplicates.as_ref().map(Placed::span), of_articles),
+            ("delay", sentiment.delay.as_ref().map(Placed::span), of_articles || is_source(NewsSource::Historical)),
         ];
         for (key, span) in keys.into_iter().filter_map(|(key, span, is_used)| Some((key, span.filter(|_| !is_used)?))) {
             let problem = Problem::new(format!("`{key}` has no effect without articles"), span);

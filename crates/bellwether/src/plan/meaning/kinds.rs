@@ -67,6 +67,7 @@ fn of_sentiment(definition: &Definition) -> Vec<TypedKey> {
         ("tickers", at(&section.tickers)),
         ("duplicates", at(&section.duplicates)),
         ("complete", at(&section.complete)),
+        ("delay", at(&section.delay)),
     ]
 }
 
@@ -92,6 +93,7 @@ fn of_series(definition: &Definition) -> Vec<TypedKey> {
         ("regimes", at(&signals.regimes)),
         ("pairs", at(&signals.pairs)),
         ("complete", at(&signals.complete)),
+        ("made_at", at(&signals.made_at)),
         ("periods", at(&filter.periods)),
         ("regimes", at(&filter.regimes)),
         ("signal", at(&filter.signal)),

@@ -1,5 +1,6 @@
 //! From definition to plan: fills in defaults, checks combinations, and collects every problem.
 
+mod calendar;
 mod columns;
 mod dataset;
 mod files;
@@ -35,10 +36,10 @@ const DEFAULT_REWRITTEN_SHARE_OF_SERIES: f64 = 0.5;
 
 /// Makes the plan of a definition.
 pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
-    let DefinitionFile { name, path, text, reading, author } = found;
+    let DefinitionFile { name, path, text, reading, author, root } = found;
     let ParsedDefinition { definition, problems, flawed } = reading;
     let mut validator = Validator { problems, flawed };
-    let ResolvedSource { source, variables: address_variables } = validator.source(&definition);
+    let ResolvedSource { source, variables: address_variables } = validator.source(&definition, &root);
     let service = validator.service(&definition, source.as_ref(), &address_variables);
     let limits = validator.limits(&definition.source, source.as_ref());
     let excluded = validator.excluded(&definition);
@@ -48,8 +49,8 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let news_tickers = validator.news_tickers(&definition);
     let max_reject_share = share(&definition.rejects.max_share).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
     let checks = checks(&definition.checks);
-    let dataset = validator.dataset(&definition);
-    let prices = validator.prices(&definition.prices, dataset.rows);
+    let dataset = validator.dataset(&definition, &root);
+    let prices = validator.prices(&definition.prices, dataset.rows, &root);
     let files = validator.files(&definition.output, &dataset);
     let store = definition.store.as_ref().and_then(|store| validator.store(store));
     let proof = validator.proof(&definition.proof);
@@ -66,6 +67,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         path,
         text,
         author,
+        root,
         source,
         service,
         names_service: definition.source.name.is_some(),

@@ -1,6 +1,6 @@
 //! The prices that signals are measured against.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::Validator;
 use crate::definition::{Placed, PricesSection};
@@ -12,7 +12,7 @@ const COLUMNS: [&str; 3] = ["ticker", "date", "close"];
 
 impl Validator {
     /// The prices of a definition.
-    pub(super) fn prices(&mut self, section: &PricesSection, rows: RowKind) -> PricesPlan {
+    pub(super) fn prices(&mut self, section: &PricesSection, rows: RowKind, root: &Path) -> PricesPlan {
         let PricesSection { file, columns, adjusted } = section;
         let keys = [
             ("file", file.as_ref().map(Placed::span)),
@@ -39,7 +39,7 @@ impl Validator {
         }
         let files = self.distinct("file", file.as_ref()).unwrap_or_default();
         PricesPlan {
-            files: files.into_iter().map(PathBuf::from).collect(),
+            files: files.into_iter().map(|file| root.join(file)).collect(),
             columns: names,
             adjusted: adjusted.as_deref().copied(),
         }

@@ -1,7 +1,7 @@
 //! The service of a plan, and the limits on requests to it.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Validator;
@@ -74,7 +74,7 @@ impl Validator {
         service
     }
 
-    pub(super) fn source(&mut self, definition: &Definition) -> ResolvedSource {
+    pub(super) fn source(&mut self, definition: &Definition, root: &Path) -> ResolvedSource {
         let section = &definition.source;
         let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
         let addresses = [base_url.as_ref(), sentiment_base_url.as_ref()];
@@ -94,7 +94,7 @@ impl Validator {
             }
             return ResolvedSource { source: Some(Source::Demo), variables: Vec::new() };
         }
-        let key = self.key(section);
+        let key = self.key(section).below(root);
         let mut variables = Vec::new();
         let mut resolved = |typed, place: usize| self.address(section, typed, VARIABLES[place], &mut variables);
         let signals = resolved(base_url.as_ref(), 0);

@@ -6,7 +6,7 @@ use crate::definition::{Definition, DefinitionFile};
 use crate::plan::Plan;
 
 /// Definitions that each make other keys useless, or not.
-const CONTEXTS: [&str; 20] = [
+const CONTEXTS: [&str; 21] = [
     "signals.sectors = \"energy\"\n",
     "signals.tickers = \"XOM\"\n",
     "signals.sectors = \"energy\"\nsignals.tickers = [\"XOM\", \"CVX\"]\n",
@@ -27,6 +27,7 @@ const CONTEXTS: [&str; 20] = [
     "signals.sectors = \"energy\"\ndataset.add = \"backfilled\"\noutput.format = [\"csv\", \"parquet\"]\n",
     "signals.sectors = \"energy\"\ndataset.columns = [\"ticker\", \"date\"]\n",
     "signals.sectors = \"energy\"\nprices.file = \"closes.csv\"\n",
+    "signals.sectors = \"energy\"\ndataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n",
 ];
 
 /// The sources of the contexts.
@@ -36,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 88] = [
+pub(super) const KEYS: [(&str, &str); 96] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -58,6 +59,7 @@ pub(super) const KEYS: [(&str, &str); 88] = [
     ("signals.exclude", "\"CVX\""),
     ("signals.pairs", "[\"5d bull\", \"1m neutral\"]"),
     ("signals.complete", "true"),
+    ("signals.made_at", "\"16:00 America/New_York\""),
     ("archive.claimed", "true"),
     ("sentiment.articles", "false"),
     ("sentiment.summary", "true"),
@@ -66,16 +68,23 @@ pub(super) const KEYS: [(&str, &str); 88] = [
     ("sentiment.tickers", "\"available\""),
     ("sentiment.duplicates", "\"keep\""),
     ("sentiment.complete", "true"),
+    ("sentiment.delay", "\"15m\""),
     ("dataset.kind", "\"signals\""),
     ("dataset.kind", "\"news\""),
     ("dataset.columns", "[\"date\", \"ticker\"]"),
     ("dataset.add", "\"sector\""),
+    ("dataset.add", "\"known_at\""),
+    ("dataset.add", "\"tradable_at\""),
     ("dataset.suspect", "\"drop\""),
     ("dataset.rename", "{ date = \"day\" }"),
     ("dataset.license", "\"CC-BY-4.0\""),
     ("rejects.max_share", "0.5"),
     ("rejects.keep_extra", "true"),
     ("dates.naive", "\"wall\""),
+    ("calendar.sessions", "\"src/sessions/week.csv\""),
+    ("calendar.hours", "\"09:00-17:30 Europe/Berlin\""),
+    ("calendar.holidays", "\"2026-11-26\""),
+    ("calendar.trade_at", "\"open\""),
     ("join.lag", "\"2d\""),
     ("join.availability", "\"observed\""),
     ("join.sources", "[\"articles\", \"summary\"]"),

@@ -61,6 +61,10 @@ fn the_document_of_a_definition_is_this_text() {
   "dataset": {
     "rows": "signals",
     "dates": "utc",
+    "made_at": null,
+    "news_delay_secs": 0,
+    "calendar": null,
+    "trade_at": "either",
     "lag": "1 trading day",
     "availability": "dated",
     "duplicates": "once",
@@ -163,7 +167,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 39] = [
+const OF_THE_DATASET: [(&str, &str, &str); 45] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -174,6 +178,20 @@ const OF_THE_DATASET: [(&str, &str, &str); 39] = [
     ("dataset.suspect", "", "dataset.suspect = \"drop\"\n"),
     ("dataset.rename", "", "dataset.rename = { date = \"day\" }\n"),
     ("dates.naive", "", "dates.naive = \"wall\"\n"),
+    ("signals.made_at", "", "signals.made_at = \"16:00 America/New_York\"\n"),
+    ("sentiment.delay", "", "sentiment.delay = \"15m\"\n"),
+    ("calendar.sessions", "", "calendar.sessions = \"src/sessions/week.csv\"\n"),
+    ("calendar.holidays", "", "calendar.holidays = \"2026-11-26\"\n"),
+    (
+        "calendar.hours",
+        "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n",
+        "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-13:00 America/New_York\"\n",
+    ),
+    (
+        "calendar.trade_at",
+        "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n",
+        "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\ncalendar.trade_at = \"open\"\n",
+    ),
     ("join.lag", "", "join.lag = \"2d\"\n"),
     ("join.availability", "", "join.availability = \"observed\"\n"),
     ("join.sources", "sentiment.summary = true\n", "sentiment.summary = true\njoin.sources = \"summary\"\n"),

@@ -31,6 +31,7 @@ impl RowChecks<'_> {
     pub(in crate::run) fn check(self) -> Result<Vec<String>> {
         let mut outcome = CheckOutcome::default();
         let today = today(self.plan, self.now);
+        outcome.notes.extend(self.plan.dataset.calendar_note(today));
         outcome.add(Check::MaxAge, OnFinding::Fail, self.age(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.ahead(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.back());
@@ -41,7 +42,7 @@ impl RowChecks<'_> {
     /// The newest date is too old. What is dated in the future keeps nothing fresh.
     fn age(self, today: NaiveDate) -> Option<String> {
         let (limit, newest) = (self.plan.checks.max_age?, self.facts.newest_by(today)?);
-        let age = Age::of(newest, today);
+        let age = Age::of(newest, today, &self.plan.dataset.sessions);
         age.is_above(limit).then(|| format!("the newest date is {newest}, {age} ago, above the limit of {limit}"))
     }
 

@@ -1,0 +1,80 @@
+//! When signals are made, and the sessions of the market.
+
+use std::path::Path;
+
+use chrono::NaiveDate;
+
+use super::Validator;
+use crate::definition::{CalendarSection, Definition, Placed, TimeOfDay};
+use crate::plan::columns::{Column, Feature};
+use crate::problem::Problem;
+use crate::sessions::Sessions;
+
+impl Validator {
+    /// When signals without a time are made.
+    pub(super) fn made_at(
+        &mut self,
+        definition: &Definition,
+        features: &[Feature],
+        columns: &[Column],
+    ) -> Option<TimeOfDay> {
+        let typed = definition.signals.made_at.as_ref()?;
+        if features.is_empty() && !has_times(columns) {
+            let problem =
+                Problem::new("`made_at` has no effect without features of the news or `known_at`", typed.span());
+            self.object(problem.with_hint("add `\"known_at\"` to `add` in `[dataset]`, or remove `made_at`"));
+        }
+        Some(**typed)
+    }
+
+    /// The sessions of the market.
+    pub(super) fn sessions(&mut self, definition: &Definition, columns: &[Column], root: &Path) -> Sessions {
+        let CalendarSection { sessions, hours, holidays, trade_at } = &*definition.calendar;
+        let by_rule = [("hours", hours.as_ref().map(Placed::span)), ("holidays", holidays.as_ref().map(Placed::span))];
+        for (key, span) in by_rule.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+            if sessions.is_some() {
+                let problem = Problem::new(format!("`{key}` has no effect together with `sessions`"), span);
+                self.object(problem.with_hint("the file lists the days and hours: keep one of them"));
+            }
+        }
+        let is_traded = columns.contains(&Column::TradableAt);
+        let of_trades =
+            [("hours", hours.as_ref().map(Placed::span)), ("trade_at", trade_at.as_ref().map(Placed::span))];
+        for (key, span) in of_trades.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+            if !is_traded {
+                let problem = Problem::new(format!("`{key}` has no effect without `tradable_at`"), span);
+                let hint = format!("add `\"tradable_at\"` to `add` in `[dataset]`, or remove `{key}`");
+                self.object(problem.with_hint(hint));
+            }
+        }
+        let holidays: Vec<NaiveDate> =
+            self.distinct("holiday", holidays.as_ref()).unwrap_or_default().into_iter().map(|day| day.0).collect();
+        let given = match (sessions, hours) {
+            (Some(file), _) => match Sessions::read(&root.join(file.as_str())) {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    let problem = Problem::new(format!("`{}` is no calendar: {error}", file.as_str()), file.span());
+                    self.object(problem.with_hint(
+                        "name a CSV file with a line per session: `date`, and `open` and `close` with an offset",
+                    ));
+                    return Sessions::default();
+                }
+            },
+            (None, None) if holidays.is_empty() => Sessions::default(),
+            (None, hours) => Sessions::of_rule(hours.as_deref().copied(), &holidays),
+        };
+        if is_traded && !given.have_hours() {
+            let span = definition.dataset.columns.as_ref().map(Placed::span);
+            let span = span.or(definition.dataset.add.as_ref().map(Placed::span)).unwrap_or_default();
+            let problem = Problem::new("`tradable_at` needs the hours of the market", span);
+            let hint = "set `hours = \"09:30-16:00 America/New_York\"` in `[calendar]`, or name a file of `sessions`";
+            self.miss("calendar", problem.with_hint(hint));
+        }
+        given
+    }
+}
+
+/// Whether rows say when they were known.
+fn has_times(columns: &[Column]) -> bool {
+    columns.iter().any(|column| matches!(column, Column::KnownAt | Column::TradableAt))
+}

@@ -1,0 +1,245 @@
+//! The sessions of a market: the days on which it trades, and when it opens and closes.
+//!
+//! Without a calendar every Monday to Friday is a trading day, holidays too, and nobody knows the hours. A definition
+//! may state hours and holidays, or name a file that lists the sessions. The file says nothing of days before its first
+//! and after its last session: there, trading days are Monday to Friday, and the hours are unknown.
+
+mod file;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use crate::definition::{OpeningHours, TradeAt};
+use crate::digest;
+use crate::time::MICROS_PER_DAY;
+
+pub(crate) use file::SessionsError;
+
+/// Days since 1970.
+type Day = i32;
+
+/// The days that a calendar tells of: from 1970 to 2099.
+const END: Day = 130 * 365 + 32;
+
+/// The sessions of a market.
+#[derive(Clone, Default)]
+pub struct Sessions(Option<Arc<Calendar>>);
+
+/// A calendar that a definition gives.
+struct Calendar {
+    /// The trading days, in order.
+    days: Vec<Day>,
+    /// When they open and close.
+    hours: KnownHours,
+    /// The last listed session, if sessions are listed.
+    ends: Option<NaiveDate>,
+    /// The digest of all this.
+    digest: String,
+}
+
+/// What is known of the hours of sessions.
+enum KnownHours {
+    /// Nothing.
+    Unknown,
+    /// They are the same on each trading day.
+    Daily(OpeningHours),
+    /// They are listed, in order.
+    Listed(Vec<Hours>),
+}
+
+/// When a session opens and closes, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hours {
+    open: i64,
+    close: i64,
+}
+
+/// A session as a file lists it.
+#[derive(Clone, Copy, Debug)]
+struct ListedSession {
+    date: NaiveDate,
+    open: DateTime<Utc>,
+    close: DateTime<Utc>,
+}
+
+impl Sessions {
+    /// Monday to Friday, except for holidays.
+    pub fn of_rule(hours: Option<OpeningHours>, holidays: &[NaiveDate]) -> Self {
+        let mut holidays: Vec<Day> = holidays.iter().map(|date| number(*date)).collect();
+        holidays.sort_unstable();
+        let is_open = |day: &Day| is_weekday(*day) && holidays.binary_search(day).is_err();
+        let days: Vec<Day> = (0..END).filter(is_open).collect();
+        let bytes = days.iter().flat_map(|day| day.to_le_bytes());
+        let in_words = hours.map_or_else(String::new, |hours| hours.to_string());
+        let digest = digest::of(&bytes.chain(in_words.into_bytes()).collect::<Vec<u8>>());
+        let hours = hours.map_or(KnownHours::Unknown, KnownHours::Daily);
+        Self(Some(Arc::new(Calendar { days, hours, ends: None, digest })))
+    }
+
+    /// The sessions that a CSV file lists.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or a line is no session.
+    pub fn read(path: &Path) -> Result<Self, SessionsError> {
+        file::read(path).map(|listed| Self::of_list(&listed))
+    }
+
+    /// The sessions of a list that is in order and not empty.
+    fn of_list(listed: &[ListedSession]) -> Self {
+        let bounds = listed.first().zip(listed.last()).map(|(first, last)| (number(first.date), number(last.date)));
+        let (first, last) = bounds.unwrap_or((END, END));
+        let mut days: Vec<Day> = (0..first.min(END)).filter(|day| is_weekday(*day)).collect();
+        days.extend(listed.iter().map(|session| number(session.date)));
+        days.extend((last.saturating_add(1)..END).filter(|day| is_weekday(*day)));
+        let hours = |session: &ListedSession| Hours {
+            open: session.open.timestamp_micros(),
+            close: session.close.timestamp_micros(),
+        };
+        let hours: Vec<Hours> = listed.iter().map(hours).collect();
+        let of_days = days.iter().flat_map(|day| day.to_le_bytes());
+        let of_hours = hours.iter().flat_map(|hours| [hours.open, hours.close]).flat_map(i64::to_le_bytes);
+        let digest = digest::of(&of_days.chain(last.to_le_bytes()).chain(of_hours).collect::<Vec<u8>>());
+        let ends = listed.last().map(|last| last.date);
+        Self(Some(Arc::new(Calendar { days, hours: KnownHours::Listed(hours), ends, digest })))
+    }
+
+    /// Whether a definition gives a calendar.
+    pub fn are_given(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether the hours of sessions are known.
+    pub fn have_hours(&self) -> bool {
+        self.0.as_ref().is_some_and(|calendar| !matches!(calendar.hours, KnownHours::Unknown))
+    }
+
+    /// The last session that is listed, if sessions are listed.
+    pub fn end(&self) -> Option<NaiveDate> {
+        self.0.as_ref()?.ends
+    }
+
+    /// The digest of the calendar, if one is given.
+    pub fn digest(&self) -> Option<&str> {
+        Some(&self.0.as_ref()?.digest)
+    }
+
+    /// The number of trading days after a day, up to another one.
+    pub(crate) fn count_after(&self, day: NaiveDate, until: NaiveDate) -> u32 {
+        match &self.0 {
+            Some(calendar) => {
+                let place = |day: NaiveDate| calendar.days.partition_point(|other| *other <= number(day));
+                place(until).saturating_sub(place(day)) as u32
+            }
+            None => {
+                let days = u32::try_from((until - day).num_days()).unwrap_or_default();
+                let weeks = days / 7;
+                let rest = (1..=(days % 7) as Day).filter(|more| is_weekday(number(day) + (weeks * 7) as Day + more));
+                weeks * 5 + rest.count() as u32
+            }
+        }
+    }
+
+    /// The trading day that is so many after a day, the first being 1.
+    pub(crate) fn nth_after(&self, day: Day, count: u32) -> Day {
+        match &self.0 {
+            Some(calendar) => {
+                let next = calendar.days.partition_point(|other| *other <= day) + count as usize;
+                let beyond = || day + days_until_nth_weekday(weekday(day), count.into()) as Day;
+                next.checked_sub(1).and_then(|place| calendar.days.get(place).copied()).unwrap_or_else(beyond)
+            }
+            None => day + days_until_nth_weekday(weekday(day), count.into()) as Day,
+        }
+    }
+
+    /// The trading day that is so many before a day, the first being 1, if a calendar tells.
+    pub(crate) fn nth_before(&self, day: Day, count: usize) -> Option<Day> {
+        let calendar = self.0.as_ref()?;
+        let before = calendar.days.partition_point(|other| *other < day);
+        before.checked_sub(count).map(|place| calendar.days[place])
+    }
+
+    /// The trading days from one day to another, if a calendar tells.
+    pub(crate) fn between(&self, first: Day, last: Day) -> Option<&[Day]> {
+        let days = &self.0.as_ref()?.days;
+        let (from, to) = (days.partition_point(|day| *day < first), days.partition_point(|day| *day <= last));
+        Some(&days[from..to.max(from)])
+    }
+
+    /// When a session first opens or closes after an instant; none if that is not known.
+    pub(crate) fn first_trade_after(&self, instant: i64, at: TradeAt) -> Option<i64> {
+        let calendar = self.0.as_ref()?;
+        let next = |hours: &Hours| {
+            let (open, close) = (hours.open > instant, hours.close > instant);
+            match at {
+                TradeAt::Open | TradeAt::Either if open => Some(hours.open),
+                TradeAt::Close | TradeAt::Either if close => Some(hours.close),
+                _ => None,
+            }
+        };
+        match &calendar.hours {
+            KnownHours::Unknown => None,
+            KnownHours::Daily(hours) => {
+                // The clock of a place is never two days away from UTC.
+                let days = calendar.days.get(calendar.days.partition_point(|day| *day < day_of(instant) - 2)..)?;
+                days.iter().find_map(|day| next(&Hours::of(*hours, *day)))
+            }
+            KnownHours::Listed(listed) => {
+                // Of an instant before the first session nobody knows what came next.
+                listed.first().filter(|first| first.open <= instant)?;
+                listed[listed.partition_point(|hours| hours.close <= instant)..].iter().find_map(next)
+            }
+        }
+    }
+}
+
+impl Hours {
+    /// Opening hours on a day.
+    fn of(hours: OpeningHours, day: Day) -> Self {
+        let day = date(day);
+        Self { open: hours.open.on(day).timestamp_micros(), close: hours.close.on(day).timestamp_micros() }
+    }
+}
+
+/// By its digest: a calendar has thousands of days.
+impl fmt::Debug for Sessions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Sessions").field(&self.digest()).finish()
+    }
+}
+
+/// How many days after a day, by its weekday from Monday on, is the Monday to Friday that is so many after it.
+pub(crate) fn days_until_nth_weekday(weekday: i64, count: i64) -> i64 {
+    // Saturday and Sunday are as old as Friday.
+    let since_friday = (weekday - 4).max(0);
+    count + 2 * ((weekday - since_friday + count) / 5) - since_friday
+}
+
+/// Days since 1970 of a date.
+pub(crate) fn number(date: NaiveDate) -> Day {
+    date.to_epoch_days()
+}
+
+fn date(day: Day) -> NaiveDate {
+    NaiveDate::from_epoch_days(day).unwrap_or_default()
+}
+
+/// The weekday of a day, from Monday on.
+fn weekday(day: Day) -> i64 {
+    (i64::from(day) + 3).rem_euclid(7)
+}
+
+fn is_weekday(day: Day) -> bool {
+    weekday(day) < 5
+}
+
+/// The day of an instant in microseconds.
+pub(crate) fn day_of(micros: i64) -> Day {
+    micros.div_euclid(MICROS_PER_DAY) as Day
+}
+
+#[cfg(test)]
+mod tests;
