@@ -97,7 +97,10 @@ impl Report {
         let all = facts.totals();
         lines.heading(format!("{} of signals are buys", portion(all.buys, all.rows)));
         let axis = Axis::of(&facts.days, Step::Week, lines.middle());
-        lines.wrapped("", &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()));
+        lines.wrapped(
+            "",
+            &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()),
+        );
         for pair in &facts.pairs {
             lines
                 .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
