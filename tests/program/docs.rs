@@ -225,7 +225,7 @@ fn columns() -> String {
         }
     }
     for AuditRows { audit, each, schema, meanings } in audit_rows() {
-        tables += &heading_of_columns(&format!("The rows of `audit {audit}`"), &format!("A row for each {each}.\n\n"));
+        tables += &heading_of_columns(&format!("The rows of `audit {audit}`"), &format!("{each}\n\n"));
         for (field, meaning) in schema.fields().iter().zip(&meanings) {
             let (unit, null) = (meaning.unit.unwrap_or_default(), meaning.null.unwrap_or_default());
             tables += &row_of_column([field.name(), &describe(field), unit, &meaning.what, null, meaning.example]);
@@ -267,8 +267,10 @@ fn keys() -> String {
 
 /// What each value of a key means, if it is one of a few and the key's own words leave some out.
 fn values(definitions: &Value, key: &Value, described: &str) -> String {
-    let one_or_several = [&key["$ref"], &key["anyOf"][0]["$ref"]].into_iter().find_map(Value::as_str);
-    let values = one_or_several.and_then(|path| definitions[path.rsplit('/').next()?]["oneOf"].as_array());
+    // A value, or a list of them.
+    let is_list = key["anyOf"].as_array().is_some_and(|of| of.len() == 2);
+    let one = if is_list { &key["anyOf"][0] } else { key };
+    let values = one["$ref"].as_str().and_then(|path| definitions[path.rsplit('/').next()?]["oneOf"].as_array());
     let Some(values) = values.filter(|values| values.len() <= 12) else { return String::new() };
     let is_told = |value: &Value| described.contains(&format!("`{}`", value["const"].as_str().unwrap_or_default()));
     if values.iter().all(is_told) {
@@ -276,8 +278,8 @@ fn values(definitions: &Value, key: &Value, described: &str) -> String {
     }
     let value = |value: &Value| {
         let (name, meaning) =
-            (value["const"].as_str().expect("a value"), value["description"].as_str().expect("its meaning"));
-        format!("`{name}`: {}", meaning.trim_end_matches('.'))
+            (value["const"].as_str().expect("a value"), value["description"].as_str().expect("a meaning"));
+        format!(" `{name}`: {meaning}")
     };
-    format!(" Values: {}.", values.iter().map(value).collect::<Vec<_>>().join("; "))
+    values.iter().map(value).collect()
 }

@@ -10,7 +10,7 @@ use crate::plan::Meaning;
 pub struct AuditRows {
     /// The audit, as in its command.
     pub audit: &'static str,
-    /// What has a row.
+    /// What has a row, as a sentence.
     pub each: &'static str,
     /// The columns.
     pub schema: SchemaRef,
@@ -23,20 +23,20 @@ pub fn audit_rows() -> [AuditRows; 4] {
     [
         AuditRows {
             audit: "revisions",
-            each: "a value that was added late, revised or withdrawn",
+            each: "A row for each value that was added late, revised or withdrawn.",
             schema: revisions::schema(),
             meanings: revision(),
         },
         AuditRows {
             audit: "sources",
-            each: "a value that two operations contradict each other about",
+            each: "A row for each value about which two operations contradict each other.",
             schema: sources::schema(),
             meanings: disagreement(),
         },
-        AuditRows { audit: "quality", each: "a finding", schema: quality::schema(), meanings: finding() },
+        AuditRows { audit: "quality", each: "A row for each finding.", schema: quality::schema(), meanings: finding() },
         AuditRows {
             audit: "skill",
-            each: "a date of a pair or feature in a state; the dates together, without a date; and a group of dates or names",
+            each: "For each pair or feature and state, a row for each date, one for all dates, and one for each group of `by`.",
             schema: skill::schema(),
             meanings: measure(),
         },
@@ -46,8 +46,8 @@ pub fn audit_rows() -> [AuditRows; 4] {
 const INSTANT: &str = "2026-11-24T21:30:04.118203Z";
 const DATE: &str = "2026-11-24T00:00:00";
 
-const OF_NEWS: &str = "of an article";
-const OF_SIGNALS: &str = "of a signal";
+const OF_NEWS: &str = "the row is about an article";
+const OF_SIGNALS: &str = "the row is about a signal";
 const SCALE: &str = "the vendor's scale";
 
 fn ticker() -> Meaning {
@@ -63,8 +63,8 @@ fn regime() -> Meaning {
 }
 
 fn revision() -> Vec<Meaning> {
-    let added = "it was added late, or is of news";
-    let withdrawn = "it was withdrawn, or is of news";
+    let added = "it was added late, or the row is about an article";
+    let withdrawn = "it was withdrawn, or the row is about an article";
     vec![
         Meaning::always("the operation that returned the new value, or no longer the old one", "signals-history-all"),
         ticker(),
@@ -80,8 +80,8 @@ fn revision() -> Vec<Meaning> {
         Meaning::unless(withdrawn, "the direction after", "sell"),
         Meaning::unless(added, "the confidence before", "0.6664").in_unit(SCALE),
         Meaning::unless(withdrawn, "the confidence after", "0.5871").in_unit(SCALE),
-        Meaning::unless("of a signal, or there was none", "the score before", "0.41").in_unit(SCALE),
-        Meaning::unless("of a signal, or there is none", "the score after", "-0.12").in_unit(SCALE),
+        Meaning::unless("the row is about a signal, or there was none", "the score before", "0.41").in_unit(SCALE),
+        Meaning::unless("the row is about a signal, or there is none", "the score after", "-0.12").in_unit(SCALE),
         Meaning::unless("it was added late", "when an answer had the old value for the first time", INSTANT),
         Meaning::always("when an answer had the new value for the first time, or no longer the old one", INSTANT),
     ]
@@ -104,8 +104,12 @@ fn disagreement() -> Vec<Meaning> {
             Meaning::always(which, "signals-history"),
             Meaning::unless(OF_NEWS, format!("the direction that {which} said last"), "buy"),
             Meaning::unless(OF_NEWS, format!("the confidence that {which} said last"), "0.6664").in_unit(SCALE),
-            Meaning::unless("of a signal, or it gave none", format!("the score that {which} said last"), "0.41")
-                .in_unit(SCALE),
+            Meaning::unless(
+                "the row is about a signal, or it gave none",
+                format!("the score that {which} said last"),
+                "0.41",
+            )
+            .in_unit(SCALE),
             Meaning::always(&format!("when {which} said so for the first time"), INSTANT),
         ]);
     }
@@ -113,26 +117,26 @@ fn disagreement() -> Vec<Meaning> {
 }
 
 fn finding() -> Vec<Meaning> {
-    let whole = "it is about more than a ticker";
+    let whole = "the finding is about more than a ticker";
     vec![
         Meaning::always(
             "`gap`, `stale`, `duplicate`, `unusual`, `suspect`, `reject`, `drift` (an unknown field), `window`, `cut_off` or \
              `split_days`",
             "gap",
         ),
-        Meaning::unless("it is of no operation", "the operation", "signals-history-all"),
+        Meaning::unless("the finding is of no operation", "the operation", "signals-history-all"),
         Meaning::unless(whole, ticker().what, "XOM"),
-        Meaning::unless("it is about news, or about more than a ticker", "the horizon", "5d"),
-        Meaning::unless("it is about news, or about more than a ticker", "the market regime", "neutral"),
-        Meaning::unless("it has no date", "the date, or the first of several", DATE),
-        Meaning::unless("it has one date or none", "the last date", DATE),
+        Meaning::unless("the finding is about news, or about more than a ticker", "the horizon", "5d"),
+        Meaning::unless("the finding is about news, or about more than a ticker", "the market regime", "neutral"),
+        Meaning::unless("the finding has no date", "the date, or the first of several", DATE),
+        Meaning::unless("the finding has one date or none", "the last date", DATE),
         Meaning::unless(
-            "it is a single value",
+            "the finding is a single value",
             "how many: days, signals, articles, records, fields or tickers, by `finding`",
             "3",
         ),
         Meaning::unless(
-            "it is no value",
+            "the finding has no value",
             "the unusual confidence or score; of `window`, the share of signals with news among those of which it is known",
             "0.9626",
         ),
@@ -141,19 +145,23 @@ fn finding() -> Vec<Meaning> {
 }
 
 fn measure() -> Vec<Meaning> {
-    let of_a_date = "of a date";
-    let tested = "of a date, or too few windows";
-    let of_all = "not of all dates, or too few windows";
-    let sides = "of a feature or a group";
+    let of_a_date = "the row is of a date";
+    let tested = "the row is of a date, or there are too few windows";
+    let of_all = "the row is not of all dates, or there are too few windows";
+    let sides = "the row is of a feature or a group";
     let mut meanings = vec![
         Meaning::always("the horizon", "5d"),
         Meaning::always("the market regime; of a feature, the one at whose signals it is measured", "neutral"),
         Meaning::always("`published`, `today` or `difference`", "published"),
-        Meaning::unless("of signals", "the feature of the news", "news_mean_7d"),
-        Meaning::unless("of all dates, or of a group", "the date of the signals", DATE),
-        Meaning::unless("of a date, or of all", "what the group is by: `lag`, `year`, `sector` or `news`", "sector"),
+        Meaning::unless("the row is of signals", "the feature of the news", "news_mean_7d"),
+        Meaning::unless("the row is of all dates or a group", "the date of the signals", DATE),
         Meaning::unless(
-            "of a date, or of all",
+            "the row is of a date or of all dates",
+            "what the group is by: `lag`, `year`, `sector` or `news`",
+            "sector",
+        ),
+        Meaning::unless(
+            "the row is of a date or of all dates",
             "the group: a lag, a year, a sector, or a window and its number of articles",
             "7d 3-9",
         ),
@@ -169,29 +177,33 @@ fn measure() -> Vec<Meaning> {
             "0.0429",
         )
         .in_unit("-1 to 1"),
-        Meaning::unless("not of a date, or of a feature", "the mean return of the names over the horizon", "0.0031")
-            .in_unit("share"),
+        Meaning::unless(
+            "the row is not of a date, or is of a feature",
+            "the mean return of the names over the horizon",
+            "0.0031",
+        )
+        .in_unit("share"),
     ];
-    for (which, way) in [
-        ("buys", "which should be positive"),
-        ("sells", "which should be negative"),
-        ("signals of the most confident fifth", "in the direction of each signal"),
+    for (which, way, excess) in [
+        ("buys", "which should be positive", "0.0026"),
+        ("sells", "which should be negative", "-0.0009"),
+        ("signals of the most confident fifth", "in the direction of each signal", "0.0031"),
     ] {
         meanings.extend([
             Meaning::unless(sides, format!("the {which}"), "78").in_unit("signals"),
             Meaning::unless(sides, format!("the {which} that came true, relative to the mean of the date"), "41")
                 .in_unit("signals"),
             Meaning::unless(
-                "of a feature or a group, or there are none",
+                "the row is of a feature or a group, or there are none",
                 format!("the mean return after the {which}, less the mean of the date, {way}"),
-                "0.0026",
+                excess,
             )
             .in_unit("share"),
         ]);
     }
     meanings.extend([
         Meaning::unless(
-            "of a feature or a group, or there are too few names",
+            "the row is of a feature or a group, or there are too few names",
             "the mean return of the highest fifth less that of the lowest",
             "0.0058",
         )
@@ -199,7 +211,7 @@ fn measure() -> Vec<Meaning> {
         Meaning::unless(of_a_date, "the dates with a correlation", "1249").in_unit("dates"),
         Meaning::unless(of_a_date, "how many dates a return overlaps with, its own included", "5").in_unit("dates"),
         Meaning::unless(of_a_date, "the windows of a whole horizon that do not overlap", "249").in_unit("windows"),
-        Meaning::unless("not of all dates", "the share of dates with a correlation above zero", "0.58")
+        Meaning::unless("the row is not of all dates", "the share of dates with a correlation above zero", "0.58")
             .in_unit("share"),
         Meaning::unless(tested, "the standard error of the mean correlation, which allows for the overlap", "0.0046"),
         Meaning::unless(tested, "its degrees of freedom", "47"),
@@ -212,7 +224,7 @@ fn measure() -> Vec<Meaning> {
             .in_unit("-1 to 1"),
         Meaning::unless(of_all, "its p-value", "0.0004"),
         Meaning::unless(
-            "not of all dates of signals",
+            "the row is not of all dates of signals",
             "the share of signals that are the opposite of the one before",
             "0.0708",
         )

@@ -118,7 +118,7 @@ const UNKNOWN: &str = "the answers do not tell of the whole window";
 const SCALE: &str = "the vendor's scale";
 
 /// When a statistic of a window has no value.
-const NO_SCORE: &str = "as `news_count`, or no article in the window has a score";
+const NO_SCORE: &str = "`news_count` is null, or no article in the window has a score";
 
 impl Feature {
     /// What it means.
@@ -146,7 +146,7 @@ impl Feature {
             Self::Min(days) => of_scores("lowest score", days, "-0.62"),
             Self::Max(days) => of_scores("highest score", days, "0.41"),
             Self::Std(days) => Meaning::unless(
-                "as `news_count`, or fewer than two articles in the window have a score",
+                "`news_count` is null, or fewer than two articles in the window have a score",
                 format!(
                     "the sample standard deviation of the scores in the {} days that end `lag` before the date",
                     days.count()
@@ -157,7 +157,7 @@ impl Feature {
             Self::Sum(days) => of_scores("sum of the scores", days, "-0.12"),
             Self::Median(days) => of_scores("median score", days, "-0.04"),
             Self::Decay(Decay { half_life, window }) => Meaning::unless(
-                "as `news_mean`, or all articles with a score are older than 30 half-lives",
+                "`news_mean` is null, or all articles with a score are older than 30 half-lives",
                 format!(
                     "the mean score of the articles in the {} days that end `lag` before the date, in which an article counts \
                      half as much for each {} days that it is older than the last of these days",
