@@ -35,8 +35,8 @@ enum Action {
     },
     /// Remove packed runs, and nothing else.
     ///
-    /// At once: a program that opened the archive before they were packed may fail for want of them. `bellwether prune`
-    /// leaves them for a day.
+    /// At once: a program that opened the archive before they were packed may need them and fail. `bellwether prune` leaves
+    /// them for a day.
     Prune {
         /// Print what would be removed without removing it.
         #[arg(long)]

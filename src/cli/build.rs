@@ -27,7 +27,7 @@ use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
 use super::note;
-use super::rows::Force;
+use super::rows::{Force, misnamed};
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
@@ -255,6 +255,9 @@ impl Build {
             _ if is_stream => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
             _ => return Err(usage("a file takes one format", "choose one: `--format parquet`")),
         };
+        if !is_stream && by_name().is_some_and(|named| named != format) {
+            return Err(misnamed(output, format.as_str()).into());
+        }
         if plan.dataset.shape != Shape::Long {
             return Err(usage(
                 "a wide dataset has many files and cannot be written to one",

@@ -20,7 +20,7 @@ use super::outcome::{Failure, Result};
 use super::typed::{instant, plan_of, usage};
 use super::{cancellable, progress};
 
-/// Take in files that were saved before the first run, as claims.
+/// Import files that were saved before the first run, as claims.
 ///
 /// A file is taken as the whole answer to a request at an instant: the body of an answer in JSON, or a table (CSV, Parquet) of
 /// histories or articles. Nobody witnessed it, so it counts only with `[archive] claimed = true` or `--include claimed`.

@@ -132,6 +132,9 @@ pub(super) fn error_event(error: &Failure) -> String {
 pub(super) fn error_event_of(run: Option<&str>, error: &Failure) -> String {
     let mut fields = match error {
         Failure::Library(error) => error_fields(error),
+        Failure::NoDefinition { what, hint, known } if !known.is_empty() => {
+            json!({ "message": what, "because": [], "hint": format!("{hint}; {}", known.trim_end()) })
+        }
         error => json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() }),
     };
     fields["exit_code"] = error.exit_code().into();

@@ -10,7 +10,7 @@ use super::folders::Folders;
 /// How an archive or a store of an older layout is migrated.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct MigrateArguments {
-    /// The service of the old runs whose definition is not known any more: neither a definition in `pipelines/` nor a
+    /// The service of the old runs whose definition is no longer known: neither a definition in `pipelines/` nor a
     /// published version has its text.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,

@@ -22,7 +22,7 @@ use super::typed::worded;
 /// Versions: those beyond the newest `keep` of their definition, unless `latest` or another link points to them. Runs:
 /// folders whose rows a pack has held for a day, once that is verified, and interrupted runs that can no longer be
 /// resumed. Evidence and reports: those older than `--older-than`. Leftovers of killed processes: after a day. Ad hoc
-/// builds stay, and so does every row of the archive. Runs may be in progress meanwhile.
+/// builds stay, and so does every row of the archive. It is safe while runs are in progress.
 #[derive(Debug, clap::Args)]
 pub(super) struct Prune {
     /// Print what would be removed without removing it.

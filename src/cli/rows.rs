@@ -9,6 +9,7 @@ use bellwether::error::{Error, Result};
 use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
 use bellwether::file::{TargetFile, WhenExists};
 use bellwether::plan::{Format, FormulaGuard};
+use clap::ValueEnum as _;
 
 use super::talk::data;
 use super::typed::usage;
@@ -54,8 +55,14 @@ fn unknown_format(path: &Path, hint: &str) -> Error {
     usage(&what, hint)
 }
 
+/// A file that is named as if it had another format.
+pub(super) fn misnamed(path: &Path, format: &str) -> Error {
+    let what = format!("`--format {format}` does not fit the name `{}`", path.display());
+    usage(&what, "leave out `--format`, or choose another name")
+}
+
 /// The format of rows.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FormatName {
     Parquet,
     Csv,
@@ -120,6 +127,10 @@ impl RowsTo {
             .format
             .or_else(|| FormatName::of(output))
             .ok_or_else(|| unknown_format(output, "add `--format parquet`, `--format csv` or `--format json`"))?;
+        if FormatName::of(output).is_some_and(|named| named != format) {
+            let chosen = format.to_possible_value().expect("each format has a name");
+            return Err(misnamed(output, chosen.get_name()));
+        }
         if self.is_stdout() && matches!(format, FormatName::Parquet) && data().is_terminal() {
             return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));
         }

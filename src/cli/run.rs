@@ -37,7 +37,8 @@ pub(super) struct Run {
     #[arg(long)]
     fresh: bool,
 
-    /// Begin a new archive, although the definition asked another service before, or go on without runs that are gone.
+    /// Begin a new archive although the definition asked another service before, or continue without runs that are
+    /// missing.
     #[arg(long)]
     new_archive: bool,
 

@@ -41,8 +41,9 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 ///
 /// Runs of a definition never overlap, including those started manually. If times were missed while the scheduler was
 /// down, the newest is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until
-/// `deadline`; one that was due and cannot be started is a failure. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
-/// affect the others. On SIGTERM the runs in progress are interrupted, and the next start resumes them.
+/// `deadline`; one that was due and cannot be started is a failure. Changed definitions are reloaded within seconds, or
+/// immediately on SIGHUP; an invalid one does not affect the others. On SIGTERM the runs in progress are interrupted, and
+/// the next start resumes them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Schedule {
     #[command(subcommand)]

@@ -9,10 +9,10 @@ use super::outcome::{Failure, Result};
 use super::typed::plan_of;
 use super::{interruptible, say};
 
-/// Have a time-stamping authority certify that all that is sealed of a service is known now.
+/// Have a time-stamping authority certify everything that is sealed of a service.
 ///
-/// The authority, which `tsa` in `[proof]` names, gets a SHA-256 and nothing else. Its token stands for every run that is sealed
-/// by then, so one that cannot be had now is made up for by the next. `verify --proofs` checks the tokens without a network.
+/// The authority, which `tsa` in `[proof]` names, gets a SHA-256 and nothing else. Its token covers every run that is sealed by
+/// then, so the next one makes up for one that fails. `verify --proofs` checks the tokens without a network.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stamp {
     /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.

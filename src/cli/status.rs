@@ -72,11 +72,15 @@ fn describe(overview: &Overview) -> String {
     for status in overview.worst_first() {
         push_status(&mut text, status);
     }
-    if !overview.reasons.is_empty() {
-        text.push_str("the project is unknown\n");
-        overview.reasons.iter().for_each(|reason| line(&mut text, "because", reason));
-        text.push('\n');
-    }
+    text.push_str(&of_project(overview));
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// What is not about a single definition.
+fn of_project(overview: &Overview) -> String {
+    let mut text = String::new();
+    overview.reasons.iter().for_each(|reason| line(&mut text, "because", reason));
     if let Some(look) = &overview.scheduler {
         let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
         let failed = match look.failed_looks {
@@ -96,8 +100,11 @@ fn describe(overview: &Overview) -> String {
     if let Some(prunable) = overview.prunable.filter(|prunable| *prunable > 0) {
         line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
     }
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    match (text.is_empty(), overview.reasons.is_empty()) {
+        (true, _) => text,
+        (false, true) => format!("the project\n{text}"),
+        (false, false) => format!("the project is unknown\n{text}"),
+    }
 }
 
 /// A line for all: how many are fresh, and which are not.
@@ -144,7 +151,8 @@ fn push_status(text: &mut String, status: &schedule::Status) {
     }
     let [rows, tickers] = [status.rows, status.tickers].map(compared);
     if let (Some(rows), Some(tickers)) = (rows, tickers) {
-        line(text, "holds", &format!("{rows} rows, {tickers} tickers"));
+        let noun = if status.tickers[0] == Some(1) { "ticker" } else { "tickers" };
+        line(text, "rows", &format!("{rows} of {tickers} {noun}"));
     }
     let (count, size) = status.versions;
     if count > 0 {

@@ -20,10 +20,10 @@ use super::{cancellable, say};
 /// its runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
-    /// Check the proofs that `bellwether stamp` made as well, with the certificate that issued the authority's own.
+    /// Also check the proofs that `bellwether stamp` made, against the certificates in this PEM file.
     ///
-    /// It is a PEM file of an authority that you trust, or of several. Nothing is asked over a network, and whether a
-    /// certificate was revoked is not known.
+    /// They are those of the authorities that you trust, which issued the ones that signed. Nothing is asked over a network,
+    /// so a certificate that was revoked is not noticed.
     #[arg(long, value_name = "PEM")]
     proofs: Option<PathBuf>,
 

@@ -28,6 +28,9 @@ const REFRESH: Duration = Duration::from_secs(60);
 const SIDE: u32 = 12;
 const STEP: u32 = 15;
 
+/// The height of the names of months above it.
+const MONTHS: u32 = 18;
+
 /// What the links to reports lead to.
 #[derive(Clone, Copy, Debug)]
 pub enum Links<'a> {
@@ -246,7 +249,7 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
     }
     let first = since - Days::new(since.weekday().num_days_from_monday().into());
     let weeks = (today - first).num_days() as u32 / 7 + 1;
-    let (width, height) = (weeks * STEP, 7 * STEP);
+    let (width, height) = (weeks * STEP, MONTHS + 7 * STEP);
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], "Runs of the last 90 days");
@@ -269,7 +272,11 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
         html.element("svg", &attributes, |html| {
             for day in since.iter_days().take_while(|day| *day <= today) {
                 let place = (day - first).num_days() as u32;
-                let (x, y) = (place / 7 * STEP, place % 7 * STEP);
+                let (x, y) = (place / 7 * STEP, MONTHS + place % 7 * STEP);
+                // A name at the edge would be cut off.
+                if day.day() == 1 && x + 2 * STEP <= width {
+                    html.leaf("text", &[("x", &x), ("y", &(MONTHS - 6))], day.format("%b"));
+                }
                 let of_day = outcomes.get(&day).map_or(&[][..], Vec::as_slice);
                 let (class, name) = worst(of_day);
                 let attributes: [(&'static str, &dyn std::fmt::Display); 5] =

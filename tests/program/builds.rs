@@ -230,7 +230,13 @@ fn incompatible_options_are_refused_with_a_hint() {
     );
     refused("[join]\nlag = \"a day\"\n", &[], "`a day` is not a lag");
     refused("", &["--output", "-", "--format", "csv", "--format", "arrow"], "standard output takes one format");
+    refused("", &["--output", "x.parquet", "--format", "csv"], "`--format csv` does not fit the name `x.parquet`");
     refused("", &["--as-of", "yesterday"], "use a day");
+    let nowhere = archived.build("bad", "", &["--output", "nowhere/x.csv"]).failed_with(1).stderr;
+    assert!(
+        nowhere.contains("cannot write `nowhere/x.csv`") && nowhere.contains("hint: create the folder `nowhere`"),
+        "{nowhere}"
+    );
     fs::write(archived.place.file("output/datasets/taken"), "a file").unwrap();
     let taken = archived.build("taken", "", &[]).failed_with(1).stderr;
     assert!(taken.starts_with("error: ") && taken.contains("output/datasets/taken"), "{taken}");

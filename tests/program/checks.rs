@@ -314,8 +314,9 @@ fn filter_values_that_match_nothing_are_named() {
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n");
     run(&place).succeeded();
     let before = latest(&place);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["--ticker", "ZZZZ"], "no signals for ticker `ZZZZ`\n"),
+        (&["--ticker", "xom"], "no signals for ticker `xom` (did you mean `XOM`?)\n"),
         (&["--ticker", "XOM", "--ticker", "XMO"], "no signals for ticker `XMO` (did you mean `XOM`?)\n"),
         (&["--ticker", "XOM", "--ticker", "A1", "--ticker", "B1"], "no signals for 2 tickers: A1, B1\n"),
         (&["--sector", "enery"], "no signals for sector `enery` (did you mean `energy`?)\n"),

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bellwether::audit::{AuditRows, audit_rows};
+use bellwether::plan::describe;
 use serde_json::Value;
 
 use crate::support::program::Place;
@@ -199,12 +201,12 @@ fn the_docs_list_every_column_as_a_plan_describes_it() {
     is_current(name, &made, str::to_owned);
 }
 
-/// A table of the columns of each kind of dataset.
+/// A table of the columns of each kind of dataset, and of the rows of each audit.
 fn columns() -> String {
     let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
         \"source\", \"watched_until\"]";
     let signals = format!(
-        "[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
+        "archive.claimed = true\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
         half_lives = [\"3d\"]\n\
         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
         sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
@@ -216,16 +218,33 @@ fn columns() -> String {
     for (heading, rest) in kinds {
         place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));
         let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).expect("JSON");
-        let _ =
-            write!(tables, "\n## {heading}\n\n| column | type | holds | null | for example |\n|---|---|---|---|---|\n");
+        tables += &heading_of_columns(heading, "");
         for column in plan["columns"].as_array().expect("columns") {
-            let text = |key: &str| column[key].as_str().unwrap_or_default().replace('|', "\\|");
-            let kind = text("type").replace(", may be null", "");
-            let (name, holds, null, example) = (text("name"), text("meaning"), text("null"), text("example"));
-            let _ = writeln!(tables, "| `{name}` | {kind} | {holds} | {null} | `{example}` |");
+            let cells = ["name", "type", "unit", "meaning", "null", "example"];
+            tables += &row_of_column(cells.map(|cell| column[cell].as_str().unwrap_or_default()));
+        }
+    }
+    for AuditRows { audit, each, schema, meanings } in audit_rows() {
+        tables += &heading_of_columns(&format!("The rows of `audit {audit}`"), &format!("{each}\n\n"));
+        for (field, meaning) in schema.fields().iter().zip(&meanings) {
+            let (unit, null) = (meaning.unit.unwrap_or_default(), meaning.null.unwrap_or_default());
+            tables += &row_of_column([field.name(), &describe(field), unit, &meaning.what, null, meaning.example]);
         }
     }
     tables + "\n"
+}
+
+fn heading_of_columns(heading: &str, intro: &str) -> String {
+    format!(
+        "\n## {heading}\n\n{intro}| column | type | unit | holds | null if | for example |\n|---|---|---|---|---|---|\n"
+    )
+}
+
+/// A row of a table of columns: the name, type, unit, meaning and null, and an example.
+fn row_of_column(cells: [&str; 6]) -> String {
+    let [name, kind, unit, holds, null, example] = cells.map(|cell| cell.replace('|', "\\|"));
+    let kind = kind.replace(", may be null", "");
+    format!("| `{name}` | {kind} | {unit} | {holds} | {null} | `{example}` |\n")
 }
 
 /// A table of the keys of each section.
@@ -238,8 +257,29 @@ fn keys() -> String {
         let described = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
         let _ = write!(tables, "\n### `[{section}]`\n\n{}\n\n| key | |\n|---|---|\n", described(value));
         for (key, value) in schema["$defs"][kind]["properties"].as_object().expect("keys") {
-            let _ = writeln!(tables, "| `{key}` | {} |", described(value).replace('|', "\\|"));
+            let described = described(value);
+            let values = values(&schema["$defs"], value, &described);
+            let _ = writeln!(tables, "| `{key}` | {} |", format!("{described}{values}").replace('|', "\\|"));
         }
     }
     tables + "\n"
+}
+
+/// What each value of a key means, if it is one of a few and the key's own words leave some out.
+fn values(definitions: &Value, key: &Value, described: &str) -> String {
+    // A value, or a list of them.
+    let is_list = key["anyOf"].as_array().is_some_and(|of| of.len() == 2);
+    let one = if is_list { &key["anyOf"][0] } else { key };
+    let values = one["$ref"].as_str().and_then(|path| definitions[path.rsplit('/').next()?]["oneOf"].as_array());
+    let Some(values) = values.filter(|values| values.len() <= 12) else { return String::new() };
+    let is_told = |value: &Value| described.contains(&format!("`{}`", value["const"].as_str().unwrap_or_default()));
+    if values.iter().all(is_told) {
+        return String::new();
+    }
+    let value = |value: &Value| {
+        let (name, meaning) =
+            (value["const"].as_str().expect("a value"), value["description"].as_str().expect("a meaning"));
+        format!(" `{name}`: {meaning}")
+    };
+    values.iter().map(value).collect()
 }

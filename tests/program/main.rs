@@ -18,6 +18,7 @@ mod days;
 mod definitions;
 mod disks;
 mod docs;
+mod docs_links;
 mod doctors;
 mod documents;
 #[cfg(feature = "spark")]

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bellwether::error::ErrorKind;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{self, Options};
@@ -148,11 +149,11 @@ fn a_holiday_makes_no_data_stale_and_a_calendar_that_has_ended_says_so() {
     };
     // On Tuesday the 17th the newest signal is of Monday.
     let stale = run("weekdays", "", 17).expect_err("it is stale");
-    assert_eq!(stale.exit_code(), 4, "{stale:?}");
+    assert_eq!(stale.kind(), ErrorKind::Checks, "{stale:?}");
     run("holidays", "[calendar]\nholidays = \"2026-03-17\"\n", 17).expect("it is fresh");
     // The file ends on Monday, so Tuesday counts, and the run says why.
     let ended = run("ended", "[calendar]\nsessions = \"market.csv\"\n", 17).expect_err("it is stale");
-    assert_eq!(ended.exit_code(), 4, "{ended:?}");
+    assert_eq!(ended.kind(), ErrorKind::Checks, "{ended:?}");
     let checked = place.run(["check", "ended"]).succeeded();
     let note = "the calendar ends on 2026-03-16: list later sessions, or each Monday to Friday counts as a trading day";
     assert!((checked.stdout + &checked.stderr).contains(note));

@@ -1,6 +1,14 @@
 //! Addresses: which are on this machine, and how much of one a message may show.
 
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
+
+/// Reads an address. The fault does not repeat it, since it may contain a secret.
+pub fn parse(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => "not an address: it has no scheme".to_owned(),
+        error => format!("not an address: {error}"),
+    })
+}
 
 /// Whether an address is on this machine.
 pub fn is_loopback(url: &Url) -> bool {

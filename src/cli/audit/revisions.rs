@@ -56,7 +56,7 @@ impl Revisions {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            let what = format!("empty span: after {} and up to {}", to_record(from), to_record(to));
+            let what = format!("empty range: {} to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
         let scope = AuditScope::of(self.definition.as_deref(), self.to, project)?;

@@ -178,6 +178,7 @@ fn refusals(place: &Place, from: &str) {
     refused(&["--fail-above", "150%"], 2, "use a percentage such as `0.5%`");
     refused(&["--format", "csv"], 2, "hint: add `--output FILE`, or `--output -`");
     refused(&["--output", "rows.txt"], 2, "hint: add `--format parquet`");
+    refused(&["--output", "rows.parquet", "--format", "csv"], 2, "`--format csv` does not fit the name `rows.parquet`");
     refused(&["--output", "changes.parquet"], 1, "`changes.parquet` already exists");
     refused(&["--archive", "elsewhere"], 1, "no archive: `elsewhere` does not exist");
     let hidden = place.files().into_iter().filter(|file| file.to_string_lossy().contains(".rows")).count();

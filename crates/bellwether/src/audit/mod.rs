@@ -4,12 +4,13 @@
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
 //! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. `skill` measures whether
 //! signals predicted, as they were published and as they stand today, and `skill_trials` whether it uses what was not known. Each reads the archive a few whole tickers at a
-//! time and delivers its findings as rows. `diff` compares two versions of a dataset. `documents` are their answers for
+//! time and delivers its findings as rows, whose columns `dictionary` describes. `diff` compares two versions of a dataset. `documents` are their answers for
 //! programs.
 
 pub mod answers;
 mod canaries;
 mod cut;
+mod dictionary;
 pub mod diff;
 pub mod documents;
 mod error;
@@ -23,6 +24,7 @@ mod skill_trials;
 pub mod sources;
 mod subject;
 
+pub use dictionary::{AuditRows, audit_rows};
 pub(crate) use error::AuditError;
 pub use leak::{Leak, Trial, TrialOutcome};
 

@@ -1,6 +1,6 @@
 //! What can be wrong with a definition.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, ErrorKind};
 use crate::human;
@@ -25,8 +25,8 @@ pub enum DefinitionError {
         hint: String,
     },
 
-    /// A definition whose file name cannot name a dataset.
-    #[error("`{}` cannot name a dataset", path.display())]
+    /// A definition whose file has a name that a dataset cannot have.
+    #[error("`{}` is not a valid name for a dataset", name(path))]
     Name {
         /// The file.
         path: PathBuf,
@@ -40,6 +40,13 @@ pub enum DefinitionError {
         /// The limit, in bytes.
         limit: u64,
     },
+}
+
+/// The name that a file would give a dataset.
+fn name(path: &Path) -> std::path::Display<'_> {
+    let is_definition = path.extension().is_some_and(|it| it == "toml");
+    let stem = path.file_stem().filter(|_| is_definition);
+    stem.map_or(path, Path::new).display()
 }
 
 impl Diagnostic for DefinitionError {

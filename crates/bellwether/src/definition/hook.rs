@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
+use crate::address;
 
 /// What is called after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl FromStr for HookUrl {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         // The address is not repeated in the error: it may contain a token.
         let hint = "use a full address, such as `https://hooks.example.com/nightly`";
-        let url = Url::parse(text).map_err(|error| format!("not an address: {error}\n{hint}"))?;
+        let url = address::parse(text).map_err(|fault| format!("{fault}\n{hint}"))?;
         match url.scheme() {
             "http" | "https" if url.has_host() => Ok(Self(url)),
             scheme => Err(format!("unsupported scheme `{scheme}`\n{hint}, or a list for a command")),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
+use crate::address;
 
 /// More than any identifier of SPDX's list has.
 const MOST_CHARACTERS: usize = 64;
@@ -51,7 +52,7 @@ impl FromStr for License {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         if text.contains("://") {
             // The address is not repeated in the error: it may contain a password.
-            let address = Url::parse(text).map_err(|error| format!("not an address: {error}\n{HINT}"))?;
+            let address = address::parse(text).map_err(|fault| format!("{fault}\n{HINT}"))?;
             return match address.scheme() {
                 "http" | "https" if address.username().is_empty() && address.password().is_none() => {
                     Ok(Self::Address(address))

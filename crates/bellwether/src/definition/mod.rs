@@ -109,7 +109,7 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct SourceSection {
-    /// The name of the service, which its archive goes by. Definitions with the same name share what they know. Default:
+    /// The name of the service and of its archive. Definitions with the same name share what they know. Default:
     /// made from `base_url`, or `demo`. An address from the environment always makes the name.
     pub name: Option<Placed<String>>,
     /// A service by name: `demo` is built in and needs no API key.
@@ -213,7 +213,7 @@ pub(crate) struct DatasetSection {
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
     pub suspect: Option<Placed<OnSuspect>>,
-    /// What others may use it for, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
+    /// The license of the dataset, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
     /// `LicenseRef-` and a name for a license that SPDX does not list, or the address of its text. Default: none stated.
     pub license: Option<Placed<License>>,
     /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
@@ -340,7 +340,7 @@ pub(crate) struct FilterSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct PricesSection {
     /// A Parquet or CSV file with a row per ticker and date, or a list of them; `*` in the name of a file stands for any
-    /// letters. A relative path is below the project's root. `--prices` takes precedence.
+    /// characters. A relative path is below the project's root. `--prices` takes precedence.
     pub file: Option<Placed<List<String>>>,
     /// The names of its columns, where they are not `ticker`, `date` and `close`: `close = "adj_close"`. Default: none.
     pub columns: Option<Placed<BTreeMap<String, Placed<String>>>>,
@@ -411,7 +411,7 @@ pub(crate) struct StoreSection {
 pub(crate) struct ProofSection {
     /// The address of a time-stamping authority (RFC 3161), which gets a SHA-256 and nothing else.
     pub tsa: Option<Placed<HookUrl>>,
-    /// Whether to get a token after each run. A run does not fail for want of one: the next token stands for it as well.
+    /// Whether to get a token after each run. A run does not fail without one: the next token covers it as well.
     /// Default: false.
     pub after_run: Option<Placed<bool>>,
 }
@@ -433,7 +433,7 @@ pub(crate) struct ScheduleSection {
     /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Default: `1d`.
     #[serde(default)]
     pub catch_up: Option<Placed<CatchUp>>,
-    /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. It ends no run.
+    /// Keep retrying a temporary failure (exit code 75) until this long after the due time. It never ends a run.
     /// Default: `2h`.
     #[serde(default)]
     pub deadline: Option<Placed<TimeSpan>>,

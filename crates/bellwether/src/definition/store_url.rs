@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
+use crate::address;
 
 /// The address of a folder in an object store: `s3://bucket/prefix`, `gs://…`, `az://…`, or `file:///…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl FromStr for StoreUrl {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let url = Url::parse(text).map_err(|error| format!("not an address: {error}\n{HINT}"))?;
+        let url = address::parse(text).map_err(|fault| format!("{fault}\n{HINT}"))?;
         if url.scheme() == "file" && !text.trim_start()["file:".len()..].starts_with("///") {
             return Err("not the absolute path of a folder\nwrite three slashes, such as `file:///mnt/share/signals`"
                 .to_owned());

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
 
-use crate::address::is_loopback;
+use crate::address::{self, is_loopback};
 use crate::problem::nearest;
 
 /// Why a value is invalid: the message, and a hint on a second line.
@@ -184,9 +184,8 @@ impl FromStr for BaseUrl {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let url = Url::parse(text).map_err(|error| {
-            format!("not an address: {error}\nuse a full address, such as `https://api.example.com/v1`")
-        })?;
+        let url = address::parse(text)
+            .map_err(|fault| format!("{fault}\nuse a full address, such as `https://api.example.com/v1`"))?;
         // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
             return Err("the address must not have a query\nremove everything from `?` on; \

@@ -89,6 +89,9 @@ impl Diagnostic for FileError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Write { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                return missing_folder(path).map(|folder| format!("create the folder `{}`", folder.display()));
+            }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "choose a folder that you can write to with `--data`"
             }
@@ -124,6 +127,11 @@ impl Diagnostic for FileError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// The folder of a file, if it does not exist.
+fn missing_folder(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err())
 }
 
 /// A message on a file that failed verification.

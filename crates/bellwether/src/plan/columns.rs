@@ -363,6 +363,7 @@ pub fn describe(field: &Field) -> String {
         DataType::Boolean => "true or false",
         DataType::Timestamp(_, None) => "timestamp, microseconds, no time zone",
         DataType::Int32 => "32-bit integer",
+        DataType::Int64 => "64-bit integer",
         DataType::Float64 => "64-bit float",
         other => return other.to_string(),
     };

@@ -1,4 +1,4 @@
-//! What each column means: the words of `plan --json` and of the page of columns.
+//! What each column of a dataset means: the words of `plan --json` and of the page of columns.
 
 use super::{Column, DatasetPlan, Decay, Feature, Reference, RowKind};
 use crate::definition::Days;
@@ -6,8 +6,10 @@ use crate::definition::Days;
 /// What a column means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// What it holds, with its unit.
+    /// What it holds.
     pub what: String,
+    /// Its unit; none if it has none.
+    pub unit: Option<&'static str>,
     /// When it is null; none if it never is.
     pub null: Option<&'static str>,
     /// A value, as CSV has it.
@@ -15,12 +17,16 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    fn always(what: &str, example: &'static str) -> Self {
-        Self { what: what.to_owned(), null: None, example }
+    pub(crate) fn always(what: &str, example: &'static str) -> Self {
+        Self { what: what.to_owned(), unit: None, null: None, example }
     }
 
-    fn unless(null: &'static str, what: impl Into<String>, example: &'static str) -> Self {
-        Self { what: what.into(), null: Some(null), example }
+    pub(crate) fn unless(null: &'static str, what: impl Into<String>, example: &'static str) -> Self {
+        Self { what: what.into(), unit: None, null: Some(null), example }
+    }
+
+    pub(crate) fn in_unit(self, unit: &'static str) -> Self {
+        Self { unit: Some(unit), ..self }
     }
 }
 
@@ -53,43 +59,48 @@ impl Column {
             (Self::Period, _) => Meaning::always("the horizon: days (`5d`) or calendar months (`1m`)", "5d"),
             (Self::Regime, _) => Meaning::always("the market regime that the signal is for", "neutral"),
             (Self::Signal, _) => Meaning::always("`buy` or `sell`; in matrices 1 and -1", "buy"),
-            (Self::Confidence, _) => Meaning::always(
-                "how sure the vendor is, on the vendor's scale; not a probability unless it says so",
-                "0.6664",
-            ),
+            (Self::Confidence, _) => {
+                Meaning::always("how sure the vendor is; not a probability unless the vendor says so", "0.6664")
+                    .in_unit(SCALE)
+            }
             (Self::FirstObservedAt, _) => Meaning::always(
-                &format!("when an answer had {it} for the first time, in UTC"),
+                &format!("when an answer had {it} for the first time; you could not have known it before"),
                 "2026-11-24T21:30:04.118203Z",
             ),
             (Self::ObservedAt, _) => Meaning::always(
-                "when an answer had the row's values for the first time, in UTC",
+                "when an answer had the row's values for the first time; later than `first_observed_at` if they were revised",
                 "2026-11-24T21:30:04.118203Z",
             ),
             (Self::Revisions, _) => Meaning::always(
                 &format!("how often {it} was changed, withdrawn or listed again since it was first observed"),
                 "0",
+            )
+            .in_unit("changes"),
+            (Self::Backfilled, _) => Meaning::always(
+                "whether the row, or the news that its features need, was first seen later than `live_within` after its date, \
+                     so that the vendor may have known better",
+                "false",
             ),
-            (Self::Backfilled, _) => {
-                Meaning::always("whether the row was complete only later than `live_within` after its date", "false")
-            }
+            (Self::Claimed, _) => Meaning::always(
+                "whether the row rests on an imported file, which nobody witnessed: added by `[archive] claimed` or \
+                 `--include claimed`",
+                "false",
+            ),
             (Self::KnownAt, _) => Meaning::always(
                 &format!(
-                    "when {it}, and that its news had been asked for, was complete in the archive, in UTC; if the row was \
+                    "when {it}, and that its news had been asked for, was complete in the archive; if the row was \
                      backfilled, its date plus the lag"
                 ),
                 "2026-11-24T21:30:09.402117Z",
             ),
             (Self::TradableAt, _) => Meaning::unless(
                 "`[calendar]` does not tell of that day",
-                "when a session first opened or closed after `known_at`, as `trade_at` says, in UTC",
+                "when a session first opened or closed after `known_at`, as `trade_at` says",
                 "2026-11-25T14:30:00.000000Z",
             ),
-            (Self::Claimed, _) => {
-                Meaning::always("whether the row rests on something imported, which nobody witnessed", "false")
-            }
             (Self::Source, _) => Meaning::always("the operation that returned the row's values", "signals-history-all"),
             (Self::WatchedUntil, _) => Meaning::always(
-                "when the last answer listed the series, or no longer did, in UTC; nothing is known of it after that",
+                "when the last answer listed the series, or no longer did; nothing is known of it after that",
                 "2026-11-24T21:30:04.118203Z",
             ),
             (Self::Sector, _) => Meaning::unless(
@@ -106,7 +117,7 @@ impl Column {
             (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),
             (Self::Copy, _) => Meaning::always("0, 1, … for articles with the same date, title and address", "0"),
             (Self::Score, _) => {
-                Meaning::unless("the vendor gave none", "the score of the article, on the vendor's scale", "0.41")
+                Meaning::unless("the vendor gave none", "the score of the article", "0.41").in_unit(SCALE)
             }
         }
     }
@@ -115,8 +126,11 @@ impl Column {
 /// When nothing can be said of a window.
 const UNKNOWN: &str = "the answers do not tell of the whole window";
 
+/// The unit of scores.
+const SCALE: &str = "the vendor's scale";
+
 /// When a statistic of a window has no value.
-const NO_SCORE: &str = "as `news_count`, or no article in the window has a score";
+const NO_SCORE: &str = "`news_count` is null, or no article in the window has a score";
 
 impl Feature {
     /// What it means.
@@ -128,6 +142,7 @@ impl Feature {
                 format!("the {what} of the articles in the {days} days that end `lag` before the date"),
                 example,
             )
+            .in_unit(SCALE)
         };
         match self {
             Self::Count(days) => Meaning::unless(
@@ -137,22 +152,24 @@ impl Feature {
                     days.count()
                 ),
                 "3",
-            ),
+            )
+            .in_unit("articles"),
             Self::Mean(days) => of_scores("mean score", days, "-0.039"),
             Self::Min(days) => of_scores("lowest score", days, "-0.62"),
             Self::Max(days) => of_scores("highest score", days, "0.41"),
             Self::Std(days) => Meaning::unless(
-                "as `news_count`, or fewer than two articles in the window have a score",
+                "`news_count` is null, or fewer than two articles in the window have a score",
                 format!(
                     "the sample standard deviation of the scores in the {} days that end `lag` before the date",
                     days.count()
                 ),
                 "0.27",
-            ),
+            )
+            .in_unit(SCALE),
             Self::Sum(days) => of_scores("sum of the scores", days, "-0.12"),
             Self::Median(days) => of_scores("median score", days, "-0.04"),
             Self::Decay(Decay { half_life, window }) => Meaning::unless(
-                "as `news_mean`, or all articles with a score are older than 30 half-lives",
+                "`news_mean` is null, or all articles with a score are older than 30 half-lives",
                 format!(
                     "the mean score of the articles in the {} days that end `lag` before the date, in which an article counts \
                      half as much for each {} days that it is older than the last of these days",
@@ -160,22 +177,25 @@ impl Feature {
                     half_life.count()
                 ),
                 "-0.051",
-            ),
+            )
+            .in_unit(SCALE),
             Self::LastScore => Meaning::unless(
                 "no article is known by then, or the last one has no score",
-                "the score of the last article `lag` before the date or earlier",
+                "the score of the last article `lag` before the date or earlier, however old",
                 "0.41",
-            ),
+            )
+            .in_unit(SCALE),
             Self::LastDate => Meaning::unless(
                 "no article is known by then",
-                "the date of the last article `lag` before the date or earlier",
+                "the date of the last article `lag` before the date or earlier, however old",
                 "2026-11-23T00:00:00",
             ),
             Self::DaysSince => Meaning::unless(
                 "no article is known by then",
-                "how many days the last article is older than the signal",
+                "how much older the last article is than the signal",
                 "1",
-            ),
+            )
+            .in_unit("calendar days"),
             Self::Summary(reference) => {
                 let which = match reference {
                     Reference::Low => "lowest-scoring article",
@@ -187,17 +207,20 @@ impl Feature {
                     format!("the score of the {which} in the last summary observed `lag` before the date or earlier"),
                     "0.12",
                 )
+                .in_unit(SCALE)
             }
             Self::SummaryDaysSince => Meaning::unless(
                 "no summary had been observed by then",
-                "how many days before the signal the last summary was observed",
+                "how long before the signal the last summary was observed",
                 "1",
-            ),
+            )
+            .in_unit("calendar days"),
             Self::Historical(field) => Meaning::unless(
                 "no record is known by then, or it has no such number",
                 format!("`{field}` of the last record of historical sentiment `lag` before the date or earlier"),
                 "0.12",
-            ),
+            )
+            .in_unit("the vendor's"),
         }
     }
 }

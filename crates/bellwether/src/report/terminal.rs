@@ -97,6 +97,10 @@ impl Report {
         let all = facts.totals();
         lines.heading(format!("{} of signals are buys", portion(all.buys, all.rows)));
         let axis = Axis::of(&facts.days, Step::Week, lines.middle());
+        lines.wrapped(
+            "",
+            &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()),
+        );
         for pair in &facts.pairs {
             lines
                 .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
@@ -192,7 +196,7 @@ impl Report {
             let tickers = rewrites.most();
             let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
             for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
-                lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
+                lines.bar(ticker.as_str(), changed as f64 / most as f64, counted(changed, "change", "changes"));
             }
         }
     }

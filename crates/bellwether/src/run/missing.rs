@@ -171,8 +171,9 @@ pub(super) fn known_sectors(view: &View) -> Result<BTreeSet<Sector>> {
 pub(crate) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Iterator<Item = &'k Ticker>) -> String {
     match absent {
         [ticker] => {
-            // Symbols are short: only one letter may differ.
-            let is_near = |known: &&str| strsim::damerau_levenshtein(known, ticker.as_str()) <= 1;
+            // Symbols are short: only one letter may differ, and the case of all.
+            let typed = ticker.as_str().to_uppercase();
+            let is_near = |known: &&str| strsim::damerau_levenshtein(&known.to_uppercase(), &typed) <= 1;
             let near = near(ticker.as_str(), known.map(Ticker::as_str).filter(is_near));
             format!("{what} for ticker `{ticker}`{near}")
         }

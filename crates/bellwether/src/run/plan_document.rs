@@ -63,6 +63,8 @@ pub struct ColumnDocument {
     pub r#type: String,
     /// What it holds.
     pub meaning: String,
+    /// Its unit; none if it has none.
+    pub unit: Option<String>,
     /// When it is null; none if it never is.
     pub null: Option<String>,
     /// A value, as CSV has it.
@@ -107,6 +109,7 @@ impl PlanDocument {
                         name: it.name().clone(),
                         r#type: describe(it),
                         meaning: meaning.what,
+                        unit: meaning.unit.map(str::to_owned),
                         null: meaning.null.map(str::to_owned),
                         example: meaning.example.to_owned(),
                         unknown: facts.as_ref().and_then(|facts| unknown_share(facts, plan, it.name())),

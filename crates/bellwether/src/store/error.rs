@@ -176,6 +176,9 @@ impl Diagnostic for StoreError {
             Self::Feature { feature, .. } => {
                 return Some(format!("install bellwether with `--features {feature}`"));
             }
+            Self::Open { url, .. } if url.starts_with("file:") => {
+                "check the path; the folder that it is in must exist, and you must be able to write there"
+            }
             Self::Open { .. } | Self::Denied { .. } => {
                 "check the address, and the credentials in the environment, the profile or the instance"
             }

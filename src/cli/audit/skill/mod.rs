@@ -22,7 +22,7 @@ const SHOWN: usize = 27;
 /// Measure whether signals predicted: as they were published, as they stand today, and what was rewritten in between.
 ///
 /// For each pair of period and regime, the confidence (negative for a sell) is ranked against the return over the horizon
-/// of the period, date by date. A signal is entered at the first close after it was seen; one that was not watched, a
+/// of the period, date by date. A signal is entered at the first close after it was seen; a backfilled one, a
 /// session after its date. Prices are named here or in the definition; the demo has its own.
 #[derive(Debug, clap::Args)]
 pub(super) struct Skill {
@@ -45,18 +45,18 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Show the correlations by lag, by year, by sector or by the number of news as well.
+    /// Show the correlations by lag, by year, by sector or by the number of articles as well.
     ///
     /// A lag is one horizon after the other.
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
-    /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, which it may not have
-    /// been known at.
+    /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, when it may not have
+    /// been known yet.
     #[arg(long, value_name = "SESSIONS", default_value_t = 1)]
     lag: u32,
 
-    /// Measure the others if more than a fifth of the signals have no price.
+    /// Measure the rest even if more than a fifth of the signals have no price.
     #[arg(long)]
     allow_missing: bool,
 

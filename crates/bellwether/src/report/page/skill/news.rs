@@ -32,7 +32,7 @@ pub(super) fn by_news(html: &mut Html, pair: &PairSkill) {
     });
     let note = "Mean rank correlation among the names with as many articles in a window, as far as was known when they were \
                 entered, with its 95 % interval.";
-    means(html, (&format!("{} {} by number of news", pair.period, pair.regime), note), &groups.collect::<Vec<_>>());
+    means(html, (&format!("{} {} by number of articles", pair.period, pair.regime), note), &groups.collect::<Vec<_>>());
 }
 
 /// The correlations of the features at the horizon of a period.
