@@ -15,7 +15,7 @@ use super::{interruptible, say};
 /// by then, so one that cannot be had now is made up for by the next. `verify --proofs` checks the tokens without a network.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stamp {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     #[command(flatten)]
