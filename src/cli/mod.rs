@@ -24,6 +24,7 @@ mod migrate;
 mod open;
 mod outcome;
 mod parse;
+mod past;
 mod plan;
 mod process;
 mod progress;
