@@ -1,5 +1,6 @@
 //! `bellwether build`: a dataset from the archive, as of an instant.
 
+use super::help::{OUTPUT, PROGRESS, SELECTION};
 use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -7,31 +8,32 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::DefinitionFile;
-use bellwether::export::{ListedVersion, VersionKind, published};
 use bellwether::file::TargetFile;
-use bellwether::human::counted;
+use bellwether::footprint;
+use bellwether::human::{bytes, counted};
 use bellwether::interface::{Period, Regime, Sector, Signal, Ticker};
 #[cfg(feature = "polars")]
 use bellwether::load::Dataset;
-use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, PinnedVersion, Plan, RowKind, Shape, Vintage};
+use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, BuildOptions, Control, StateOfRun, Summary, state_of_run};
+use bellwether::run::{self, BuildOptions, Control, Summary};
 use bellwether::sql::Engine;
 use bellwether::time::Clock;
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::NaiveDate;
 
 use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
+#[cfg(feature = "polars")]
 use super::note;
+use super::past::{Past, PastQuery};
 use super::rows::{Force, misnamed};
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{AsOf, as_of, day, known, one_of, plan_of, usage, worded};
+use super::typed::{AsOf, as_of, day, known, one_of, usage, worded};
 use super::{interruptible, log, progress, say};
 
 /// Rebuild a dataset from the archive, offline.
@@ -40,7 +42,7 @@ use super::{interruptible, log, progress, say};
 /// folder, does not move `latest`, does not count towards `keep`, and stays until you remove it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Build {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     /// Use only the runs sealed by this instant, or rebuild a version. Default: everything in the archive.
@@ -59,46 +61,47 @@ pub(super) struct Build {
     include: Include,
 
     /// Only these tickers, separated by commas.
-    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>)]
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>, help_heading = SELECTION)]
     tickers: Vec<Ticker>,
 
     /// Only tickers of these sectors.
-    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>)]
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>, help_heading = SELECTION)]
     sectors: Vec<Sector>,
 
     /// Only these horizons: 1d to 30d, 1m to 6m.
-    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>)]
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>, help_heading = SELECTION)]
     periods: Vec<Period>,
 
     /// Only these market regimes.
-    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
+    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)), help_heading = SELECTION)]
     regimes: Vec<Regime>,
 
     /// Only signals to buy, or to sell.
-    #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)))]
+    #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)), help_heading = SELECTION)]
     signal: Option<Signal>,
 
     /// Only signals with at least this confidence.
     ///
     /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
-    #[arg(long, value_name = "NUMBER", value_parser = worded::<Confidence>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", value_parser = worded::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
     min_confidence: Option<Confidence>,
 
     /// Only dates from this day on.
-    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
     from: Option<NaiveDate>,
 
     /// Only dates before this day.
-    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
     to: Option<NaiveDate>,
 
     /// Write these formats instead of the definition's.
-    #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
+    #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())), help_heading = OUTPUT)]
     formats: Vec<Format>,
 
-    /// Write the rows to a file, or with `-` to standard output, instead of a version. With `--engine`: the store
-    /// that gets the version.
-    #[arg(long, value_name = "FILE|URL")]
+    /// Write the rows to a file, or with `-` to standard output.
+    ///
+    /// No version is published then. With `--engine`, it is the store that gets the version.
+    #[arg(long, value_name = "FILE|URL", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 
     #[command(flatten)]
@@ -108,7 +111,7 @@ pub(super) struct Build {
     ///
     /// That is the address of its Spark Connect server. The dataset is written to the store that `--output` names, where it
     /// is checked and published. Every worker must be able to read the archive: keep it in a store.
-    #[arg(long, value_name = "URL", requires = "output")]
+    #[arg(long, value_name = "URL", requires = "output", help_heading = OUTPUT)]
     engine: Option<String>,
 
     #[command(flatten)]
@@ -121,12 +124,9 @@ pub(super) struct Build {
     timings: Timings,
 
     /// Print nothing but errors.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = PROGRESS)]
     quiet: bool,
 }
-
-/// A version to rebuild, and its instant.
-type Pinned = (DateTime<Utc>, PinnedVersion);
 
 /// Where a dataset goes.
 enum Target {
@@ -151,8 +151,11 @@ enum Built {
 
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let (plan, pinned) = self.plan(project)?;
-        let (ad_hoc, store) = (self.ad_hoc(&plan, pinned)?, self.store.url()?);
+        let claims = self.include.claims();
+        let query = PastQuery { definition: self.definition.as_deref(), as_of: self.as_of.as_ref(), claims };
+        let past = query.find(&self.folders, project)?;
+        let (ad_hoc, store) = (self.ad_hoc(&past)?, self.store.url()?);
+        let plan = past.plan;
         if let Some(engine) = &self.engine {
             // Not by the parser, which would repeat a token in the address.
             let engine: Engine = engine.parse().map_err(|refusal: String| {
@@ -199,7 +202,8 @@ impl Build {
         match built {
             Built::Version(summary) if !self.quiet => say(&summary.to_string()),
             Built::File(path, rows) if !self.quiet => {
-                say(&format!("wrote {} to {}\n", counted(rows, "row", "rows"), path.display()))
+                let size = bytes(footprint::size(&path));
+                say(&format!("wrote {}, {size}, to {}\n", counted(rows, "row", "rows"), path.display()))
             }
             _ => Ok(()),
         }
@@ -272,7 +276,8 @@ impl Build {
     }
 
     /// The options that override the definition.
-    fn ad_hoc(&self, plan: &Plan, pinned: Option<Pinned>) -> Result<AdHoc> {
+    fn ad_hoc(&self, past: &Past) -> Result<AdHoc> {
+        let Past { plan, as_of, version } = past;
         let of_signals = [
             (
                 !(self.periods.is_empty() && self.regimes.is_empty()),
@@ -314,66 +319,13 @@ impl Build {
                 formats.push(format);
             }
         }
-        let (as_of, version) = match (&self.as_of, pinned) {
-            (_, Some((as_of, version))) => (Some(as_of), Some(version)),
-            (Some(AsOf::Instant(as_of)), None) => (Some(*as_of), None),
-            (_, None) => (None, None),
-        };
         let claims = match plan.claims {
             // The definition's own.
             Claims::Included => Claims::LeftOut,
             Claims::LeftOut => self.include.claims(),
         };
-        Ok(AdHoc { as_of, version, vintage: self.vintage, claims, filter, formats })
+        Ok(AdHoc { as_of: *as_of, version: version.clone(), vintage: self.vintage, claims, filter, formats })
     }
-
-    /// The plan; to rebuild a version, that of its definition as it was, with its instant and its runs.
-    fn plan(&self, project: &Project) -> Result<(Plan, Option<Pinned>)> {
-        let plan = plan_of(self.definition.as_deref(), project)?;
-        let Some(AsOf::Version(name)) = &self.as_of else { return Ok((plan, None)) };
-        let versions = published(&self.folders.data(project).join("datasets"))?;
-        let own = |version: &&ListedVersion| version.dataset == plan.name && version.kind != VersionKind::AdHoc;
-        let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
-        let is_it = |version: &&&ListedVersion| version.version == *name;
-        let Some(version) = versions.iter().find(is_it) else {
-            if let Some(state) = state_of_run(&self.folders.archive(project), &plan, name)? {
-                return self.of_run(plan, state);
-            }
-            let what = format!("no version `{name}` of `{}`, and no run of this name", plan.name);
-            let known: Vec<&str> = versions.iter().rev().map(|version| version.version.as_str()).collect();
-            let hint = match known.get(..known.len().min(8)) {
-                Some([]) | None => format!("publish one first: `bellwether run {}`", plan.name),
-                Some(some) => format!("the versions are {}", some.join(", ")),
-            };
-            return Err(usage(&what, &hint));
-        };
-        let ListedVersion { definition, as_of, runs, .. } = (**version).clone();
-        Ok((as_it_was(plan, definition)?, Some((as_of, PinnedVersion { name: name.clone(), runs }))))
-    }
-
-    /// The plan as it was in a run, and the state of the archive that the run stands for.
-    fn of_run(&self, plan: Plan, state: StateOfRun) -> Result<(Plan, Option<Pinned>)> {
-        let StateOfRun { as_of, version, definition } = state;
-        let plan = match definition {
-            Some(definition) => as_it_was(plan, definition)?,
-            None => {
-                note(&format!("note: run `{}` has no text of `{}`: its file counts as it is", version.name, plan.name));
-                plan
-            }
-        };
-        if plan.claims == Claims::Included || self.include.claims() == Claims::Included {
-            return Err(usage("a run knows no claims", "name an instant, or the version to rebuild"));
-        }
-        Ok((plan, Some((as_of, version))))
-    }
-}
-
-/// The plan of a definition as it was, in the place where it is.
-fn as_it_was(plan: Plan, definition: String) -> Result<Plan> {
-    // The text may be a stranger's, where the definition is not: it does not choose the store.
-    let (author, store) = (plan.author, plan.store);
-    let found = DefinitionFile::new(plan.path, definition)?.below(&plan.root);
-    Ok(Plan { author, store, ..Plan::of(found)? })
 }
 
 /// Prints the first rows of a dataset.

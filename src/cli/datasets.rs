@@ -5,6 +5,7 @@ use std::path::Path;
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::footprint::Footprint;
 use bellwether::human::{bytes, counted, grouped};
+use bellwether::problem::nearest;
 use bellwether::project::Project;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
@@ -14,12 +15,17 @@ use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
+use super::typed::usage;
 
-/// List the published versions of every dataset, or remove one.
+/// List the published versions of every dataset or of one, or remove versions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Datasets {
     #[command(subcommand)]
     action: Option<Action>,
+
+    /// A dataset. Default: all.
+    #[arg(value_name = "DATASET")]
+    name: Option<String>,
 
     #[command(flatten)]
     json: AsJson,
@@ -44,11 +50,26 @@ struct Remove {
 impl Datasets {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         if let Some(Action::Remove(remove)) = self.action {
+            if let Some(name) = &self.name {
+                let what = format!("`{name}` before `remove`");
+                return Err(usage(&what, "name the versions to remove after it: `datasets remove NAME/VERSION`"));
+            }
             return remove.execute(project, &self.folder, self.json);
         }
         let datasets = self.folder.datasets(project);
-        let versions = export::published(&datasets)?;
-        self.json.say(|| Versions { versions: &versions }, || listed(&versions, &datasets))
+        let mut versions = export::published(&datasets)?;
+        if let Some(name) = self.name {
+            let known = versions.iter().map(|version| version.dataset.as_str());
+            let meant = nearest(&name, known).map(str::to_owned);
+            versions.retain(|version| version.dataset == name);
+            if versions.is_empty() {
+                return Err(Failure::NoDataset { name, meant });
+            }
+        }
+        let mut footprint = Footprint::default();
+        versions.iter().flat_map(|version| &version.files).for_each(|file| footprint.add(file));
+        let size = footprint.bytes();
+        self.json.say(|| Versions { versions: &versions, bytes: size }, || listed(&versions, size, &datasets))
     }
 }
 
@@ -56,6 +77,8 @@ impl Datasets {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Versions<'a> {
     versions: &'a [ListedVersion],
+    /// The size of all data files on disk; one that versions share counts once.
+    bytes: u64,
 }
 
 /// Versions that were removed.
@@ -67,7 +90,7 @@ pub(super) struct Removed {
     bytes: u64,
 }
 
-fn listed(versions: &[ListedVersion], datasets: &Path) -> String {
+fn listed(versions: &[ListedVersion], size: u64, datasets: &Path) -> String {
     if versions.is_empty() {
         return format!("no datasets in `{}`; publish one with `bellwether run NAME`\n", datasets.display());
     }
@@ -83,8 +106,11 @@ fn listed(versions: &[ListedVersion], datasets: &Path) -> String {
         let (rows, size) = (grouped(version.rows), bytes(version.bytes));
         table.row([version.name.clone(), marks.join(", "), first, last, rows, size]);
     }
-    let size = bytes(versions.iter().map(|version| version.bytes).sum());
-    format!("{table}\n{}, {size}\n", counted(versions.len() as u64, "version", "versions"))
+    let shared = match versions.iter().map(|version| version.bytes).sum::<u64>().saturating_sub(size) {
+        0 => String::new(),
+        saved => format!("; sharing files saves {}", bytes(saved)),
+    };
+    format!("{table}\n{}, {}{shared}\n", counted(versions.len() as u64, "version", "versions"), bytes(size))
 }
 
 impl Remove {

@@ -4,25 +4,30 @@ use std::path::{Path, PathBuf};
 
 use bellwether::project::Project;
 
+use super::help::STORAGE;
 use super::outcome::Result;
 
 /// The folders of the datasets and the archive.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folders {
-    /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = "Folders")]
+    /// The data folder. Default: `output`.
+    ///
+    /// It has the datasets and the archive; by default it is `output` in the project.
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = STORAGE)]
     data: Option<PathBuf>,
 
-    /// The folder of the archive. Default: `archive` in the data folder.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true, help_heading = "Folders")]
+    /// The archive. Default: `archive` in `--data`.
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true, help_heading = STORAGE)]
     archive: Option<PathBuf>,
 }
 
 /// The folder of the datasets.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct DataFolder {
-    /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = "Folders")]
+    /// The data folder. Default: `output`.
+    ///
+    /// It has the datasets and the archive; by default it is `output` in the project.
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = STORAGE)]
     data: Option<PathBuf>,
 }
 

@@ -19,10 +19,12 @@ mod import;
 mod include;
 mod init;
 mod log;
+mod man;
 mod migrate;
 mod open;
 mod outcome;
 mod parse;
+mod past;
 mod plan;
 mod process;
 mod progress;
@@ -82,11 +84,15 @@ use talk::{note, say};
     version = env!("BELLWETHER_VERSION"),
     styles = help::STYLES,
     help_template = help::TEMPLATE,
+    disable_help_flag = true,
+    arg = help::flag(),
     arg_required_else_help = true
 )]
 struct Cli {
-    /// The root of the project, the folder with `pipelines/`. Default: `BELLWETHER_ROOT`, or the nearest one upwards.
-    #[arg(long, short = 'C', value_name = "FOLDER", global = true)]
+    /// The root of the project. Default: the nearest one upwards.
+    ///
+    /// It is the folder with `pipelines/`. `BELLWETHER_ROOT` names it as well.
+    #[arg(long, short = 'C', value_name = "FOLDER", global = true, help_heading = help::GLOBAL)]
     directory: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -122,7 +128,7 @@ enum Command {
     Schema(schema::Schema),
     Serve(serve::Serve),
     Completions(completions::Completions),
-    Man(completions::Man),
+    Man(man::Man),
 }
 
 impl Command {
@@ -173,6 +179,9 @@ pub fn main() -> ExitCode {
 ///
 /// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
+    if completions::answer(&arguments).is_some() {
+        return 0;
+    }
     process::prepare();
     talk::decide_on_colors();
     mask_addresses(&arguments);

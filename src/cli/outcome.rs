@@ -121,6 +121,15 @@ pub(super) enum Failure {
         path: PathBuf,
     },
 
+    /// A dataset that does not exist.
+    #[error("no dataset `{name}`")]
+    NoDataset {
+        /// The requested name.
+        name: String,
+        /// The name that is meant, if one is close.
+        meant: Option<String>,
+    },
+
     /// A version that does not exist.
     #[error("no version `{name}`")]
     NoVersion {
@@ -137,8 +146,8 @@ pub(super) enum Failure {
         link: String,
     },
 
-    /// A browser that does not start.
-    #[error("cannot start `{}`", browser.display())]
+    /// A browser that does not start, or fails.
+    #[error("cannot open the report with `{}`", browser.display())]
     Browser {
         /// The program.
         browser: PathBuf,
@@ -225,6 +234,8 @@ impl Failure {
             Self::Library(error) => error.hint(),
             Self::NoDefinition { hint, .. } => Some(hint.clone()),
             Self::Taken { .. } => Some("choose another name, or edit the file".to_owned()),
+            Self::NoDataset { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
+            Self::NoDataset { .. } => Some("`bellwether datasets` lists the datasets".to_owned()),
             Self::NoVersion { .. } => Some("`bellwether datasets` lists the versions".to_owned()),
             Self::Pinned { link, .. } if link == "latest" => {
                 Some("publish another version first, or remove the folder of the dataset yourself".to_owned())

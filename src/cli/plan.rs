@@ -3,11 +3,12 @@
 use super::aligned::padding;
 use super::outcome::Result;
 use bellwether::escape::escaped;
-use bellwether::human::percent;
+use bellwether::human::{counted, grouped, percent};
 use bellwether::interface::Endpoint;
 use bellwether::plan::{self, Request, RequestList, Source, TickerSource, Way};
 use bellwether::project::Project;
 use bellwether::run::{ColumnDocument, PlanDocument};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::documents::AsJson;
@@ -17,22 +18,36 @@ use super::typed::plan_of;
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Plan {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
+
+    /// List every request, as far as they are known before the first answer.
+    #[arg(long)]
+    requests: bool,
 
     #[command(flatten)]
     json: AsJson,
+}
+
+/// How requests are told.
+#[derive(Clone, Copy, Debug)]
+enum Requests {
+    /// How many each operation has.
+    Counted,
+    /// Each of them.
+    Listed,
 }
 
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
         let document = PlanDocument::of(&plan, &project.data());
-        self.json.say(|| &document, || summary(&plan, &document.columns))
+        let requests = if self.requests { Requests::Listed } else { Requests::Counted };
+        self.json.say(|| &document, || summary(&plan, requests, &document.columns))
     }
 }
 
-fn summary(plan: &plan::Plan, columns: &[ColumnDocument]) -> String {
+fn summary(plan: &plan::Plan, requests: Requests, columns: &[ColumnDocument]) -> String {
     let mut text = String::new();
     let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
@@ -51,7 +66,7 @@ fn summary(plan: &plan::Plan, columns: &[ColumnDocument]) -> String {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
         text.push_str(&next_times(schedule));
     }
-    tell_requests(&mut text, plan);
+    tell_requests(&mut text, plan, requests);
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
     let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
     for ColumnDocument { name, r#type, unknown, .. } in columns {
@@ -68,15 +83,18 @@ fn summary(plan: &plan::Plan, columns: &[ColumnDocument]) -> String {
 }
 
 /// The requests of the first way, and the fallbacks if the service does not offer it.
-fn tell_requests(text: &mut String, plan: &plan::Plan) {
+fn tell_requests(text: &mut String, plan: &plan::Plan, requests: Requests) {
     let Some((first, others)) = plan.ways.split_first() else { return };
     line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
-    tell_way(text, first);
+    match requests {
+        Requests::Listed => tell_way(text, first),
+        Requests::Counted => text.push_str(&counts(plan, first)),
+    }
     if !plan.excluded.is_empty() {
         let excluded: Vec<&str> = plan.excluded.iter().map(|ticker| ticker.as_str()).collect();
         line(text, format_args!("  without {}", excluded.join(", ")));
     }
-    for endpoint in &plan.of_each_ticker {
+    for endpoint in plan.of_each_ticker.iter().filter(|_| matches!(requests, Requests::Listed)) {
         line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
     }
     for Way { endpoint, list, .. } in others {
@@ -90,6 +108,58 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
             }
             RequestList::Listed(_) => {}
         }
+    }
+}
+
+/// How many requests each operation has, a line each.
+fn counts(plan: &plan::Plan, way: &Way) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    match &way.list {
+        RequestList::Listed(requests) => rows.push((way.endpoint.path(), product(requests))),
+        RequestList::EachTicker(tickers, pairs) => {
+            if let Some(naming) = tickers.listing().first() {
+                let count = requested(tickers.listing().len());
+                rows.push((
+                    naming.endpoint.path(),
+                    format!("{count}, which {} the tickers", names(&tickers.listing())),
+                ));
+            }
+            rows.push((way.endpoint.path(), of_tickers(tickers, pairs.len().max(1))));
+        }
+    }
+    rows.extend(plan.of_each_ticker.iter().map(|endpoint| (endpoint.path(), of_tickers(&plan.news_tickers, 1))));
+    let width = rows.iter().map(|(path, _)| path.len()).max().unwrap_or_default();
+    rows.iter().map(|(path, count)| format!("  {path}{}  {count}\n", padding(path, width))).collect()
+}
+
+fn names(requests: &[Request]) -> &'static str {
+    if requests.len() == 1 { "names" } else { "name" }
+}
+
+fn requested(count: usize) -> String {
+    counted(count as u64, "request", "requests")
+}
+
+/// The number of some requests, and how it comes about: `3 sectors × 9 pairs = 27 requests`.
+fn product(requests: &[Request]) -> String {
+    let sectors: BTreeSet<_> = requests.iter().filter_map(|request| request.sector.as_ref()).collect();
+    let pairs: BTreeSet<_> = requests.iter().map(|request| (request.period, request.regime)).collect();
+    let (sectors, pairs) = (sectors.len(), pairs.len());
+    if sectors < 2 || pairs < 2 || sectors * pairs != requests.len() {
+        return requested(requests.len());
+    }
+    format!("{sectors} sectors × {pairs} pairs = {}", requested(requests.len()))
+}
+
+/// The number of requests for each of some tickers.
+fn of_tickers(tickers: &TickerSource, each: usize) -> String {
+    match tickers {
+        TickerSource::Listed(tickers) if each > 1 && tickers.len() > 1 => {
+            let (tickers, all) = (grouped(tickers.len() as u64), requested(tickers.len() * each));
+            format!("{tickers} tickers × {each} pairs = {all}")
+        }
+        TickerSource::Listed(tickers) => requested(tickers.len() * each),
+        other => format!("{} for {}", requested(each), listed(other)),
     }
 }
 

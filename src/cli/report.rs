@@ -1,5 +1,6 @@
 //! `bellwether report`: an HTML report of a dataset.
 
+use super::help::OUTPUT;
 use super::outcome::Result;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub(super) struct Report {
 
     /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder, which
     /// is replaced.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 
     #[command(flatten)]
@@ -38,6 +39,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ReportSubject {
     /// A dataset: NAME for its latest version, or NAME/VERSION. Default: the newest.
+    #[arg(value_name = "DATASET")]
     name: Option<String>,
 
     /// Report what was known at this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.

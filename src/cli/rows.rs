@@ -11,6 +11,7 @@ use bellwether::file::{TargetFile, WhenExists};
 use bellwether::plan::{Format, FormulaGuard};
 use clap::ValueEnum as _;
 
+use super::help::OUTPUT;
 use super::talk::data;
 use super::typed::usage;
 
@@ -18,11 +19,11 @@ use super::typed::usage;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RowsTo {
     /// The format of the rows; `json` is one object per line. Default: by the extension of `--output`.
-    #[arg(long, value_name = "FORMAT", value_enum)]
+    #[arg(long, value_name = "FORMAT", value_enum, help_heading = OUTPUT)]
     format: Option<FormatName>,
 
     /// Write the rows to a file, or with `-` to standard output, which then has nothing else.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 
     #[command(flatten)]
@@ -33,7 +34,7 @@ pub(super) struct RowsTo {
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Force {
     /// Replace the file of `--output` if it exists.
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = OUTPUT)]
     force: bool,
 }
 

@@ -10,6 +10,7 @@ use bellwether::time::Clock;
 
 use super::documents::document;
 use super::folders::Folders;
+use super::help::PROGRESS;
 use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
@@ -21,7 +22,7 @@ use crate::schedule::{Folders as Places, Overview, execute, metrics};
 /// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     #[command(flatten)]
@@ -55,19 +56,19 @@ pub(super) struct Run {
     wait: Option<TimeSpan>,
 
     /// Print nothing but errors.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = PROGRESS)]
     quiet: bool,
 
     /// Write metrics of the definition for Prometheus to a file, after the run.
-    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS", help_heading = PROGRESS)]
     metrics: Option<PathBuf>,
 
     /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG")]
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG", help_heading = PROGRESS)]
     log: LogForm,
 
     /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL")]
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL", help_heading = PROGRESS)]
     log_level: LogLevel,
 }
 

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::folders::Folders;
+use super::help::PROGRESS;
 use super::log::{self, Level, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
@@ -67,7 +68,7 @@ pub(super) struct Schedule {
     listen_host: Vec<HostName>,
 
     /// Write metrics for Prometheus to a file, after each run and every minute.
-    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS", help_heading = PROGRESS)]
     metrics: Option<PathBuf>,
 
     #[command(flatten)]
@@ -77,11 +78,11 @@ pub(super) struct Schedule {
     store: StoreOption,
 
     /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG")]
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG", help_heading = PROGRESS)]
     log: LogForm,
 
     /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL")]
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL", help_heading = PROGRESS)]
     log_level: LogLevel,
 }
 
@@ -282,12 +283,12 @@ impl Watcher for EventPrinter {
     }
 }
 
-/// The next times of a schedule, a line each, on its own clock and in UTC.
+/// The next times of a schedule, a line each, on its own clock, and in UTC if that is another one.
 pub(super) fn next_times(schedule: &bellwether::plan::Schedule) -> String {
     const SHOWN: usize = 5;
     let line = |time: DateTime<Utc>| {
-        let there = time.with_timezone(&schedule.timezone.0);
-        format!("  {}, {}\n", there.format("%a %Y-%m-%d %H:%M:%S %Z"), to_minute(time))
+        let there = time.with_timezone(&schedule.timezone.0).format("%a %Y-%m-%d %H:%M:%S %Z").to_string();
+        if there.ends_with(" UTC") { format!("  {there}\n") } else { format!("  {there}, {}\n", to_minute(time)) }
     };
     upcoming(schedule, Clock::System.now()).take(SHOWN).map(line).collect()
 }

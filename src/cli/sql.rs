@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 
 use super::cancellable;
 use super::folders::DataFolder;
+use super::help::STORAGE;
 use super::include::Include;
 use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
@@ -23,7 +24,7 @@ use super::typed::{instant, plan_of, worded};
 /// the archive has grown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sql {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     /// The engine to run it with: `duckdb` or `spark` (Spark SQL 4).
@@ -44,7 +45,7 @@ pub(super) struct Sql {
 
     /// The archive: a folder, or the URL of a copy for the engine to read, such as `s3://bucket/archive`. Default: `archive`
     /// in the data folder.
-    #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE")]
+    #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE", help_heading = STORAGE)]
     archive: Option<String>,
 
     #[command(flatten)]

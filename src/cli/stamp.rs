@@ -15,7 +15,7 @@ use super::{interruptible, say};
 /// then, so the next one makes up for one that fails. `verify --proofs` checks the tokens without a network.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stamp {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     #[command(flatten)]

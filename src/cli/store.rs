@@ -17,6 +17,7 @@ use chrono::{DateTime, Utc};
 use super::aligned::Aligned;
 use super::documents::AsJson;
 use super::folders::Folders;
+use super::help::STORAGE;
 use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
 use super::repair::RepairArguments;
@@ -29,9 +30,10 @@ const VARIABLE: &str = "BELLWETHER_STORE";
 /// The store to use.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct StoreOption {
-    /// The object store that keeps the archive and the datasets: `s3://bucket/prefix`, `gs://…`, `az://…` or
-    /// `file:///…`. Default: `BELLWETHER_STORE`, or `url` in `[store]` of the definition.
-    #[arg(long = "store", value_name = "URL", value_parser = worded::<StoreUrl>, global = true)]
+    /// The object store: `s3://bucket/prefix`, `gs://…`, `az://…` or `file:///…`.
+    ///
+    /// It keeps the archive and the datasets. Default: `BELLWETHER_STORE`, or `url` in `[store]` of the definition.
+    #[arg(long = "store", value_name = "URL", value_parser = worded::<StoreUrl>, global = true, help_heading = STORAGE)]
     store: Option<StoreUrl>,
 }
 

@@ -32,6 +32,7 @@ fn spelled(text: Cow<'_, str>) -> Cow<'_, str> {
     }
     let sign = |sign: char| match sign {
         '…' => "...".to_owned(),
+        '×' => "x".to_owned(),
         '▁' | '▂' => "_".to_owned(),
         '▃' | '▄' => "-".to_owned(),
         '▅' | '▆' => "=".to_owned(),

@@ -8,6 +8,7 @@ use bellwether::error::Result;
 use bellwether::file::FileError;
 use bellwether::run::Summary;
 
+use super::help::PROGRESS;
 use super::note;
 use super::trace::Trace;
 
@@ -15,11 +16,11 @@ use super::trace::Trace;
 #[derive(Debug, clap::Args)]
 pub(super) struct Timings {
     /// Print the time that each stage took, and the peak memory.
-    #[arg(long)]
+    #[arg(long, help_heading = PROGRESS)]
     timings: bool,
 
-    /// Write a trace of each thread's work to a file, for Perfetto (ui.perfetto.dev) or chrome://tracing.
-    #[arg(long, value_name = "FILE")]
+    /// Write a trace of each thread's work to a file, for Perfetto (ui.perfetto.dev).
+    #[arg(long, value_name = "FILE", help_heading = PROGRESS)]
     trace: Option<PathBuf>,
 }
 

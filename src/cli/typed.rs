@@ -17,6 +17,7 @@ pub(super) use bellwether::time::day;
 
 use super::aligned::padding;
 use super::outcome::{Failure, Result};
+use super::wrap::{columns_of_stderr, wrapped};
 
 /// An instant in the past. The current day means now.
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
@@ -72,7 +73,8 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     let width = catalog.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     for (name, description) in catalog {
         let description = description.unwrap_or_default();
-        known.push_str(format!("  {name}{}  {}", padding(&name, width), escaped(&description)).trim_end());
+        let line = format!("  {name}{}  {}", padding(&name, width), escaped(&description));
+        known.push_str(wrapped(&line, width + 4, columns_of_stderr()).trim_end());
         known.push('\n');
     }
     Err(Failure::NoDefinition { what, hint, known })

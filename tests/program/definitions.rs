@@ -360,9 +360,8 @@ dates: naive by utc
 schedule: 30 18 * * 1-5 in America/New_York
 
 requests: 2, and 1 for each ticker
-  GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
-  GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
-  GET {sentiment_base_url}/news_articles/{ticker} for each ticker with signals
+  signals-history-all     2 requests
+  news_articles/{ticker}  1 request for each ticker with signals
   or, if the service does not offer that, {base_url}/signals-history/{ticker}
     for the same tickers, as listed in the archive
 
@@ -391,6 +390,52 @@ written as: csv, arrow
     assert_eq!(rest.join("\n") + "\n", expected);
     assert_eq!(times.len(), 5, "the next five times");
     assert!(times.iter().all(|time| time.contains(" 18:30:00 E") && !time.contains("  S")), "{times:?}");
+    let listed = place.run(["plan", "small", "--requests"]).succeeded().stdout;
+    let requests = "requests: 2, and 1 for each ticker
+  GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
+  GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
+  GET {sentiment_base_url}/news_articles/{ticker} for each ticker with signals
+  or, if";
+    assert!(listed.contains(requests), "{listed}");
+}
+
+#[test]
+fn a_plan_says_how_its_number_of_requests_comes_about() {
+    let place = Place::new();
+    for (signals, rest, expected) in [
+        (
+            "sectors = [\"energy\", \"utilities\", \"materials\"]\nperiods = [\"5d\", \"15d\", \"1m\"]\n\
+             regimes = [\"bull\", \"bear\", \"neutral\"]\n",
+            "[sentiment]\nsummary = true\n",
+            "requests: 27, and 2 for each ticker\n\
+             \x20 signals-history-all        3 sectors × 9 pairs = 27 requests\n\
+             \x20 news_articles/{ticker}     1 request for each ticker with signals\n\
+             \x20 social_sentiment/{ticker}  1 request for each ticker with signals\n",
+        ),
+        (
+            "tickers = [\"XOM\", \"CVX\"]\nperiods = [\"5d\", \"1m\"]\n",
+            "[sentiment]\ntickers = [\"XOM\"]\n",
+            "requests: 4, and 1 for each ticker\n\
+             \x20 signals-history/{ticker}  2 tickers × 2 pairs = 4 requests\n\
+             \x20 news_articles/{ticker}    1 request\n",
+        ),
+        (
+            "history = \"ticker\"\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n",
+            "[dataset]\nkind = \"signals\"\n",
+            "requests: 2, then 2 for each ticker in the answers\n\
+             \x20 signals-history-all       2 requests, which name the tickers\n\
+             \x20 signals-history/{ticker}  2 requests for each ticker in these answers\n",
+        ),
+        (
+            "history = \"batched\"\n",
+            "[dataset]\nkind = \"signals\"\n",
+            "requests: 1\n  signals-history-batched-all  1 request\n",
+        ),
+    ] {
+        place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\n{signals}{rest}"));
+        let shown = place.run(["plan", "it"]).succeeded().stdout;
+        assert!(shown.contains(expected), "{expected}{shown}");
+    }
 }
 
 #[test]

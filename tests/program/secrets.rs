@@ -185,18 +185,29 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
     }
 }
 
-/// Every option of every command, from the completions for a shell: the words of the command, and the option.
+/// Every option of every command, from its help: the words of the command, and the option.
 fn options(place: &Place) -> Vec<(Vec<String>, String)> {
-    let script = place.run(["completions", "bash"]).succeeded().stdout;
-    let (mut found, mut command) = (Vec::new(), Vec::new());
-    for line in script.lines().map(str::trim) {
-        if let Some(label) =
-            line.strip_suffix(')').filter(|label| label.starts_with("bellwether") && !label.contains(','))
-        {
-            command = label.split("__subcmd__").skip(1).map(str::to_owned).collect();
-        } else if let Some(listed) = line.strip_prefix("opts=\"") {
-            let words = listed.trim_end_matches('"').split(' ');
-            found.extend(words.filter(|word| word.starts_with("--")).map(|word| (command.clone(), word.to_owned())));
+    let mut found = Vec::new();
+    let mut commands = vec![Vec::<String>::new()];
+    while let Some(command) = commands.pop() {
+        let help = Outcome::of(place.command(&command).arg("--help")).succeeded().stdout;
+        let mut is_list = false;
+        for line in help.lines() {
+            let word = |line: &str| line.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
+            match line.strip_prefix("  ") {
+                // The program's own list of commands has groups.
+                None => is_list = line == "Commands:" || command.is_empty() && !line.ends_with("ptions:"),
+                Some(rest) if rest.trim_start().starts_with('-') => {
+                    let long = rest.find("--").map(|place| word(&rest[place..]));
+                    found.extend(long.filter(|_| !command.is_empty()).map(|option| (command.clone(), option)));
+                }
+                Some(name) if is_list && name.starts_with(|letter: char| letter.is_ascii_lowercase()) => {
+                    if word(name) != "help" {
+                        commands.push([&command[..], &[word(name)]].concat());
+                    }
+                }
+                Some(_) => {}
+            }
         }
     }
     found

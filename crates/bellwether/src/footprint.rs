@@ -31,12 +31,12 @@ impl Footprint {
     }
 
     /// Adds a file, or the files in a folder. Links are not followed, and unreadable entries are left out.
-    pub(crate) fn add(&mut self, path: &Path) {
+    pub fn add(&mut self, path: &Path) {
         self.walk(path, DEEPEST);
     }
 
     /// The size of the files.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.0.values().map(|file| file.bytes).sum()
     }
 

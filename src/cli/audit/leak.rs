@@ -18,7 +18,7 @@ use super::{cancellable, say};
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
 pub(super) struct Leak {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     #[command(flatten)]

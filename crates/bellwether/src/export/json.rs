@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DataType, Float64Type, Int8Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
+};
 use arrow::error::ArrowError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -56,6 +58,7 @@ impl Serialize for Object<'_> {
 fn values(column: &ArrayRef) -> Result<Vec<Value>, ArrowError> {
     Ok(match column.data_type() {
         DataType::Boolean => column.as_boolean().iter().map(Value::from).collect(),
+        DataType::Int8 => column.as_primitive::<Int8Type>().iter().map(Value::from).collect(),
         DataType::Int32 => column.as_primitive::<Int32Type>().iter().map(Value::from).collect(),
         DataType::Int64 => column.as_primitive::<Int64Type>().iter().map(Value::from).collect(),
         DataType::Float64 => {

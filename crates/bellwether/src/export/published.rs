@@ -99,6 +99,9 @@ pub struct ListedVersion {
     /// The runs that it was built from.
     #[serde(skip)]
     pub runs: Vec<String>,
+    /// The paths of its data files.
+    #[serde(skip)]
+    pub files: Vec<PathBuf>,
 }
 
 /// The kind of a version.
@@ -169,6 +172,7 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
         own.push(ListedVersion {
             name: path.strip_prefix(dataset.parent().unwrap_or(dataset)).unwrap_or(&path).display().to_string(),
             bytes: record.bytes(),
+            files: record.files.iter().map(|file| path.join(&file.name)).collect(),
             dataset: record.name,
             version: record.version,
             kind,

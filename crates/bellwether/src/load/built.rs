@@ -17,7 +17,7 @@ use crate::dataset::DatasetError;
 use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
-use crate::run::{Builder, Control, archived, scratch, view_of};
+use crate::run::{Builder, Control, archived, scratch, view_of_build};
 use crate::tables::SeriesKey;
 use crate::time::Clock;
 
@@ -39,7 +39,7 @@ impl Built {
     pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
         ad_hoc.apply(&mut plan);
         let stop = CancellationToken::new();
-        let view = view_of(&plan, archive, ad_hoc.as_of, &stop)?;
+        let view = view_of_build(&plan, archive, ad_hoc, &stop)?;
         let scope = archived(&plan, &view)?;
         Ok(Self { plan, view, scope, selection: Selection::default(), stop })
     }

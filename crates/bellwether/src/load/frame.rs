@@ -5,7 +5,9 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, FieldRef, Float64Type, Int8Type, Int32Type, Schema, TimestampMicrosecondType,
+};
 use polars::prelude::{
     BooleanChunked, Categorical32Type, CategoricalChunked, Categories, Column, DataFrame, Float64Chunked, Int32Chunked,
     Int64Chunked, IntoColumn, NewChunkedArray, PlSmallStr, PolarsResult, StringChunked, TimeUnit, TimeZone,
@@ -35,21 +37,23 @@ impl Dataset {
     /// ```
     pub fn frame(&self) -> Result<DataFrame> {
         let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
-        self.frame_of(&batches)
+        frame_of(&self.schema(), &batches)
     }
+}
 
-    /// Some of its rows as a frame.
-    pub fn frame_of(&self, batches: &[RecordBatch]) -> Result<DataFrame> {
-        let schema = self.schema();
-        let fields = schema.fields().iter().enumerate();
-        let column = |(place, field): (usize, &arrow::datatypes::FieldRef)| {
-            let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
-            column(field.name().as_str().into(), field.data_type(), &parts)
-        };
-        let columns = fields.map(column).collect::<PolarsResult<Vec<Column>>>();
-        let height = batches.iter().map(RecordBatch::num_rows).sum();
-        columns.and_then(|columns| DataFrame::new(height, columns)).map_err(Error::frame)
-    }
+/// Rows of a dataset, or of one of its matrices, as a frame.
+///
+/// # Errors
+///
+/// When Polars refuses the columns.
+pub fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
+    let column = |(place, field): (usize, &FieldRef)| {
+        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
+        column(field.name().as_str().into(), field.data_type(), &parts)
+    };
+    let columns = schema.fields().iter().enumerate().map(column).collect::<PolarsResult<Vec<Column>>>();
+    let height = batches.iter().map(RecordBatch::num_rows).sum();
+    columns.and_then(|columns| DataFrame::new(height, columns)).map_err(Error::frame)
 }
 
 /// A column in parts, one per batch.

@@ -1,5 +1,6 @@
 //! The archive of a service as of an instant.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -7,14 +8,15 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requested;
 use crate::archive::{
-    Archive, ArchiveError, Scope, View, of_service, open_merged, open_merged_with_claims, wait_for_seal,
+    Archive, ArchiveError, Scope, SealedRun, View, of_service, open_all, open_merged, open_merged_with_claims,
+    wait_for_seal,
 };
 use crate::cancel::CancellationToken;
 use crate::definition::changed_keys;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::human::counted;
-use crate::plan::{Claims, Plan, Shape};
+use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, Shape};
 use crate::time::Clock;
 
 /// The view of the service of a plan as of an instant, or of its latest state, with claims if the plan includes them.
@@ -33,6 +35,41 @@ pub(crate) fn view_of(
         }
         Claims::Included => view_with(&service, as_of, stop, open_merged_with_claims),
     }
+}
+
+/// The view of an ad hoc build: as of its instant, and of the runs of its version alone if it has one.
+pub(crate) fn view_of_build(plan: &Plan, archive: &Path, ad_hoc: &AdHoc, stop: &CancellationToken) -> Result<View> {
+    let view = view_of(plan, archive, ad_hoc.as_of, stop)?;
+    match &ad_hoc.version {
+        Some(version) => rebuilt(view, version),
+        None => Ok(view),
+    }
+}
+
+/// The view that a version was built from: of its runs alone.
+fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
+    let forgotten: BTreeSet<&str> = view.archive().forgotten().map(|run| run.run.as_str()).collect();
+    let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
+    if !runs.is_empty() {
+        return Err(ArchiveError::Forgotten { version: version.name.clone(), runs }.into());
+    }
+    let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
+    let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
+    let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
+    let runs: Vec<String> = runs.into_iter().filter(|run| !elsewhere.contains(run)).collect();
+    if !runs.is_empty() {
+        let (path, version) = (view.archive().path().to_owned(), version.name.clone());
+        return Err(ArchiveError::Incomplete { path, version, runs }.into());
+    }
+    let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
+    view.of_runs(|run| runs.contains(run))
+}
+
+/// The runs of the other services of an archive. Older versions of the program recorded the runs of all services.
+fn of_other_services(archive: &Path) -> Result<BTreeSet<String>> {
+    let Some(root) = archive.parent() else { return Ok(BTreeSet::new()) };
+    let archives = open_all(root)?.into_iter().map(|(_, archive)| archive);
+    Ok(archives.flat_map(|archive| archive.runs().to_vec()).map(|run| run.name().to_owned()).collect())
 }
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of};
+use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of_build};
 use super::basis::Writer;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, CountedRevisions, ReportContext, add_counts, scratch};
@@ -18,7 +18,7 @@ use super::scope::archived;
 use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
-use crate::archive::{ArchiveError, SealedRun, View, open_all};
+use crate::archive::View;
 use crate::audit::revisions::RewrittenSince;
 use crate::cancel;
 use crate::columns::Rows;
@@ -32,7 +32,7 @@ use crate::export::{
 use crate::file::{self, TargetFile};
 use crate::human::{counted, grouped};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Format, PinnedVersion, Plan, RowKind, Shape, StoreUrl};
+use crate::plan::{AdHoc, Format, Plan, RowKind, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{Report, Version};
 use crate::time::{Clock, unique_name};
@@ -162,11 +162,7 @@ pub(super) fn from_archive<T>(
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
-    let view = view_of(&plan, &options.archive, options.ad_hoc.as_of, &options.control.stop)?;
-    let view = match &options.ad_hoc.version {
-        Some(version) => rebuilt(view, version)?,
-        None => view,
-    };
+    let view = view_of_build(&plan, &options.archive, &options.ad_hoc, &options.control.stop)?;
     let scope = archived(&plan, &view)?;
     let is_own = options.ad_hoc.is_none();
     let (before, mut notes) = if is_own { before.find(&plan.name, view.archive()) } else { Default::default() };
@@ -182,32 +178,6 @@ pub(super) fn from_archive<T>(
     let work =
         Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in: None };
     build(work, &options, notes)
-}
-
-/// The view that a version was built from: of its runs alone.
-fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
-    let forgotten: BTreeSet<&str> = view.archive().forgotten().map(|run| run.run.as_str()).collect();
-    let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
-    if !runs.is_empty() {
-        return Err(ArchiveError::Forgotten { version: version.name.clone(), runs }.into());
-    }
-    let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
-    let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
-    let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
-    let runs: Vec<String> = runs.into_iter().filter(|run| !elsewhere.contains(run)).collect();
-    if !runs.is_empty() {
-        let (path, version) = (view.archive().path().to_owned(), version.name.clone());
-        return Err(ArchiveError::Incomplete { path, version, runs }.into());
-    }
-    let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
-    view.of_runs(|run| runs.contains(run))
-}
-
-/// The runs of the other services of an archive. Older versions of the program recorded the runs of all services.
-fn of_other_services(archive: &Path) -> Result<BTreeSet<String>> {
-    let Some(root) = archive.parent() else { return Ok(BTreeSet::new()) };
-    let archives = open_all(root)?.into_iter().map(|(_, archive)| archive);
-    Ok(archives.flat_map(|archive| archive.runs().to_vec()).map(|run| run.name().to_owned()).collect())
 }
 
 /// The note on runs that were brought in after the instant of a build.

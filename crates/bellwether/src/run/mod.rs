@@ -102,7 +102,8 @@ use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
 
-pub(crate) use as_of::view_of;
+use as_of::view_of;
+pub(crate) use as_of::view_of_build;
 use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, PreviousVersions, RunAnswers};

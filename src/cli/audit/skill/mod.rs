@@ -26,7 +26,7 @@ const SHOWN: usize = 27;
 /// session after its date. Prices are named here or in the definition; the demo has its own.
 #[derive(Debug, clap::Args)]
 pub(super) struct Skill {
-    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
     /// Closing prices, Parquet or CSV, with `ticker`, `date` and `close` or the columns of `[prices]`. Default: the

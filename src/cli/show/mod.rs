@@ -1,0 +1,173 @@
+//! `bellwether show`: some rows of a dataset, as a table, CSV or JSON.
+
+mod pick;
+mod subject;
+mod table;
+
+use std::collections::BTreeSet;
+
+use arrow::array::RecordBatch;
+use bellwether::error::Error;
+use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
+use bellwether::interface::{Period, Regime, Sector, Ticker};
+use bellwether::load::{Dataset, Selection, frame_of};
+use bellwether::plan::FormulaGuard;
+use bellwether::project::Project;
+use chrono::NaiveDate;
+
+use super::folders::Folders;
+use super::help::{OUTPUT, SELECTION};
+use super::outcome::Result;
+use super::say;
+use super::store::StoreOption;
+use super::talk::data as stdout;
+use super::typed::{AsOf, as_of, day, known, one_of, usage};
+use pick::{head, sample, tail};
+use subject::{Matrix, Subject};
+use table::{ColumnOption, table};
+
+/// The default number of rows: the most that Polars prints without eliding any.
+const ROWS: usize = 10;
+
+/// Print rows of a dataset: the first, the last, or a sample.
+///
+/// Polars lays out the table; its settings apply, such as `POLARS_FMT_MAX_ROWS=50` and `POLARS_FMT_MAX_COLS=-1`. Of a wide
+/// dataset, one matrix is printed: `--period`, `--regime` and `--columns` choose it, and `--ticker` its columns.
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+
+    /// Print the first N rows. Default: 10.
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with_all = ["tail", "sample"], help_heading = SELECTION)]
+    head: Option<usize>,
+
+    /// Print the last N rows.
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with = "sample", help_heading = SELECTION)]
+    tail: Option<usize>,
+
+    /// Print N random rows, the same each time.
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, help_heading = SELECTION)]
+    sample: Option<usize>,
+
+    /// Only these columns, in this order.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', help_heading = SELECTION)]
+    columns: Vec<String>,
+
+    /// Print a table, CSV, or JSON with an object per line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ShowFormat::Table, hide_possible_values = true, help_heading = OUTPUT)]
+    format: ShowFormat,
+
+    /// Build the dataset as it was known at an instant, or as of a version or a run. Nothing is published.
+    ///
+    /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version is built again from its
+    /// own runs and its own definition; a run stands for all that it knew. DATASET is then the name of a definition, or its
+    /// path.
+    #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
+    as_of: Option<AsOf>,
+
+    /// Only these tickers, separated by commas.
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>, help_heading = SELECTION)]
+    tickers: Vec<Ticker>,
+
+    /// Only rows of these sectors, by the column `sector`.
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>, help_heading = SELECTION)]
+    sectors: Vec<Sector>,
+
+    /// Only these horizons: 1d to 30d, 1m to 6m.
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>, help_heading = SELECTION)]
+    periods: Vec<Period>,
+
+    /// Only these market regimes.
+    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)), help_heading = SELECTION)]
+    regimes: Vec<Regime>,
+
+    /// Only dates from this day on.
+    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
+    from: Option<NaiveDate>,
+
+    /// Only dates before this day.
+    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
+    to: Option<NaiveDate>,
+
+    #[command(flatten)]
+    folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ShowFormat {
+    Table,
+    Csv,
+    Json,
+}
+
+impl Show {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let subject = match &self.as_of {
+            Some(as_of) => self.built(as_of, project)?,
+            None => self.published(project)?,
+        };
+        let Subject { schema, matrix, batches } = subject;
+        let rows = match (self.tail, self.sample) {
+            (Some(count), _) => tail(batches, count),
+            (_, Some(count)) => sample(batches, count),
+            _ => head(batches, self.head.unwrap_or(ROWS)),
+        };
+        let rows = rows.map_err(Error::of_stream)?;
+        let format = match self.format {
+            ShowFormat::Table => {
+                let chosen_by = match &matrix {
+                    Some(_) if self.tickers.is_empty() => ColumnOption::Ticker,
+                    None if self.columns.is_empty() => ColumnOption::Columns,
+                    _ => ColumnOption::Given,
+                };
+                let matrix = matrix.map_or_else(String::new, |matrix| matrix.line());
+                return say(&(table(frame_of(&schema, &rows)?, chosen_by)? + &matrix));
+            }
+            ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
+            ShowFormat::Json => RowFormat::Json,
+        };
+        if let Some(Matrix { name, others: 1.. }) = matrix {
+            let hint = format!("choose one with `--period`, `--regime` and `--columns`, or print a table of `{name}`");
+            return Err(usage("several matrices are selected, and this format has room for one", &hint));
+        }
+        let to = Destination::Stream(Box::new(stdout()));
+        let mut out = RowOutput::begin(format, to, schema, FormulaGuard::None)?;
+        rows.iter().try_for_each(|rows: &RecordBatch| out.write(rows))?;
+        Ok(out.finish()?)
+    }
+
+    /// The part of the dataset to show.
+    fn selection(&self) -> Selection {
+        Selection {
+            columns: (!self.columns.is_empty()).then(|| self.columns.clone()),
+            tickers: set(&self.tickers),
+            sectors: set(&self.sectors),
+            periods: set(&self.periods),
+            regimes: set(&self.regimes),
+            from: self.from,
+            to: self.to,
+        }
+    }
+}
+
+/// The values of an option; none if it was not given.
+fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
+    (!values.is_empty()).then(|| values.iter().cloned().collect())
+}
+
+/// The first rows of a dataset as a table.
+pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
+    let rows = head(dataset.batches()?, ROWS).map_err(Error::of_stream)?;
+    table(frame_of(&dataset.schema(), &rows)?, ColumnOption::Columns)
+}
+
+/// A number of rows.
+fn rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "use a whole number of rows, such as `20`".to_owned())
+}

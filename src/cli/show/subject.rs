@@ -1,0 +1,103 @@
+//! What is shown: a dataset, published or built on the spot, or one matrix of it if it is wide.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use bellwether::load::{AdHoc, Dataset, Published, Selection};
+use bellwether::plan::{Claims, Plan, Shape};
+use bellwether::project::Project;
+
+use super::Show;
+use crate::cli::outcome::Result;
+use crate::cli::past::{Past, PastQuery};
+use crate::cli::store::{FetchItem, LocalFolders};
+use crate::cli::typed::{AsOf, usage};
+
+/// The rows to choose from.
+pub(super) struct Subject {
+    pub(super) schema: SchemaRef,
+    /// The matrix that they are of; none for a long dataset.
+    pub(super) matrix: Option<Matrix>,
+    pub(super) batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+}
+
+/// A matrix among those that are selected.
+pub(super) struct Matrix {
+    pub(super) name: String,
+    /// How many others are selected.
+    pub(super) others: usize,
+}
+
+impl Matrix {
+    /// The line below its table.
+    pub(super) fn line(&self) -> String {
+        match self.others {
+            0 => format!("`{}`\n", self.name),
+            others => {
+                let all = others + 1;
+                format!(
+                    "`{}`, the first of {all} matrices; `--period`, `--regime` and `--columns` choose another\n",
+                    self.name
+                )
+            }
+        }
+    }
+}
+
+impl Show {
+    /// A published version.
+    pub(super) fn published(&self, project: &Project) -> Result<Subject> {
+        let data = self.folders.data(project);
+        self.store.fetch_version(&self.dataset, &data, project)?;
+        match Published::find(&data.join("datasets"), &self.dataset)?.select(self.selection())? {
+            Published::Long(dataset) => Subject::of(&dataset, None),
+            Published::Wide(matrices) => {
+                let (matrix, dataset) = first(matrices)?;
+                Subject::of(&dataset, Some(matrix))
+            }
+        }
+    }
+
+    /// A dataset that is built in memory, as it was known.
+    pub(super) fn built(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
+        let query = PastQuery { definition: Some(&self.dataset), as_of: Some(as_of), claims: Claims::LeftOut };
+        let Past { plan, as_of, version } = query.find(&self.folders, project)?;
+        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        let local = LocalFolders { archive: &archive, data: &data };
+        self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
+        let values = self.values(&plan);
+        let dataset = Dataset::built(plan, &archive, &AdHoc { as_of, version, ..AdHoc::default() })?;
+        let Some(values) = values else { return Subject::of(&dataset.select(self.selection())?, None) };
+        let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let (matrix, rows) = first(rows.matrices(&values)?)?;
+        Ok(Subject { schema: rows.schema(), matrix: Some(matrix), batches: Box::new([Ok(rows)].into_iter()) })
+    }
+
+    /// The columns that become matrices; none if the dataset is long.
+    fn values(&self, plan: &Plan) -> Option<Vec<String>> {
+        match &plan.dataset.shape {
+            Shape::Long => None,
+            Shape::Wide(_) if !self.columns.is_empty() => Some(self.columns.clone()),
+            Shape::Wide(values) => {
+                let names = plan.dataset.written.names();
+                Some(values.iter().map(|value| names.of(value).to_owned()).collect())
+            }
+        }
+    }
+}
+
+impl Subject {
+    fn of(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
+        Ok(Self { schema: dataset.schema(), matrix, batches: Box::new(dataset.batches()?) })
+    }
+}
+
+/// The first of some matrices, by name.
+fn first<T>(matrices: impl IntoIterator<Item = (String, T), IntoIter: ExactSizeIterator>) -> Result<(Matrix, T)> {
+    let mut matrices = matrices.into_iter();
+    let Some((name, first)) = matrices.next() else {
+        return Err(usage("no matrix is selected", "choose another period, regime or range of dates"));
+    };
+    Ok((Matrix { name, others: matrices.len() }, first))
+}

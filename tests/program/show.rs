@@ -1,0 +1,133 @@
+//! `show`: wide datasets, the past, and rows for other programs.
+
+use std::fs;
+use std::process::Command;
+
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use serde_json::Value;
+
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::{read, sealed_run};
+
+/// A definition of some tickers of the demo.
+fn define(place: &Place, name: &str, tickers: &str, rest: &str) {
+    let text = format!("source.service = \"demo\"\nsignals.tickers = [{tickers}]\n{rest}");
+    place.define(name, &text);
+}
+
+fn shown(place: &Place, arguments: &[&str]) -> String {
+    place.run(["show"].iter().chain(arguments)).succeeded().stdout
+}
+
+/// The lines of JSON.
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+}
+
+#[test]
+fn a_matrix_of_a_wide_dataset_is_shown_as_its_file_has_it() {
+    let place = Place::new();
+    let wide = "signals.periods = [\"5d\", \"1m\"]\ndataset.kind = \"signals\"\n[output]\nlayout = \"wide\"\n\
+        values = [\"signal\", \"confidence\"]\n";
+    define(&place, "wide", "\"XOM\", \"NEE\"", wide);
+    place.run(["run", "wide", "-q"]).succeeded();
+    // Published, and built on the spot.
+    for past in [&[][..], &["--as-of", &run_of(&place)]] {
+        let show = |arguments: &[&'static str]| [&["wide"], arguments, past].concat();
+        let table = shown(&place, &show(&["--tail", "2"]));
+        assert!(table.starts_with("shape: (2, 3)\n"), "{table}");
+        let line =
+            "`1m-neutral/confidence`, the first of 4 matrices; `--period`, `--regime` and `--columns` choose another\n";
+        assert!(table.ends_with(line), "{table}");
+        let one = show(&["--period", "5d", "--columns", "signal", "--ticker", "NEE", "--head", "1000000"]);
+        let table = shown(&place, &one);
+        assert!(table.ends_with("`5d-neutral/signal`\n"), "{table}");
+        let rows = objects(&shown(&place, &[&one[..], &["--format", "json"]].concat()));
+        let csv = shown(&place, &[&one[..], &["--format", "csv"]].concat());
+        let file = read(&place.file("output/datasets/wide/latest/5d-neutral/signal.parquet"));
+        let signals = cast(file.column_by_name("NEE").expect("a ticker"), &DataType::Int64).expect("numbers");
+        let signals = signals.as_primitive::<arrow::datatypes::Int64Type>();
+        let expected: Vec<Value> = signals.iter().map(Value::from).collect();
+        assert!(expected.len() > 100 && expected.contains(&1.into()) && expected.contains(&(-1).into()));
+        assert_eq!(rows.iter().map(|row| row["NEE"].clone()).collect::<Vec<_>>(), expected);
+        let of_csv = csv.lines().skip(1).map(|line| line.split_once(',').expect("two columns"));
+        let expected = signals.iter().map(|signal| signal.map_or(String::new(), |signal| signal.to_string()));
+        assert!(csv.starts_with("date,NEE\n"), "{csv}");
+        assert!(of_csv.clone().map(|(_, signal)| signal.to_owned()).eq(expected));
+        assert!(of_csv.map(|(date, _)| date).eq(rows.iter().map(|row| row["date"].as_str().expect("a date"))));
+        let refused = place.run(["show"].iter().chain(&show(&["--format", "csv"]))).failed_with(2).stderr;
+        assert!(refused.starts_with("error: several matrices are selected"), "{refused}");
+        let refused = place.run(["show"].iter().chain(&show(&["--columns", "nope"]))).failed_with(2).stderr;
+        assert!(refused.contains("column `nope`"), "{refused}");
+    }
+}
+
+/// The name of the only run.
+fn run_of(place: &Place) -> String {
+    let run = sealed_run(place);
+    run.file_name().and_then(|name| name.to_str()).expect("a name").trim_start_matches("run=").to_owned()
+}
+
+#[test]
+fn the_past_is_shown_as_a_build_of_it_and_nothing_is_published() {
+    let place = Place::new();
+    define(&place, "it", "\"NEE\"", "");
+    place.run(["run", "it", "-q"]).succeeded();
+    let first = run_of(&place);
+    let version = fs::read_link(place.file("output/datasets/it/latest")).expect("a link");
+    let version = version.to_str().expect("a name").to_owned();
+    let before = shown(&place, &["it", "--head", "1000000", "--format", "csv"]);
+    define(&place, "it", "\"XOM\"", "");
+    place.run(["run", "it", "-q"]).succeeded();
+    let files = place.files();
+    let now = shown(&place, &["it", "--head", "1000000", "--format", "csv"]);
+    assert!(now.contains("\nXOM,") && !now.contains("NEE"));
+    for as_of in [&first, &version] {
+        let shown = shown(&place, &["it", "--as-of", as_of, "--head", "1000000", "--format", "csv"]);
+        let built = place.run(["build", "it", "--as-of", as_of, "--output", "-", "--format", "csv"]).succeeded().stdout;
+        assert!(shown == before && built == before, "{as_of}");
+    }
+    // A selection, and a table.
+    let some = ["it", "--as-of", &first, "--columns", "ticker,signal", "--tail", "3"];
+    assert!(shown(&place, &some).starts_with("shape: (3, 2)\n"));
+    let unknown = place.run(["show", "it", "--as-of", "20200101T000000Z-0000"]).failed_with(2).stderr;
+    assert!(unknown.starts_with("error: no version `20200101T000000Z-0000` of `it`, and no run of this name\n"));
+    let early = place.run(["show", "it", "--as-of", "2020-01-01"]);
+    assert!(early.code != Some(0) && early.stderr.contains("2020-01-01"), "{early:?}");
+    place.run(["show", "nothing", "--as-of", &first]).failed_with(2);
+    assert_eq!(place.files(), files);
+}
+
+#[test]
+fn null_is_empty_in_csv_and_null_in_json_and_a_closed_pipe_is_no_failure() {
+    let place = Place::new();
+    define(&place, "it", "\"NEE\"", "join.windows = \"7d\"\njoin.stats = \"mean\"\n");
+    place.run(["run", "it", "-q"]).succeeded();
+    let file = read(&place.file("output/datasets/it/latest/it.parquet"));
+    let means = file.column_by_name("news_mean_7d").expect("a column").as_primitive::<Float64Type>();
+    assert!(means.null_count() > 0 && means.null_count() < means.len());
+    let all = ["it", "--columns", "news_mean_7d,signal", "--head", "1000000", "--format"];
+    let json = shown(&place, &[&all[..], &["json"]].concat());
+    assert!(objects(&json).iter().all(|row| row.as_object().is_some_and(|row| row.len() == 2)), "null is a member");
+    // As texts: a parser of JSON may round.
+    let of_json = json.lines().map(|line| line.strip_prefix("{\"news_mean_7d\":").expect("the first member"));
+    let of_json = of_json.map(|line| line.split_once(',').expect("another member").0);
+    let of_json: Vec<Option<f64>> = of_json.map(|mean| (mean != "null").then(|| mean.parse().expect(mean))).collect();
+    assert!(of_json == means.iter().collect::<Vec<_>>(), "{json}");
+    let csv = shown(&place, &[&all[..], &["csv"]].concat());
+    let of_csv = csv.lines().skip(1).map(|line| line.split_once(',').expect("two columns").0);
+    assert!(of_csv.map(|mean| mean.parse::<f64>().ok()).eq(means.iter()), "{csv}");
+    // The default is ten rows here, too.
+    assert_eq!(shown(&place, &["it", "--format", "json"]).lines().count(), 10);
+    assert_eq!(shown(&place, &["it", "--format", "csv", "--head", "0"]).lines().count(), 1);
+    for format in ["table", "csv", "json"] {
+        let line = "set -o pipefail; \"$0\" show it --head 1000000 --format \"$1\" | head -c 1";
+        let mut command = Command::new("bash");
+        command.args(["-c", line, env!("CARGO_BIN_EXE_bellwether"), format]).current_dir(place.path());
+        command.env("POLARS_FMT_MAX_ROWS", "-1");
+        let closed = Outcome::of(&mut command).succeeded();
+        assert_eq!((closed.stdout.len(), &*closed.stderr), (1, ""), "{format}");
+    }
+}
