@@ -135,24 +135,24 @@ fn a_holiday_makes_no_data_stale_and_a_calendar_that_has_ended_says_so() {
     fs::write(place.file("market.csv"), one).expect("a file");
     let runtime = Runtime::new().expect("a runtime");
     let project = Project::at(place.path()).expect("a project");
-    let run = |name: &str, calendar: &str, day: u32| {
+    let run = |name: &str, calendar: &str, minute: u32| {
         let source = service.source();
         let text = format!(
             "[source]\n{source}api_key_file = \"key\"\n[signals]\nsectors = \"x\"\nperiods = \"5d\"\nregimes = \"bear\"\n\
              [dataset]\nkind = \"signals\"\n[checks]\nmax_age = \"0 trading days\"\n{calendar}"
         );
         place.define(name, &text);
-        today.store(day, Ordering::SeqCst);
-        let now = march(day).and_hms_opt(12, 0, 0).expect("a time").and_utc();
+        today.store(17, Ordering::SeqCst);
+        let now = march(17).and_hms_opt(12, minute, 0).expect("a time").and_utc();
         let options = Options { clock: Clock::Fixed(now), ..Options::new(place.file("output")) };
         runtime.block_on(run::run(Plan::find(name, &project).expect("a plan"), options))
     };
     // On Tuesday the 17th the newest signal is of Monday.
-    let stale = run("weekdays", "", 17).expect_err("it is stale");
+    let stale = run("weekdays", "", 0).expect_err("it is stale");
     assert_eq!(stale.kind(), ErrorKind::Checks, "{stale:?}");
-    run("holidays", "[calendar]\nholidays = \"2026-03-17\"\n", 17).expect("it is fresh");
+    run("holidays", "[calendar]\nholidays = \"2026-03-17\"\n", 1).expect("it is fresh");
     // The file ends on Monday, so Tuesday counts, and the run says why.
-    let ended = run("ended", "[calendar]\nsessions = \"market.csv\"\n", 17).expect_err("it is stale");
+    let ended = run("ended", "[calendar]\nsessions = \"market.csv\"\n", 2).expect_err("it is stale");
     assert_eq!(ended.kind(), ErrorKind::Checks, "{ended:?}");
     let checked = place.run(["check", "ended"]).succeeded();
     let note = "the calendar ends on 2026-03-16: list later sessions, or each Monday to Friday counts as a trading day";

@@ -26,6 +26,11 @@ impl RowKind {
         }
     }
 
+    /// Whether rows can have a column.
+    pub(super) fn can_have(self, column: Column) -> bool {
+        self == Self::Signal || !matches!(column, Column::KnownAt | Column::TradableAt)
+    }
+
     /// The key columns, which identify a row.
     pub fn key(self) -> &'static [Column] {
         match self {

@@ -32,6 +32,10 @@ impl Validator {
             let problem = Problem::new("`add` has no effect together with `columns`", add.span());
             self.object(problem.with_hint("name the columns in `columns`, or remove `columns`"));
         }
+        for typed in add.iter().flat_map(|add| add.iter()).filter(|typed| !kind.can_have(Column::of(***typed))) {
+            let problem = Problem::new(format!("an article has no `{}`", **typed), typed.span());
+            self.object(problem.with_hint("it is a column of signals: remove it"));
+        }
         let extra = self.distinct("column", add.as_ref()).unwrap_or_default().into_iter().filter_map(added);
         let mut columns: Vec<Column> = kind.base().iter().copied().chain(extra).collect();
         let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
@@ -45,7 +49,8 @@ impl Validator {
             let problem = Problem::new("`columns` has no effect on a wide dataset", typed.span());
             self.object(problem.with_hint("name the columns to write as matrices in `values` of `[output]`"));
         }
-        let possible: Vec<Column> = Added::ALL.iter().copied().filter_map(added).collect();
+        let possible = Added::ALL.iter().copied().filter_map(added);
+        let possible: Vec<Column> = possible.filter(|column| kind.can_have(*column)).collect();
         let known: Vec<String> = names(kind.base()).into_iter().chain(of_features).chain(names(&possible)).collect();
         let typed_names = self.distinct("column", Some(typed)).unwrap_or_default();
         let renamed = |name: &String| {
