@@ -9,6 +9,7 @@ a file. It returns an object with the Arrow C stream interface, which Polars, pa
 """
 
 from ._ask import (
+    Catalog,
     Plan,
     Report,
     articles,
@@ -42,15 +43,18 @@ from ._progress import BellwetherWarning, Event
 from ._publish import Summary, build, run
 from ._service import DemoService, demo_service
 from ._table import Answer, Table
+from ._typed import DefinitionDict
 from ._wide import Matrix, Wide
 
 __all__ = [
     "Answer",
     "BellwetherError",
     "BellwetherWarning",
+    "Catalog",
     "ChecksError",
     "DataError",
     "Dataset",
+    "DefinitionDict",
     "DefinitionError",
     "DemoService",
     "Event",

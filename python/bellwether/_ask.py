@@ -7,12 +7,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from . import _bellwether, _html, _values
+from . import _bellwether, _dataset, _html, _values
+from ._dataset import Dataset
 from ._errors import DefinitionError, Problem
 from ._table import Answer, Table
 from ._values import Day, Definition, Instant, Names, PathLike, Prices
+from ._wide import Wide
 
 __all__ = [
+    "Catalog",
     "Plan",
     "Report",
     "articles",
@@ -254,14 +257,49 @@ def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Ta
     return Table(_bellwether.runs(_values.folders(data, archive)[1]))
 
 
-def datasets(*, data: PathLike | None = None) -> Table:
+class Catalog(Table):
+    """The published versions, oldest first. `datasets` returns it.
+
+    `len()` is their number, `in` looks for a dataset or a version of one, and `catalog["demo"]` or
+    `catalog["demo/20261120T213000Z-7f3a"]` loads it.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, rows: _bellwether.Rows, data: Path) -> None:
+        super().__init__(rows)
+        self._data = data
+
+    def __len__(self) -> int:
+        return self._rows.count or 0
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __getitem__(self, name: str) -> Dataset | Wide:
+        return _dataset.of_version(_values.text("name", name), self._data)
+
+    def _names(self) -> list[str]:
+        """The datasets, and the versions of each."""
+        columns = [self.columns.index(name) for name in ("dataset", "version")]
+        rows = [[row[column] for column in columns] for row in self._rows.text(len(self))]
+        return [*dict.fromkeys(dataset for dataset, _ in rows), *(f"{dataset}/{version}" for dataset, version in rows)]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self._names()
+
+
+def datasets(*, data: PathLike | None = None) -> Catalog:
     """The published versions, oldest first.
 
     >>> import bellwether as bw
-    >>> "demo" in list(bw.datasets().to_polars()["dataset"])
+    >>> "demo" in bw.datasets()
     True
+    >>> bw.datasets()["demo"].columns[0]
+    'ticker'
     """
-    return Table(_bellwether.datasets(_values.data(data) / "datasets"))
+    folder = _values.data(data)
+    return Catalog(_bellwether.datasets(folder / "datasets"), folder)
 
 
 class Report:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "load"]
 
+#: How a dataset was loaded: the dataset, the folders, the options and the part.
+Origin = tuple[str | tuple[str, str], tuple[Path, Path], _values.LoadOptions, _values.Part]
+
 
 @overload
 def load(
@@ -110,9 +113,18 @@ def of(
     """A part of a dataset; without a layout, in that of its version."""
     rows, matrices, record = _bellwether.load(dataset, folders, options, part)
     identity = json.loads(record)
+    # A published version stays what it is, when `latest` is another one.
+    given = identity.get("path", dataset)
+    origin: Origin = (given, folders, options, part)
     if rows is not None:
-        return Dataset(rows, identity, part)
-    return Wide(identity["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
+        return Dataset(rows, identity, origin)
+    return Wide(identity["name"], {name: Matrix(name, matrix) for name, matrix in matrices}, (of, origin))
+
+
+def of_version(name: str, data: Path) -> Dataset | Wide:
+    """A published version, long or wide as it is."""
+    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None}
+    return of(name, _values.folders(data, None), options, _values.part(None, None, None, None))
 
 
 class Dataset(Table):
@@ -120,14 +132,33 @@ class Dataset(Table):
 
     It has the Arrow C stream interface: `polars.DataFrame(dataset)`, `pyarrow.RecordBatchReader.from_stream(dataset)` or
     `duckdb.sql("from dataset")` read its rows batch by batch, so it may be larger than memory.
+
+    `len()` is the number of rows; that of a part, or of a dataset that is built while it is read, is counted by reading it.
+    A pickle has the version and the selection, and no rows: another process on the same files reads them again.
     """
 
-    __slots__ = ("_identity", "_part")
+    __slots__ = ("_identity", "_origin")
 
-    def __init__(self, rows: _bellwether.Rows, identity: dict[str, Any], part: _values.Part) -> None:
+    def __init__(self, rows: _bellwether.Rows, identity: dict[str, Any], origin: Origin) -> None:
         super().__init__(rows)
         self._identity = identity
-        self._part = part
+        self._origin = origin
+
+    @property
+    def _part(self) -> _values.Part:
+        return self._origin[3]
+
+    def __len__(self) -> int:
+        if self.path is not None and not self._is_part():
+            return int(self._identity["rows"])
+        return self._rows.read().count or 0
+
+    def __bool__(self) -> bool:
+        """Always true: whether it has rows is another question, which may take long to answer."""
+        return True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return of, self._origin
 
     @property
     def name(self) -> str:
@@ -228,6 +259,7 @@ class Dataset(Table):
             ("tickers", f"{facts['tickers']:,}"),
             ("dates", f"{first} to {last}"),
             ("as of", escape(self.as_of or "")),
+            ("folder", escape(str(self.path))),
             ("signals", _html.sparkline(over_time["signals"], "signals over time", low=0)),
             ("share of buys", _html.sparkline(over_time["buys"], "share of buys over time", low=0, high=1)),
             ("confidence", _html.sparkline(over_time["confidence"], "mean confidence over time")),

@@ -34,6 +34,9 @@ class Summary(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._facts)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     @property
     def rows(self) -> int:
         """The number of rows."""
@@ -51,9 +54,7 @@ class Summary(Mapping[str, Any]):
 
     def load(self) -> Dataset | Wide:
         """The published version, long or wide as it is."""
-        options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None}
-        everything = _values.part(None, None, None, None)
-        return _dataset.of(str(self.path), _values.folders(self.path, None), options, everything)
+        return _dataset.of_version(str(self.path), self.path)
 
     def __repr__(self) -> str:
         return self._text.rstrip("\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _html
 from ._bellwether import Rows
@@ -84,10 +84,10 @@ class Answer(Table):
 
     __slots__ = ("totals",)
 
-    #: The totals, by name.
-    totals: dict[str, object]
+    #: The totals, by name; `bellwether schema --for` describes them.
+    totals: dict[str, Any]
 
-    def __init__(self, rows: Rows, totals: dict[str, object]) -> None:
+    def __init__(self, rows: Rows, totals: dict[str, Any]) -> None:
         super().__init__(rows)
         self.totals = totals
 

@@ -147,6 +147,7 @@ def names(argument: str, value: Names | None) -> list[str] | None:
 
 def instant(argument: str, value: Instant | None) -> str | None:
     """An instant."""
+    value = _of_numpy(argument, value)
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
             raise invalid(argument, value, "it has no time zone", "add one, such as `tzinfo=datetime.timezone.utc`")
@@ -156,6 +157,7 @@ def instant(argument: str, value: Instant | None) -> str | None:
 
 def day(argument: str, value: Day | None) -> str | None:
     """A day."""
+    value = _of_numpy(argument, value)
     if isinstance(value, datetime.datetime):
         if value.time() != datetime.time():
             raise invalid(argument, value, "it is not a day", "use a date")
@@ -165,6 +167,16 @@ def day(argument: str, value: Day | None) -> str | None:
     if value is None or isinstance(value, str):
         return None if value is None else str.__str__(value)
     raise invalid(argument, value, "it is not a day", "use a date, or text such as `2026-03-31`")
+
+
+def _of_numpy(argument: str, value: Any) -> Any:
+    """A `datetime64` of NumPy, which frames have as dates, as a datetime."""
+    if type(value).__module__ != "numpy" or type(value).__name__ != "datetime64":
+        return value
+    found = value.astype("datetime64[us]").item()
+    if found is None:
+        raise invalid(argument, value, "it is not a time", "leave it out, or use a date")
+    return found
 
 
 def flag(argument: str, value: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _html
 from ._bellwether import Rows
@@ -43,16 +43,26 @@ class Matrix(Table):
 
 
 class Wide(Mapping[str, Matrix]):
-    """The matrices of a dataset, one for each period, regime and column, by name: `wide["5d-neutral/confidence"]`."""
+    """The matrices of a dataset, one for each period, regime and column, by name: `wide["5d-neutral/confidence"]`.
 
-    __slots__ = ("_matrices", "name")
+    A pickle has the version and the selection, and no values: another process on the same files reads them again.
+    """
+
+    __slots__ = ("_matrices", "_origin", "name")
 
     #: The name of the dataset.
     name: str
 
-    def __init__(self, name: str, matrices: dict[str, Matrix]) -> None:
+    def __init__(self, name: str, matrices: dict[str, Matrix], origin: tuple[Any, ...]) -> None:
         self.name = name
         self._matrices = matrices
+        self._origin = origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._origin
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     def __getitem__(self, key: str) -> Matrix:
         try:

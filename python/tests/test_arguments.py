@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime
 import enum
 import inspect
+import json
 import os
+import subprocess
+import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -346,3 +349,46 @@ def test_a_path_is_never_a_pattern(place: Path, folder: str) -> None:
     by_stream = pl.DataFrame(dataset)
     assert by_stream.height == summary.rows and "XOM" in by_stream["ticker"]
     polars.testing.assert_frame_equal(dataset.to_polars(), by_stream)
+
+
+def test_a_typed_definition_has_the_keys_and_choices_of_the_schema(
+    program: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
+    schema = json.loads(program("schema").stdout)
+
+    def resolved(value: dict[str, Any]) -> dict[str, Any]:
+        return schema["$defs"][value["$ref"].rsplit("/", 1)[1]] if "$ref" in value else value
+
+    def choices(value: dict[str, Any]) -> set[str]:
+        one = resolved(next((it for it in value.get("anyOf", []) if "$ref" in it), value))
+        return {it["const"] for it in one.get("oneOf", []) if "const" in it}
+
+    def literals(hint: Any) -> set[str]:
+        if typing.get_origin(hint) is Literal:
+            return set(typing.get_args(hint))
+        return set().union(*(literals(inner) for inner in typing.get_args(hint)))
+
+    sections = typing.get_type_hints(bw.DefinitionDict)
+    assert sections.keys() - {"name"} == schema["properties"].keys()
+    for section, value in schema["properties"].items():
+        typed = next((it for it in typing.get_args(sections[section]) if typing.is_typeddict(it)), None)
+        keys = resolved(value).get("properties", {})
+        hints = typing.get_type_hints(typed) if typed else {}
+        assert hints.keys() == keys.keys(), section
+        for key, hint in hints.items():
+            assert literals(hint) in (set(), choices(keys[key])), (section, key)
+
+
+def test_dates_of_a_frame_are_days_and_instants(published: Path) -> None:
+    dates = bw.load("demo", tickers="XOM", columns="date").to_pandas()["date"].drop_duplicates().sort_values()
+    first, last = dates.iloc[3], dates.iloc[9]
+    expected = bw.load("demo", tickers="XOM", start=first.date(), end=last.date()).to_pandas()
+    for start, end in [(first, last), (first.to_datetime64(), last.to_datetime64())]:
+        found = bw.load("demo", tickers="XOM", start=start, end=end).to_pandas()
+        pd.testing.assert_frame_equal(found, expected)
+    tickers = pd.Series(["XOM", "CVX"])
+    for several in [tickers, pd.Index(tickers), tickers.to_numpy()]:
+        assert set(bw.load("demo", tickers=several, columns="ticker").to_polars()["ticker"]) == {"XOM", "CVX"}
+    for wrong in [np.datetime64("2026-11-20T12:00"), np.datetime64("NaT")]:
+        with pytest.raises(bw.UsageError, match="`start`"):
+            bw.load("demo", start=wrong)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import io
+import pickle
 import textwrap
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -282,3 +285,40 @@ def test_missing_names_have_a_hint(published: Path) -> None:
         bw.load("demo", start="soon")
     with pytest.raises(bw.UsageError, match="has no time zone"):
         bw.load("demo", as_of=datetime.datetime(2026, 3, 31))
+
+
+def test_a_catalog_knows_its_datasets_and_versions_and_loads_them(published: Path) -> None:
+    catalog = bw.datasets()
+    version = catalog.to_polars()["version"][0]
+    assert len(catalog) == 1 and "demo" in catalog and f"demo/{version}" in catalog
+    assert "other" not in catalog and 3 not in catalog
+    assert catalog["demo"].to_polars().equals(bw.load("demo").to_polars())
+    assert catalog[f"demo/{version}"].name == f"demo/{version}"
+    with pytest.raises(bw.NotFoundError):
+        catalog["other"]
+    assert catalog._ipython_key_completions_() == ["demo", f"demo/{version}"]
+
+
+def test_the_length_of_a_dataset_is_its_number_of_rows(published: Path) -> None:
+    as_of = bw.load("demo").as_of
+    for options in ({}, {"tickers": ["XOM"]}, {"as_of": as_of, "tickers": ["XOM"]}, {"start": "2100-01-01"}):
+        dataset = bw.load("demo", **options)
+        assert len(dataset) == dataset.to_polars().height and dataset, options
+    assert len(bw.load("demo")) > len(bw.load("demo", tickers="XOM")) > 0
+
+
+def test_a_pickle_names_a_version_and_a_selection(published: Path) -> None:
+    as_of = bw.load("demo").as_of
+    for options in ({}, {"tickers": ["XOM"], "columns": ["date", "confidence"]}, {"as_of": as_of, "tickers": ["XOM"]}):
+        dataset = bw.load("demo", **options)
+        pickled = pickle.dumps(dataset)
+        assert len(pickled) < 2_000
+        found = pickle.loads(pickled)
+        assert found.name == dataset.name and found.to_polars().equals(dataset.to_polars())
+    wide = bw.load("demo", layout="wide", tickers=["CVX", "XOM"])
+    found = pickle.loads(pickle.dumps(wide))
+    assert list(found) == list(wide) == wide._ipython_key_completions_()
+    name = list(wide)[0]
+    assert found[name].to_polars().equals(wide[name].to_polars())
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(len, bw.load("demo", tickers="XOM")).result() == len(bw.load("demo", tickers="XOM"))
