@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._table import Table, to_pandas
-from ._values import Day, Definition, Instant, Names, PathLike, Vintage
+from ._values import Day, Definition, Instant, Missing, Names, PathLike, Vintage
 from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def load(
     regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
+    missing: Missing = "fail",
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset: ...
@@ -55,6 +56,7 @@ def load(
     regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
+    missing: Missing = "fail",
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Wide: ...
@@ -71,6 +73,7 @@ def load(
     regimes: Names | None = None,
     start: Day | None = None,
     end: Day | None = None,
+    missing: Missing = "fail",
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset | Wide:
@@ -84,7 +87,7 @@ def load(
 
     `columns`, `tickers`, `sectors`, `periods`, `regimes`, `start` (inclusive) and `end` (exclusive) select a part; only that part
     is read. Rows are selected by the columns of the dataset: what it has no column for is refused, and so are names that it has
-    no rows of.
+    no rows of. With `missing="ignore"`, tickers without rows are left out: a universe may be wider than the dataset.
 
     `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name. The default columns are
     `signal` (1 for buy, -1 for sell) and `confidence`, or those of a version that was published wide.
@@ -101,6 +104,7 @@ def load(
         "layout": _values.text("layout", layout),
         "as_of": _values.instant("as_of", as_of),
         "vintage": _values.optional_text("vintage", vintage),
+        "missing": _values.text("missing", missing),
     }
     selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
     part = _values.part(columns, tickers, start, end, **selectors)
@@ -123,7 +127,7 @@ def of(
 
 def of_version(name: str, data: Path) -> Dataset | Wide:
     """A published version, long or wide as it is."""
-    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None}
+    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None, "missing": "fail"}
     return of(name, _values.folders(data, None), options, _values.part(None, None, None, None))
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Definition",
     "Instant",
     "LoadOptions",
+    "Missing",
     "Names",
     "Part",
     "PathLike",
@@ -53,6 +54,9 @@ class ArrowStream(Protocol):
 #: Files, which may have a `*` in their names, or rows.
 Prices = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | ArrowStream
 
+#: Whether names without rows are an error, or left out.
+Missing = Literal["fail", "ignore"]
+
 #: As revised, or as first published.
 Vintage = Literal["latest", "first"]
 
@@ -75,6 +79,7 @@ class LoadOptions(TypedDict):
     layout: str | None
     as_of: str | None
     vintage: str | None
+    missing: str
 
 
 class SkillOptions(TypedDict):

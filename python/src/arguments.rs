@@ -48,9 +48,19 @@ pub(crate) struct LoadOptions {
     layout: Option<String>,
     as_of: Option<String>,
     vintage: Option<String>,
+    missing: String,
 }
 
 impl LoadOptions {
+    /// Whether tickers without rows are left out, and not refused.
+    pub(crate) fn ignores_missing(&self) -> Result<bool> {
+        match self.missing.as_str() {
+            "fail" => Ok(false),
+            "ignore" => Ok(true),
+            other => Err(invalid("missing", other, "it is neither `fail` nor `ignore`", "choose one of them")),
+        }
+    }
+
     /// The layout; none for that of the version.
     pub(crate) fn layout(&self) -> Result<Option<Layout>> {
         self.layout.as_deref().map(|text| worded("layout", text)).transpose()

@@ -24,6 +24,26 @@ type Matrices = Vec<(String, Rows)>;
 /// A long dataset or, without one, matrices; and the record as JSON.
 type Loaded = (Option<Rows>, Matrices, String);
 
+/// The part that is wanted of a dataset.
+struct Wanted {
+    selection: Selection,
+    /// Whether tickers without rows are left out, and not refused.
+    ignores_missing: bool,
+}
+
+impl Wanted {
+    /// The part of a dataset.
+    fn of(mut self, dataset: &Dataset) -> Result<Selection> {
+        if self.ignores_missing
+            && let Some(tickers) = &mut self.selection.tickers
+        {
+            let known = dataset.tickers()?;
+            tickers.retain(|ticker| known.contains(ticker));
+        }
+        Ok(self.selection)
+    }
+}
+
 /// A dataset: a published version, or one that is built from the archive each time it is read.
 #[pyfunction]
 pub(crate) fn load(
@@ -34,13 +54,14 @@ pub(crate) fn load(
     part: Part,
 ) -> PyResult<Loaded> {
     supervise::quietly(py, move |stop| {
-        let (layout, ad_hoc, selection) = (options.layout()?, options.ad_hoc()?, part.selection()?);
+        let (layout, ad_hoc) = (options.layout()?, options.ad_hoc()?);
+        let wanted = Wanted { selection: part.selection()?, ignores_missing: options.ignores_missing()? };
         let (data, archive) = folders;
         match dataset {
             DefinitionArgument::Named(name) if ad_hoc.is_none() => {
-                published(&data.join("datasets"), &name, layout, selection, stop)
+                published(&data.join("datasets"), &name, layout, wanted, stop)
             }
-            dataset => built(dataset.plan_or_published(&data)?, &archive, &ad_hoc, layout, selection, stop),
+            dataset => built(dataset.plan_or_published(&data)?, &archive, &ad_hoc, layout, wanted, stop),
         }
     })
 }
@@ -50,12 +71,17 @@ fn published(
     datasets: &Path,
     name: &str,
     layout: Option<Layout>,
-    selection: Selection,
+    wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     if layout != Some(Layout::Long)
         && let wide @ Published::Wide(_) = Published::find(datasets, name)?
     {
+        let Published::Wide(matrices) = &wide else { unreachable!("it is wide") };
+        let selection = match matrices.values().next() {
+            Some(matrix) => wanted.of(matrix)?,
+            None => wanted.selection,
+        };
         let Published::Wide(matrices) = wide.select(selection)? else { unreachable!("a part of matrices") };
         let matrices = matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix)));
         return Ok((None, matrices.collect(), json!({ "name": name }).to_string()));
@@ -73,7 +99,7 @@ fn published(
         "names": names(&dataset),
         "facts": facts(&folder),
     });
-    of_long(&dataset, layout, selection, &identity, stop)
+    of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 
 /// A dataset that is built from the archive.
@@ -82,13 +108,13 @@ fn built(
     archive: &Path,
     ad_hoc: &AdHoc,
     layout: Option<Layout>,
-    selection: Selection,
+    wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
     let dataset = Dataset::built(plan, archive, ad_hoc)?;
     let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset) });
-    of_long(&dataset, layout, selection, &identity, stop)
+    of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 
 /// A part of a long dataset, as it is or as matrices of some columns: of signals and confidences by default.

@@ -322,3 +322,26 @@ def test_a_pickle_names_a_version_and_a_selection(published: Path) -> None:
     assert found[name].to_polars().equals(wide[name].to_polars())
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(len, bw.load("demo", tickers="XOM")).result() == len(bw.load("demo", tickers="XOM"))
+
+
+def test_a_universe_may_be_wider_than_the_dataset(published: Path) -> None:
+    universe = ["XOM", "ZZZZ", "CVX"]
+    with pytest.raises(bw.UsageError, match="ZZZZ"):
+        bw.load("demo", tickers=universe)
+    expected = bw.load("demo", tickers=["CVX", "XOM"]).to_polars()
+    assert bw.load("demo", tickers=universe, missing="ignore").to_polars().equals(expected)
+    built = bw.load("demo", tickers=universe, missing="ignore", as_of=bw.load("demo").as_of)
+    assert built.to_polars().select(expected.columns).equals(expected)
+    for matrix in bw.load("demo", layout="wide", tickers=universe, missing="ignore").values():
+        assert matrix.tickers == ["CVX", "XOM"]
+    with pytest.raises(bw.UsageError, match="neither `fail` nor `ignore`"):
+        bw.load("demo", missing="warn")  # type: ignore[call-overload]
+
+
+def test_dates_without_rows_give_empty_matrices_with_all_keys(published: Path) -> None:
+    everything = bw.load("demo", layout="wide")
+    empty = bw.load("demo", layout="wide", start="2100-01-01")
+    assert list(empty) == list(everything) and len(everything) == 8
+    assert all(len(matrix.to_pandas()) == 0 for matrix in empty.values())
+    some = bw.load("demo", layout="wide", start="2100-01-01", periods="5d", columns="confidence")
+    assert list(some) == ["5d-bull/confidence", "5d-neutral/confidence"]

@@ -3,9 +3,9 @@
 use super::aligned::padding;
 use super::outcome::Result;
 use bellwether::escape::escaped;
-use bellwether::human::{counted, grouped, percent};
+use bellwether::human::{counted, grouped, percent, spanned};
 use bellwether::interface::Endpoint;
-use bellwether::plan::{self, Request, RequestList, Source, TickerSource, Way};
+use bellwether::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way};
 use bellwether::project::Project;
 use bellwether::run::{ColumnDocument, PlanDocument};
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn summary(plan: &plan::Plan, requests: Requests, columns: &[ColumnDocument]) ->
             }
         }
     }
-    line(&mut text, format_args!("dates: naive by {}", plan.dataset.dates));
+    tell_times(&mut text, &plan.dataset);
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
         text.push_str(&next_times(schedule));
@@ -80,6 +80,23 @@ fn summary(plan: &plan::Plan, requests: Requests, columns: &[ColumnDocument]) ->
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();
     line(&mut text, format_args!("written as: {}", formats.join(", ")));
     text
+}
+
+/// Which clock dates are on, when signals are made and news is known, and the trading days.
+fn tell_times(text: &mut String, dataset: &DatasetPlan) {
+    let DatasetPlan { dates, made_at, news_delay, sessions, .. } = dataset;
+    line(text, format_args!("dates: naive by {dates}"));
+    if let Some(made_at) = made_at {
+        line(text, format_args!("signals without a time: made at {made_at}"));
+    }
+    if !news_delay.is_zero() {
+        line(text, format_args!("news: known {} after its date", spanned(*news_delay)));
+    }
+    match sessions.end() {
+        Some(end) => line(text, format_args!("trading days: as listed until {end}, then Monday to Friday")),
+        None if sessions.are_given() => line(text, format_args!("trading days: Monday to Friday, but for holidays")),
+        None => {}
+    }
 }
 
 /// The requests of the first way, and the fallbacks if the service does not offer it.

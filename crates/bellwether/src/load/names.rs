@@ -20,11 +20,29 @@ use crate::run::{absent_sector, absent_tickers};
 #[derive(Default)]
 struct Names {
     tickers: BTreeSet<Ticker>,
-    periods: BTreeSet<Period>,
-    regimes: BTreeSet<Regime>,
+    pairs: BTreeSet<(Period, Regime)>,
 }
 
 impl Dataset {
+    /// The tickers that it has rows of, whichever are selected.
+    ///
+    /// # Errors
+    ///
+    /// When its record or the archive cannot be read.
+    pub fn tickers(&self) -> Result<BTreeSet<Ticker>> {
+        Ok(self.names_of_rows()?.tickers)
+    }
+
+    /// The pairs of period and regime that it has rows of, as far as they are selected.
+    pub(super) fn selected_pairs(&self) -> Result<impl Iterator<Item = (Period, Regime)>> {
+        let Selection { periods, regimes, .. } = self.selection().clone();
+        let is_selected = move |(period, regime): &(Period, Regime)| {
+            periods.as_ref().is_none_or(|periods| periods.contains(period))
+                && regimes.as_ref().is_none_or(|regimes| regimes.contains(regime))
+        };
+        Ok(self.names_of_rows()?.pairs.into_iter().filter(is_selected))
+    }
+
     /// Refuses names that it has no rows of.
     pub(super) fn check_names(&self, selection: &Selection) -> Result<()> {
         let Selection { tickers, sectors, periods, regimes, .. } = selection;
@@ -33,8 +51,8 @@ impl Dataset {
             if let Some(tickers) = tickers {
                 self.check_tickers(tickers, &known.tickers)?;
             }
-            absent("period", periods.as_ref(), &known.periods)?;
-            absent("regime", regimes.as_ref(), &known.regimes)?;
+            absent("period", periods.as_ref(), &known.pairs.iter().map(|(period, _)| *period).collect())?;
+            absent("regime", regimes.as_ref(), &known.pairs.iter().map(|(_, regime)| *regime).collect())?;
         }
         let Some(sectors) = sectors else { return Ok(()) };
         let known = self.sectors()?;
@@ -58,16 +76,14 @@ impl Dataset {
                 let facts = facts.map_err(|source| FileError::damaged(reading.folder(), source))?;
                 Ok(Names {
                     tickers: facts.tickers.into_iter().filter_map(|of| of.name.parse().ok()).collect(),
-                    periods: facts.pairs.iter().map(|pair| pair.period).collect(),
-                    regimes: facts.pairs.iter().map(|pair| pair.regime).collect(),
+                    pairs: facts.pairs.iter().map(|pair| (pair.period, pair.regime)).collect(),
                 })
             }
             Origin::Built(built) => {
                 let mut names = Names::default();
                 for series in built.series()? {
                     names.tickers.insert(series.ticker);
-                    names.periods.extend(series.period);
-                    names.regimes.extend(series.regime);
+                    names.pairs.extend(series.period.zip(series.regime));
                 }
                 Ok(names)
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::{FieldRef, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{Field, FieldRef, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use super::published::no_value;
@@ -13,12 +13,14 @@ use super::{Dataset, Selection};
 use crate::dataset::Wide;
 use crate::error::{Error, Result};
 use crate::plan::{Column, ColumnNames};
+use crate::tables;
 
 impl Dataset {
     /// A long dataset as matrices of some of its columns, by the name that a wide version gives them:
     /// `5d-bull/confidence`. Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell.
     ///
-    /// Only the key and these columns are read, whichever are selected. All rows are in memory.
+    /// Only the key and these columns are read, whichever are selected. All rows are in memory. A pair of period and regime
+    /// without rows in the selected dates has empty matrices.
     ///
     /// # Errors
     ///
@@ -34,7 +36,16 @@ impl Dataset {
         let part = self.select(Selection { columns: Some(columns), ..self.selection().clone() })?;
         let batches = part.rows()?.collect::<Result<Vec<_>>>()?;
         let rows = concat_batches(&part.schema(), &batches).map_err(Error::frame)?;
-        matrices(&rows, names, &values)
+        let mut matrices = matrices(&rows, names, &values)?;
+        let dates: FieldRef = Arc::new(Field::new(names.of(Column::Date.name()), tables::date(), false));
+        let schema = Arc::new(Schema::new(vec![dates]));
+        for (period, regime) in self.selected_pairs()? {
+            for value in &values {
+                let empty = || RecordBatch::new_empty(Arc::clone(&schema));
+                matrices.entry(format!("{period}-{regime}/{value}")).or_insert_with(empty);
+            }
+        }
+        Ok(matrices)
     }
 }
 
