@@ -378,7 +378,7 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
         "plot-reliability-",
         "plot-decay-",
         "plot-features-of-the-news",
-        "-by-number-of-news-",
+        "-by-number-of-articles-",
         ".hover",
     ] {
         assert!(measured.contains(what), "{what}");
