@@ -38,7 +38,7 @@ for purpose, how in rows:
             ast.parse(code)
 
 both = polars.read_parquet("other.parquet")
-assert len(rows) == 5 and found["have settings of their own for some sectors"][0].height == frame.height + both.height
+assert len(rows) == 5 and found["use other settings for some sectors"][0].height == frame.height + both.height
 formula, formula_in_sql = found["compute a formula"]
 assert formula["edge"].to_list() == formula_in_sql["edge"].to_list() and formula.height == frame.height > 0
 newest, newest_in_sql = found["have the newest rows first"]

@@ -1,7 +1,7 @@
 //! Errors of files and folders.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
 
@@ -129,9 +129,14 @@ impl Diagnostic for FileError {
     }
 }
 
-/// The folder of a file, if it does not exist.
+/// The folder of a file, if it does not exist and somebody named it: hidden ones are the program's own.
 fn missing_folder(path: &Path) -> Option<&Path> {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err())
+    let is_hidden = |part: Component<'_>| match part {
+        Component::Normal(name) => name.as_encoded_bytes().starts_with(b"."),
+        _ => false,
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.components().any(is_hidden));
+    folder.filter(|folder| folder.symlink_metadata().is_err())
 }
 
 /// A message on a file that failed verification.
