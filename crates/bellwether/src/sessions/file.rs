@@ -90,7 +90,7 @@ fn session(date: &str, open: &str, close: &str) -> Result<ListedSession, String>
     // A time of midnight may follow, as pandas writes it.
     let day = date.get(.."2026-11-20".len()).unwrap_or(date);
     let rest = date.strip_prefix(day).unwrap_or_default();
-    let is_whole = rest.is_empty() || rest[1..].starts_with("00:00:00");
+    let is_whole = rest.is_empty() || rest.get(1..).is_some_and(|time| time.starts_with("00:00:00"));
     let parsed = day.parse::<NaiveDate>().ok().filter(|_| is_whole);
     let date = parsed.ok_or_else(|| format!("`{date}` is not a date: write `2026-11-20`"))?;
     let (open, close) = (instant(open)?, instant(close)?);

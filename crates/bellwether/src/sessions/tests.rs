@@ -94,6 +94,7 @@ fn a_line_that_is_no_session_is_refused_with_its_number() {
             "line 2: `2026-11-24T09:30:00` is not a time with an offset: write `2026-11-20T09:30:00-05:00`",
         ),
         ("date,open,close\n24.11.2026,x,y\n", "line 2: `24.11.2026` is not a date: write `2026-11-20`"),
+        ("date,open,close\n2026-11-20é,x,y\n", "line 2: `2026-11-20é` is not a date: write `2026-11-20`"),
         (
             "date,open,close\n2026-11-24,2026-11-24T16:00:00Z,2026-11-24T09:30:00Z\n",
             "line 2: the session of 2026-11-24 closes before it opens",
