@@ -28,6 +28,11 @@ def read_csv(path):
     return polars.read_csv(path, try_parse_dates=True, infer_schema_length=None).with_columns(polars.col(polars.Datetime).cast(polars.Datetime("us")))
 
 
+def read_texts(path):
+    """Without a guess at types, which takes Polars seconds."""
+    return polars.read_csv(path, infer_schema=False)
+
+
 folder = Path(sys.argv[1])
 datasets = folder / "output/datasets"
 long = texts(polars.read_parquet(datasets / "long/latest/long.parquet"))
@@ -38,14 +43,18 @@ for other in (
     polars.read_ipc(datasets / "long/latest/long.arrow"),
     read_csv(datasets / "long/latest/long.csv"),
     polars.from_arrow(pyarrow.ipc.open_stream(folder / "piped.arrow").read_all()),
-    read_csv(folder / "piped.csv"),
-    *(read_csv(datasets / f"long/latest/long.csv.{coding}") for coding in ("gz", "zst")),
-    *(read_csv(folder / f"piped.csv.{coding}") for coding in ("gz", "zst")),
 ):
     other = texts(other).cast(dict(long.schema))
     assert_frame_equal(long, other, check_exact=True)
 
-# The same text, compressed, byte for byte.
+# The same text, piped and compressed.
+csv = read_texts(datasets / "long/latest/long.csv")
+for other in (
+    folder / "piped.csv",
+    *(datasets / f"long/latest/long.csv.{coding}" for coding in ("gz", "zst")),
+    *(folder / f"piped.csv.{coding}" for coding in ("gz", "zst")),
+):
+    assert_frame_equal(csv, read_texts(other))
 text = (datasets / "long/latest/long.csv").read_bytes()
 assert gzip.decompress((datasets / "long/latest/long.csv.gz").read_bytes()) == text
 for coding in ("gz", "zst"):

@@ -31,7 +31,26 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// The right to run a definition on an archive, while the value lives.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _file: Locked,
+}
+
+/// A file that is locked while the value lives. It is unlocked, not only closed: a child process that another thread
+/// is starting has a copy of the file until it runs its program.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// The right that a locked file is.
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing it unlocks it as well, if not at once.
+        let _ = self.0.unlock();
+    }
 }
 
 /// The holder of a lock.
@@ -80,7 +99,7 @@ impl Lock {
             Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
                 Err(failed(error))
             }
-            _ => Ok(Attempt::Taken(Self { _file: file })),
+            _ => Ok(Attempt::Taken(Self { _file: Locked::new(file) })),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! instant until the run has appeared, and such a reader waits for it. Readers of the latest state do not: they read as
 //! of the latest seal.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::error::Result;
 use crate::file::FileError;
 use crate::links;
-use crate::lock;
+use crate::lock::{self, Locked};
 
 /// The file of the lock. No definition has such a name.
 const NAME: &str = ".seal";
@@ -25,7 +25,7 @@ const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// The right to seal a run, while the value lives.
 pub(super) struct SealingLock {
-    _file: File,
+    _file: Locked,
 }
 
 impl SealingLock {
@@ -37,10 +37,10 @@ impl SealingLock {
         let file = links::rewrite(&path)?;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { _file: Locked::new(file) }),
                 // Some file systems have no locks: histories that meet are merged.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(Self { _file: file });
+                    return Ok(Self { _file: Locked::new(file) });
                 }
                 Err(TryLockError::Error(error)) => return Err(FileError::write(&path)(error)),
                 Err(TryLockError::WouldBlock) => wait(stop)?,

@@ -129,13 +129,13 @@ impl Diagnostic for FileError {
     }
 }
 
-/// The folder of a file, if it does not exist and somebody named it: hidden ones are the program's own.
+/// The folder of a file, if it does not exist and somebody named it: hidden files and folders are the program's own.
 fn missing_folder(path: &Path) -> Option<&Path> {
     let is_hidden = |part: Component<'_>| match part {
         Component::Normal(name) => name.as_encoded_bytes().starts_with(b"."),
         _ => false,
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.components().any(is_hidden));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !path.components().any(is_hidden));
     folder.filter(|folder| folder.symlink_metadata().is_err())
 }
 
