@@ -43,6 +43,7 @@ from ._progress import BellwetherWarning, Event
 from ._publish import Summary, build, run
 from ._service import DemoService, demo_service
 from ._table import Answer, Table
+from ._totals import DiffTotals, QualityTotals, RevisionTotals, SkillTotals
 from ._typed import DefinitionDict
 from ._wide import Matrix, Wide
 
@@ -57,6 +58,7 @@ __all__ = [
     "DefinitionDict",
     "DefinitionError",
     "DemoService",
+    "DiffTotals",
     "Event",
     "ForkedError",
     "Interrupted",
@@ -64,8 +66,11 @@ __all__ = [
     "NotFoundError",
     "Plan",
     "Problem",
+    "QualityTotals",
     "Report",
+    "RevisionTotals",
     "ServiceError",
+    "SkillTotals",
     "StorageError",
     "Summary",
     "Table",

@@ -11,6 +11,7 @@ from . import _bellwether, _dataset, _html, _values
 from ._dataset import Dataset
 from ._errors import DefinitionError, Problem
 from ._table import Answer, Table
+from ._totals import DiffTotals, QualityTotals, RevisionTotals, SkillTotals
 from ._values import Day, Definition, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
@@ -121,7 +122,7 @@ def revisions(
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer:
+) -> Answer[RevisionTotals]:
     """The vendor's rewrites: a row for each value that was added late, revised or withdrawn.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
@@ -148,7 +149,7 @@ def quality(
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer:
+) -> Answer[QualityTotals]:
     """Gaps, stale series, duplicate articles, unusual values, rejected records and unknown fields: a row for each finding.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
@@ -174,7 +175,7 @@ def skill(
     allow_missing: bool = False,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer:
+) -> Answer[SkillTotals]:
     """Whether signals predicted: as they were published, and as they stand today.
 
     A row for each date, pair of period and regime, and state; one without a date for all of them. Rows of a feature of the
@@ -209,7 +210,7 @@ def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:
     return Table(_bellwether.demo_prices(_values.day("today", today), _values.whole("seed", seed)))
 
 
-def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer:
+def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer[DiffTotals]:
     """The rows that differ between two published versions of a dataset.
 
     `before` and `after` are names of versions, as listed by `datasets`.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import warnings
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
+from ._progress import BellwetherWarning
 from ._table import Table, to_pandas
 from ._values import Day, Definition, Instant, Missing, Names, PathLike, Vintage
 from ._wide import Matrix, Wide
@@ -82,8 +84,9 @@ def load(
     `dataset` is the name of a dataset for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
 
     With `as_of` or `vintage`, or a definition as a dict, the dataset is built from the archive each time it is read, and no
-    file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. `vintage="first"` uses each
-    signal as it was first published.
+    file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. The name of a version or of
+    a run stands for what it was made from, and for the definition as it was then. `vintage="first"` uses each signal as it was
+    first published.
 
     `columns`, `tickers`, `sectors`, `periods`, `regimes`, `start` (inclusive) and `end` (exclusive) select a part; only that part
     is read. Rows are selected by the columns of the dataset: what it has no column for is refused, and so are names that it has
@@ -117,6 +120,8 @@ def of(
     """A part of a dataset; without a layout, in that of its version."""
     rows, matrices, record = _bellwether.load(dataset, folders, options, part)
     identity = json.loads(record)
+    if (note := identity.get("note")) is not None:
+        warnings.warn(note, BellwetherWarning, stacklevel=3)
     # A published version stays what it is, when `latest` is another one.
     given = identity.get("path", dataset)
     origin: Origin = (given, folders, options, part)

@@ -68,9 +68,9 @@ class ResumeEvent(TypedDict):
 
 @final
 class MessageEvent(TypedDict):
-    """Something to say."""
+    """Something to say: of another run that is waited for, on the result, or to fix."""
 
-    event: Literal["note", "warning"]
+    event: Literal["held", "note", "warning"]
     message: str
 
 
@@ -125,6 +125,8 @@ class _Terminal:
         self._is_open = False
 
     def __call__(self, event: Event) -> None:
+        if event["event"] == "held":
+            sys.stderr.write(f"{event['message']}\n")
         if "stage" not in event:
             return
         done, total = event["done"], event["total"]
@@ -150,12 +152,18 @@ class _Notebook:
     def __init__(self) -> None:
         self._ipython: Any = import_module("IPython.display")
         self._stages: dict[str, StageEvent] = {}
+        self._held: str | None = None
         self._display = self._ipython.display(self._ipython.HTML(""), display_id=True)
 
     def __call__(self, event: Event) -> None:
-        if "stage" in event:
+        if event["event"] == "held":
+            self._held = event["message"]
+        elif "stage" in event:
+            self._held = None
             self._stages[event["stage"]] = event
-            self._display.update(self._ipython.HTML(self._table()))
+        else:
+            return
+        self._display.update(self._ipython.HTML(self._table()))
 
     def close(self) -> None:
         """Leaves the table as it is."""
@@ -169,4 +177,5 @@ class _Notebook:
         rows = [
             (stage, f"{bar(event)} &nbsp; {escape(_counts(event))}") for stage, event in self._stages.items()
         ]
-        return _html.facts(rows)
+        held = "" if self._held is None else f"<p>{escape(self._held)}</p>"
+        return held + _html.facts(rows)

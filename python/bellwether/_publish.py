@@ -81,8 +81,9 @@ def run(
     `definition` is a name in `pipelines/`, a path, or the definition itself as a dict with a `name`.
 
     The API key is `key`, or else `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`, as for the program. `fresh` starts
-    over instead of resuming an interrupted run. `wait` is how many seconds to wait for another run of the definition. `progress`
-    shows a bar, or is called with each event. `today` sets the current day of the demo service and of the run; other services
+    over instead of resuming an interrupted run. `wait` is how many seconds to wait for another run of the definition; whose it
+    is, is an event. `progress` shows a bar, or is called with each event: what it raises interrupts the run, also on
+    another thread, which Ctrl-C does not reach. `today` sets the current day of the demo service and of the run; other services
     refuse it.
 
     Ctrl-C interrupts it, and the next run of the definition resumes it. The run has a line in the journal, so `bellwether
@@ -121,8 +122,8 @@ def build(
 ) -> Summary:
     """Builds and publishes the dataset of a definition from the archive, offline, like `bellwether build`.
 
-    With `as_of` or `vintage`, the build is ad hoc: it is written to `datasets/NAME/builds/`. To read it without publishing, use
-    `load`.
+    With `as_of` or `vintage`, the build is ad hoc: it is written to `datasets/NAME/builds/`. `as_of` is an instant, or the name
+    of a version or of a run. To read it without publishing, use `load`.
 
     >>> import bellwether as bw
     >>> summary = bw.build("demo", progress=False)

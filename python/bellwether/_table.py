@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from . import _html
 from ._bellwether import Rows
@@ -76,7 +77,11 @@ class Table:
         return _html.titled(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
 
 
-class Answer(Table):
+#: The totals of an answer.
+Totals = TypeVar("Totals", bound=Mapping[str, object])
+
+
+class Answer(Table, Generic[Totals]):
     """The rows of a query in memory, and their totals.
 
     `len()` is the number of rows.
@@ -85,9 +90,9 @@ class Answer(Table):
     __slots__ = ("totals",)
 
     #: The totals, by name; `bellwether schema --for` describes them.
-    totals: dict[str, Any]
+    totals: Totals
 
-    def __init__(self, rows: Rows, totals: dict[str, Any]) -> None:
+    def __init__(self, rows: Rows, totals: Totals) -> None:
         super().__init__(rows)
         self.totals = totals
 

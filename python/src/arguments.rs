@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::Path;
 use std::str::FromStr;
 
 use bellwether::definition::Layout;
 use bellwether::error::{Error, Result};
 use bellwether::interface::{ChangeSet, Period, Regime, Unknown};
 use bellwether::load::Selection;
-use bellwether::plan::{AdHoc, Vintage};
+use bellwether::plan::{AdHoc, Claims, Plan, Vintage};
+use bellwether::run::{AsOf, Past, PastQuery};
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
@@ -66,16 +68,31 @@ impl LoadOptions {
         self.layout.as_deref().map(|text| worded("layout", text)).transpose()
     }
 
-    /// The options of a build; without any, a published version may be read instead.
-    pub(crate) fn ad_hoc(&self) -> Result<AdHoc> {
-        ad_hoc(self.as_of.as_deref(), self.vintage.as_deref())
+    /// Which data it has; none for those of a published version.
+    pub(crate) fn state(&self) -> Option<DataState> {
+        let Self { as_of, vintage, .. } = self;
+        (as_of.is_some() || vintage.is_some()).then(|| DataState { as_of: as_of.clone(), vintage: vintage.clone() })
     }
 }
 
-/// The options of an ad hoc build.
-pub(crate) fn ad_hoc(as_of: Option<&str>, vintage: Option<&str>) -> Result<AdHoc> {
-    let vintage: Option<Vintage> = vintage.map(|text| worded("vintage", text)).transpose()?;
-    Ok(AdHoc { as_of: instant("as_of", as_of)?, vintage, ..AdHoc::default() })
+/// Which data a dataset has, as Python arguments: as of an instant, a version or a run, and of which vintage.
+#[derive(Default)]
+pub(crate) struct DataState {
+    pub(crate) as_of: Option<String>,
+    pub(crate) vintage: Option<String>,
+}
+
+impl DataState {
+    /// The plan and the options of an ad hoc build, and what its user must know.
+    pub(crate) fn find(&self, plan: Plan, data: &Path, archive: &Path) -> Result<(Plan, AdHoc, Option<String>)> {
+        let vintage: Option<Vintage> = self.vintage.as_deref().map(|text| worded("vintage", text)).transpose()?;
+        let parsed =
+            |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, FORMS));
+        let as_of = self.as_of.as_deref().map(parsed).transpose()?;
+        let query = PastQuery { data, archive, claims: Claims::LeftOut };
+        let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
+        Ok((plan, AdHoc { as_of, version, vintage, ..AdHoc::default() }, note))
+    }
 }
 
 /// A point of the service's change record.
@@ -127,9 +144,11 @@ pub(crate) fn day(argument: &str, text: &str) -> Result<NaiveDate> {
     time::day(text).map_err(|refusal| invalid(argument, text, refusal, "a day is a date, or text such as `2026-03-31`"))
 }
 
+/// The forms of an instant.
+const FORMS: &str = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";
+
 /// An instant, or the end of a day.
 pub(crate) fn instant(argument: &str, text: Option<&str>) -> Result<Option<DateTime<Utc>>> {
-    const FORMS: &str = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";
     let parsed =
         |text| time::as_of(text, Clock::System.now()).map_err(|refusal| invalid(argument, text, refusal, FORMS));
     text.map(parsed).transpose()

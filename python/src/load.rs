@@ -54,14 +54,18 @@ pub(crate) fn load(
     part: Part,
 ) -> PyResult<Loaded> {
     supervise::quietly(py, move |stop| {
-        let (layout, ad_hoc) = (options.layout()?, options.ad_hoc()?);
+        let (layout, state) = (options.layout()?, options.state());
         let wanted = Wanted { selection: part.selection()?, ignores_missing: options.ignores_missing()? };
         let (data, archive) = folders;
         match dataset {
-            DefinitionArgument::Named(name) if ad_hoc.is_none() => {
+            DefinitionArgument::Named(name) if state.is_none() => {
                 published(&data.join("datasets"), &name, layout, wanted, stop)
             }
-            dataset => built(dataset.plan_or_published(&data)?, &archive, &ad_hoc, layout, wanted, stop),
+            dataset => {
+                let state = state.unwrap_or_default();
+                let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, &data, &archive)?;
+                built(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
+            }
         }
     })
 }
@@ -106,14 +110,14 @@ fn published(
 fn built(
     plan: Plan,
     archive: &Path,
-    ad_hoc: &AdHoc,
+    (ad_hoc, note): (&AdHoc, Option<String>),
     layout: Option<Layout>,
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
     let dataset = Dataset::built(plan, archive, ad_hoc)?;
-    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset) });
+    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset), "note": note });
     of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bellwether::error::{Error, Result};
 use bellwether::key_source::KeySource;
 use bellwether::plan::{Plan, Source};
-use bellwether::run::{BuildOptions, Control, Interrupted, Options, WhenHeld};
+use bellwether::run::{BuildOptions, Control, Event, Interrupted, Options, WhenHeld};
 use bellwether::secret::ApiKey;
 use bellwether::time::Clock;
 use pyo3::prelude::*;
 
-use crate::arguments::{ad_hoc, day, instant, invalid};
+use crate::arguments::{DataState, day, instant, invalid};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
 use crate::fault;
@@ -105,9 +105,10 @@ pub(crate) fn build(
     let mut look = || events.pass_on(py, progress.as_ref());
     let summary = supervised(py, &mut look, move |stop| {
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
-        let plan = definition.plan_or_published(&folders.0)?;
         let (as_of, vintage) = options;
-        let ad_hoc = ad_hoc(as_of.as_deref(), vintage.as_deref())?;
+        let state = DataState { as_of, vintage };
+        let (plan, ad_hoc, note) = state.find(definition.plan_or_published(&folders.0)?, &folders.0, &folders.1)?;
+        note.iter().for_each(|message| control.observe(Event::Warning { message }));
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
         finished(bellwether::run::build(plan, folders.0, options))
     })?;

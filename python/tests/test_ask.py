@@ -12,6 +12,7 @@ import polars.testing
 import pytest
 
 import bellwether as bw
+import totals
 from bellwether import _bellwether
 
 #: Two days of the demo service, between which it rewrote some of its past.
@@ -44,6 +45,24 @@ def two_days(place_of_two_days: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _csv(printed: bytes) -> pl.DataFrame:
     return pl.read_csv(io.BytesIO(printed), infer_schema=False)
+
+
+def test_the_types_of_totals_are_those_of_the_schemas(program) -> None:
+    written = totals.module(lambda command: json.loads(program("schema", "--for", command).stdout))
+    assert Path(totals.__file__).parents[1].joinpath("bellwether/_totals.py").read_text() == written
+
+
+def test_a_version_and_a_run_are_instants_with_their_definitions(two_days: Path) -> None:
+    versions = bw.datasets().to_polars().filter(dataset="demo").sort("as_of")
+    first = bw.load(f"demo/{versions['version'][0]}").to_polars()
+    key = ["ticker", "date", "period", "regime"]
+    for name in (versions["version"][0], bw.runs().to_polars()["run"][0]):
+        dataset = bw.load("demo", as_of=name)
+        assert dataset.as_of == bw.load(f"demo/{versions['version'][0]}").as_of
+        polars.testing.assert_frame_equal(dataset.to_polars().sort(key), first.sort(key))
+    assert not bw.load("demo").to_polars().sort(key).equals(first.sort(key))
+    with pytest.raises(bw.UsageError, match="no version `20200101T000000Z-abcd` of `demo`, and no run of this name"):
+        bw.load("demo", as_of="20200101T000000Z-abcd")
 
 
 def test_revisions_match_the_program(two_days: Path, program) -> None:

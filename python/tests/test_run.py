@@ -246,6 +246,45 @@ def test_a_second_run_of_a_definition_names_the_lock_holder(place: Path, service
         assert first.result().rows > 0
 
 
+def test_a_run_that_waits_says_for_whom(place: Path, service: bw.DemoService) -> None:
+    slow = {"name": "mine", "source": {**service.source, "requests_per_second": 5}, "signals": SIGNALS}
+    with ThreadPoolExecutor(1) as pool:
+        events: list[bw.Event] = []
+        first = pool.submit(bw.run, slow, key="demo", progress=False)
+        time.sleep(0.5)
+        assert bw.run(slow, key="demo", wait=60, progress=events.append).rows == first.result().rows
+    held = [event["message"] for event in events if event["event"] == "held"]
+    assert len(held) == 1 and f"process {os.getpid()} on" in held[0] and held[0].endswith("for up to 60.0 s"), held
+
+
+def test_ctrl_c_ends_a_run_on_a_thread_of_asyncio(place: Path, service: bw.DemoService) -> None:
+    definition = {
+        "name": "mine",
+        "source": {"name": "vendor", **service.source, "requests_per_second": 10},
+        "signals": {"sectors": ["energy", "utilities", "materials"], "periods": ["5d", "1m", "15d"]},
+    }
+    page = (Path(__file__).parents[2] / "docs/notebooks.md").read_text()
+    recipe = next(block for block in page.split("```python\n") if "asyncio.run" in block).split("```")[0]
+    Path("recipe.py").write_text(recipe.replace("import bellwether", "import os, signal, time\nimport bellwether", 1).replace(
+        'asyncio.run(run("demo"))',
+        textwrap.dedent(f"""
+            def interrupt():
+                time.sleep(1.5)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=interrupt, daemon=True).start()
+            asyncio.run(run({definition!r}))
+        """),
+    ))
+    environment = {**os.environ, "BELLWETHER_API_KEY": "demo"}
+    begun = time.monotonic()
+    ended = subprocess.run([sys.executable, "recipe.py"], env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.stderr.rstrip().endswith("KeyboardInterrupt"), ended.stderr
+    assert time.monotonic() - begun < 15
+    assert len(list(Path("output/archive/vendor/.partial").iterdir())) == 1
+    assert not list(Path("output/datasets").glob("mine/*/dataset.json"))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_child_raises_with_a_hint_to_spawn(published: Path, python) -> None:
     script = """

@@ -18,7 +18,7 @@ use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind,
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, BuildOptions, Control, Summary};
+use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summary};
 use bellwether::sql::Engine;
 use bellwether::time::Clock;
 use chrono::NaiveDate;
@@ -26,14 +26,12 @@ use chrono::NaiveDate;
 use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
-#[cfg(feature = "polars")]
 use super::note;
-use super::past::{Past, PastQuery};
 use super::rows::{Force, misnamed};
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{AsOf, as_of, day, known, one_of, usage, worded};
+use super::typed::{as_of, day, known, one_of, plan_of, usage, worded};
 use super::{interruptible, log, progress, say};
 
 /// Rebuild a dataset from the archive, offline.
@@ -151,9 +149,10 @@ enum Built {
 
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let claims = self.include.claims();
-        let query = PastQuery { definition: self.definition.as_deref(), as_of: self.as_of.as_ref(), claims };
-        let past = query.find(&self.folders, project)?;
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let query = PastQuery { data: &data, archive: &archive, claims: self.include.claims() };
+        let past = query.find(plan_of(self.definition.as_deref(), project)?, self.as_of.as_ref())?;
+        past.note.iter().for_each(|text| note(&format!("note: {text}")));
         let (ad_hoc, store) = (self.ad_hoc(&past)?, self.store.url()?);
         let plan = past.plan;
         if let Some(engine) = &self.engine {
@@ -167,10 +166,9 @@ impl Build {
             return self.on_cluster(&engine, plan, ad_hoc, project);
         }
         let to = self.destination(&plan, &ad_hoc)?;
-        let archive = self.folders.archive(project);
         let data = match &to {
             Target::Version => self.folders.data_of(&plan.path, project)?,
-            _ => self.folders.data(project),
+            _ => data,
         };
         #[cfg(feature = "polars")]
         if matches!(to, Target::Table) {
@@ -277,7 +275,7 @@ impl Build {
 
     /// The options that override the definition.
     fn ad_hoc(&self, past: &Past) -> Result<AdHoc> {
-        let Past { plan, as_of, version } = past;
+        let Past { plan, as_of, version, .. } = past;
         let of_signals = [
             (
                 !(self.periods.is_empty() && self.regimes.is_empty()),

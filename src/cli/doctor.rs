@@ -19,8 +19,8 @@ use crate::schedule::sealed_runs;
 
 /// Check everything that a run needs.
 ///
-/// The definition, the API key, both addresses and their certificates, the operations that the service still offers, the
-/// store, the clock, the disks, and the archive: whatever a run would refuse. Each problem has a remedy.
+/// The definition, the API key, both addresses and their certificates, the operations that the service still offers, its
+/// sectors, the store, the clock, the disks, and the archive: whatever a run would refuse. Each problem has a remedy.
 #[derive(Debug, clap::Args)]
 pub(super) struct Doctor {
     /// A definition: its name in `pipelines/`, or a path. Without one, only this machine is checked.

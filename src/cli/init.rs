@@ -1,24 +1,30 @@
 //! `bellwether init`: a definition to begin with.
 
+use std::env;
 use std::error::Error as _;
 use std::path::Path;
+use std::time::Duration;
 
 use bellwether::definition::{BaseUrl, DefinitionError, DefinitionFile};
-use bellwether::error::Error;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::file::{self};
+use bellwether::key_source;
 use bellwether::links;
-use bellwether::plan::Plan;
+use bellwether::plan::{Plan, RequestLimits};
 use bellwether::project::Project;
+use bellwether::run::{self, Control, DoctorOptions, offered_sectors};
+use bellwether::time::Clock;
 use bellwether::trust::{self, Author};
 
 use super::outcome::{Failure, Result};
 use super::talk::{ask, is_interactive};
 use super::typed::{usage, worded};
-use super::{note, say};
+use super::{interruptible, note, say};
 
 /// Create a starter definition.
 ///
-/// Asks for the two addresses of the service on a terminal. Nothing is overwritten.
+/// Asks for the two addresses of the service on a terminal, and the service for its sectors if there is a key in
+/// `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`. Nothing is overwritten.
 #[derive(Debug, clap::Args)]
 pub(super) struct Init {
     /// The name of the definition, and of its dataset.
@@ -58,7 +64,18 @@ impl Init {
                 return Err(usage("the addresses of the service are missing", hint));
             }
         };
-        let text = definition(&self.name, source.as_ref());
+        let guessed = definition(&self.name, source.as_ref(), &GUESSES);
+        let text = match &source {
+            Some(source) if has_key() => match sectors_of(&self.name, source, project)? {
+                sectors if sectors.is_empty() => guessed,
+                sectors => definition(&self.name, Some(source), &sectors),
+            },
+            Some(_) => {
+                note("note: the sectors are examples; with a key in `BELLWETHER_API_KEY`, `init` asks the service for its own");
+                guessed
+            }
+            None => guessed,
+        };
         // The written definition passes `check`.
         Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
         write(&path, &text)?;
@@ -113,8 +130,53 @@ fn address(question: &str) -> Result<Option<BaseUrl>> {
     }
 }
 
+/// How long to wait for a service that does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sectors of a service that was not asked.
+const GUESSES: [&str; 3] = ["energy", "healthcare", "financials"];
+
+/// Whether there is a key that the definition need not name.
+fn has_key() -> bool {
+    [key_source::VARIABLE, key_source::FILE_VARIABLE].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// The sectors that the service has; none if it has none of the usual ones, or cannot be asked, which is said.
+fn sectors_of(name: &str, addresses: &(BaseUrl, BaseUrl), project: &Project) -> Result<Vec<String>> {
+    note("asking the service for its sectors");
+    let text = definition(name, Some(addresses), &run::USUAL_SECTORS);
+    let plan = Plan { author: Author::Caller, ..Plan::of(DefinitionFile::new(format!("{name}.toml").into(), text)?)? };
+    let limits = RequestLimits { patience: PATIENCE, ..plan.limits };
+    let plan = Plan { limits, ..plan };
+    let asked = interruptible(async |stop| {
+        let options = DoctorOptions {
+            data: project.data(),
+            archive: project.data().join("archive"),
+            known_runs: Vec::new(),
+            store: None,
+            clock: Clock::System,
+            control: Control { stop, ..Control::default() },
+        };
+        offered_sectors(&plan, &options).await
+    });
+    match asked {
+        Ok(sectors) if sectors.is_empty() => {
+            note("note: it has none of the usual names: the sectors are examples");
+            Ok(Vec::new())
+        }
+        Ok(sectors) => Ok(sectors.iter().map(ToString::to_string).collect()),
+        Err(error) if error.kind() != ErrorKind::Interrupted => {
+            let causes = error.causes().map(|cause| format!(": {cause}")).collect::<String>();
+            note(&format!("note: the sectors are examples: {error}{causes}"));
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A definition with comments.
-fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
+fn definition<S: AsRef<str>>(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>, sectors: &[S]) -> String {
+    let sectors: Vec<&str> = sectors.iter().map(AsRef::as_ref).collect();
     let source = match addresses {
         None => "# The built-in demo service; replace it with the addresses of yours.\n\
                  service = \"demo\"\n\
@@ -131,7 +193,7 @@ fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
          #     bellwether plan {name}     its requests and columns\n\
          #     bellwether run {name}      fetch and publish\n\
          # `bellwether schema` prints every key with its meaning, for editors.\n\
-         description = \"Daily signals of three sectors, joined with news\"\n\
+         description = \"Daily signals of some sectors, joined with news\"\n\
          \n\
          [source]\n\
          {source}\
@@ -140,7 +202,7 @@ fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
          \n\
          [signals]\n\
          # All tickers of these sectors.\n\
-         sectors = [\"energy\", \"healthcare\", \"financials\"]\n\
+         sectors = {sectors:?}\n\
          # Horizons, 1d to 30d and 1m to 6m.\n\
          periods = [\"5d\", \"15d\"]\n\
          # Market regimes: neutral, bear, bull.\n\

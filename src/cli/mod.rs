@@ -24,7 +24,6 @@ mod migrate;
 mod open;
 mod outcome;
 mod parse;
-mod past;
 mod plan;
 mod process;
 mod progress;

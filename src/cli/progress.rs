@@ -95,6 +95,7 @@ impl Observer for Bars {
                 pace.resumed = 0;
                 note(&format!("{:9} {}", progress.stage, joined(finished(progress))));
             }
+            Event::Held { message } => note(message),
             Event::Warning { message } => match bar {
                 Some(bar) => bar.suspend(|| warn(LogForm::Text, message)),
                 None => warn(LogForm::Text, message),
@@ -155,6 +156,7 @@ impl Observer for Lines {
                 line(progress, [steps(progress), counts(progress), received(progress), because, left(progress, 0)]);
             }
             Event::Finished(progress) => line(progress, finished(progress)),
+            Event::Held { message } => note(message),
             Event::Warning { message } => warn(LogForm::Text, message),
             _ => {}
         }

@@ -6,9 +6,9 @@ use bellwether::definition::{self, DefinitionError};
 use bellwether::error::Error;
 use bellwether::escape::escaped;
 use bellwether::interface::Unknown;
-use bellwether::names::is_unique;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
+use bellwether::run::AsOf;
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -24,16 +24,9 @@ pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     time::as_of(text, Clock::System.now())
 }
 
-/// An instant, or a version whose runs are meant.
-#[derive(Clone, Debug)]
-pub(super) enum AsOf {
-    Instant(DateTime<Utc>),
-    Version(String),
-}
-
-/// An instant in the past, or the name of a version.
+/// An instant in the past, or the name of a version or a run.
 pub(super) fn as_of(text: &str) -> Result<AsOf, String> {
-    if is_unique(text) { Ok(AsOf::Version(text.to_owned())) } else { instant(text).map(AsOf::Instant) }
+    AsOf::parse(text, Clock::System.now())
 }
 
 /// Arguments that do not go together.

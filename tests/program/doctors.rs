@@ -76,9 +76,52 @@ fn wrong_and_swapped_addresses_are_said_as_a_run_says_them() {
 }
 
 #[test]
+fn a_service_is_asked_for_its_sectors() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let (signals, news) = (service.address("base_url"), service.address("sentiment_base_url"));
+    let addresses = ["--base-url", signals, "--sentiment-base-url", news];
+    let init = |name: &str, variables: &[(&str, &str)]| {
+        let said = of(&place, &[&["init", name][..], &addresses].concat(), variables).succeeded().stderr;
+        let text = fs::read_to_string(place.file(&format!("pipelines/{name}.toml"))).unwrap();
+        let line = text.lines().find(|line| line.starts_with("sectors = ")).expect("sectors").to_owned();
+        (said, line)
+    };
+    let guessed = "sectors = [\"energy\", \"healthcare\", \"financials\"]";
+    let (said, sectors) = init("guessed", &[]);
+    assert!(said.contains("the sectors are examples; with a key"), "{said}");
+    assert_eq!(sectors, guessed);
+    let (said, sectors) = init("refused", &[("BELLWETHER_API_KEY", "wrong")]);
+    assert!(said.contains("refused the API key") && !said.contains("wrong"), "{said}");
+    assert_eq!(sectors, guessed);
+    let key = [("BELLWETHER_API_KEY", "demo")];
+    let (_, sectors) = init("mine", &key);
+    let all = [
+        "communication-services",
+        "consumer-discretionary",
+        "consumer-staples",
+        "energy",
+        "financials",
+        "healthcare",
+        "industrials",
+        "materials",
+        "real-estate",
+        "technology",
+        "utilities",
+    ];
+    assert_eq!(sectors, format!("sectors = {all:?}"));
+    let healthy = of(&place, &["doctor", "mine"], &key).succeeded().stdout;
+    assert!(healthy.contains("\nok       sectors          signals of `communication-services`, "), "{healthy}");
+    let text = format!("[source]\n{}[signals]\nsectors = [\"tech\", \"utilities\"]\n", service.source);
+    place.define("it", &text);
+    let found = of(&place, &["doctor", "it"], &key).failed_with(1).stdout;
+    assert!(found.contains("failed   sectors          no signals of `tech`\n"), "{found}");
+}
+
+#[test]
 fn a_proxy_in_use_is_named_also_when_it_works() {
     let place = Place::new();
-    let service = TlsService::start(|target| if target.starts_with("/a/") { "{}" } else { "[]" });
+    let service = TlsService::start(|target| if target.starts_with("/a/") { "{\"A\":{}}" } else { "[]" });
     let proxy = Proxy::start(Some(service.address));
     let addresses = "base_url = \"https://vendor.example/a\"\nsentiment_base_url = \"https://vendor.example/b\"\n";
     place.define("it", &format!("[source]\n{addresses}{REST}"));

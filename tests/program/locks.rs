@@ -67,8 +67,12 @@ fn a_second_run_sends_no_request_and_names_the_lock_holder() {
     let process = first.child.id();
     for arguments in [&["run", "it"][..], &["run", "it", "--fresh"], &["run", "it", "--wait=1s"]] {
         let stderr = run(&first.place, arguments).failed_with(75).stderr;
-        let expected = format!("error: another run of `it` is in progress on `output/archive`: process {process} on `");
-        assert!(stderr.starts_with(&expected), "{stderr}");
+        let held = format!("another run of `it` is in progress on `output/archive`: process {process} on `");
+        let lines: Vec<&str> = stderr.lines().filter(|line| line.starts_with(&held)).collect();
+        let waits = arguments.contains(&"--wait=1s");
+        assert_eq!(lines.len(), usize::from(waits), "{stderr}");
+        assert!(lines.iter().all(|line| line.ends_with("; waiting for it, for up to 1.0 s")), "{stderr}");
+        assert!(stderr.contains(&format!("error: {held}")), "{stderr}");
         assert!(stderr.contains("`, since 20") && stderr.contains("Z\nhint: try again when"), "{stderr}");
     }
     assert_eq!(first.service.count(), 1);

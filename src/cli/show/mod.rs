@@ -13,6 +13,7 @@ use bellwether::interface::{Period, Regime, Sector, Ticker};
 use bellwether::load::{Dataset, Selection, frame_of};
 use bellwether::plan::FormulaGuard;
 use bellwether::project::Project;
+use bellwether::run::AsOf;
 use chrono::NaiveDate;
 
 use super::folders::Folders;
@@ -21,7 +22,7 @@ use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::typed::{AsOf, as_of, day, known, one_of, usage};
+use super::typed::{as_of, day, known, one_of, usage};
 use pick::{head, sample, tail};
 use subject::{Matrix, Subject};
 use table::{ColumnOption, table};

@@ -6,12 +6,13 @@ use arrow::error::ArrowError;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Claims, Plan, Shape};
 use bellwether::project::Project;
+use bellwether::run::{AsOf, Past, PastQuery};
 
 use super::Show;
+use crate::cli::note;
 use crate::cli::outcome::Result;
-use crate::cli::past::{Past, PastQuery};
 use crate::cli::store::{FetchItem, LocalFolders};
-use crate::cli::typed::{AsOf, usage};
+use crate::cli::typed::{plan_of, usage};
 
 /// The rows to choose from.
 pub(super) struct Subject {
@@ -60,9 +61,10 @@ impl Show {
 
     /// A dataset that is built in memory, as it was known.
     pub(super) fn built(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
-        let query = PastQuery { definition: Some(&self.dataset), as_of: Some(as_of), claims: Claims::LeftOut };
-        let Past { plan, as_of, version } = query.find(&self.folders, project)?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        let query = PastQuery { data: &data, archive: &archive, claims: Claims::LeftOut };
+        let Past { plan, as_of, version, note: told } = query.find(plan_of(Some(&self.dataset), project)?, Some(as_of))?;
+        told.iter().for_each(|text| note(&format!("note: {text}")));
         let local = LocalFolders { archive: &archive, data: &data };
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);

@@ -16,13 +16,13 @@ use crate::plan::{Claims, PinnedVersion, Plan};
 
 /// The state of an archive that a run stands for.
 #[derive(Clone, Debug)]
-pub struct StateOfRun {
+pub(super) struct StateOfRun {
     /// When the last of its runs was sealed.
-    pub as_of: DateTime<Utc>,
+    pub(super) as_of: DateTime<Utc>,
     /// Its runs, under the name of the run.
-    pub version: PinnedVersion,
+    pub(super) version: PinnedVersion,
     /// The text of the definition as it was in the run, if the run was of it and the archive has it.
-    pub definition: Option<String>,
+    pub(super) definition: Option<String>,
 }
 
 /// The run of a view that knew all others and was of a plan's definition as it is; none if there is no such run, or if
@@ -43,11 +43,7 @@ pub(super) fn knowing_run(plan: &Plan, view: &View) -> Option<String> {
 }
 
 /// The state of an archive that a run of a plan's service stands for; none if the archive has no such run.
-///
-/// # Errors
-///
-/// If the archive cannot be read.
-pub fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Option<StateOfRun>> {
+pub(super) fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Option<StateOfRun>> {
     let folder = of_service(archive, &plan.service.name)?;
     if file::is_gone(&folder) {
         return Ok(None);

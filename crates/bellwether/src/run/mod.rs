@@ -26,6 +26,7 @@ mod last_listed;
 mod leak;
 mod migrate;
 mod missing;
+mod named_past;
 mod names;
 mod observer;
 mod options;
@@ -60,7 +61,7 @@ pub use cluster::{ClusterOptions, build_on_cluster};
 pub use continuity::check_history;
 pub use demo::DEMO_SEED;
 use demo::Demo;
-pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
+pub use doctor::{Diagnosis, DoctorOptions, Health, USUAL_SECTORS, doctor, offered_sectors};
 pub(crate) use error::RunError;
 pub use error::is_in_progress;
 pub use forget::{Forgot, forget};
@@ -69,9 +70,9 @@ pub use import::{
     ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
     RequestTemplate, import,
 };
-pub use knowing_run::{StateOfRun, state_of_run};
 pub use leak::audit_leak;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
+pub use named_past::{AsOf, Past, PastQuery};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;

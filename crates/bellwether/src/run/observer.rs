@@ -29,6 +29,11 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// Another run of the definition is in progress, and this one waits for it.
+    Held {
+        /// Whose it is, since when, and for how long this one waits.
+        message: &'a str,
+    },
     /// The run has its name, which its folder in the archive will have. A resumed run keeps its name.
     Named {
         /// The name.
@@ -119,7 +124,8 @@ impl Control {
         Self { observer: Some(Arc::new(observer)), ..Self::default() }
     }
 
-    pub(super) fn observe(&self, event: Event<'_>) {
+    /// Tells the observer, if there is one.
+    pub fn observe(&self, event: Event<'_>) {
         if let Some(observer) = &self.observer {
             observer.observe(&event);
         }

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::error::RunError;
-use super::observer::CancellationToken;
+use super::observer::{CancellationToken, Event};
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
 use crate::error::{Error, ErrorKind, Result};
+use crate::human::lasted;
 use crate::lock::{Attempt, Holder, Lock};
 use crate::time::Clock;
 
@@ -26,15 +27,23 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
         WhenHeld::Fail => Duration::ZERO,
         WhenHeld::Wait(patience) => patience,
     };
+    let mut told_of: Option<Holder> = None;
     loop {
         let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, options.clock.now())? {
             Attempt::Taken(lock) => return Ok(lock),
             Attempt::Held(holder) => holder,
         };
+        // Others may wait as well, and be first.
+        let is_told = holder.is_none() || holder == told_of;
+        let name = definition.to_owned();
+        let in_progress = RunError::InProgress { name, archive: options.archive.clone(), holder: holder.clone() };
         if patience.is_zero() {
-            return Err(
-                RunError::InProgress { name: definition.to_owned(), archive: options.archive.clone(), holder }.into()
-            );
+            return Err(in_progress.into());
+        }
+        if !is_told {
+            let message = format!("{in_progress}; waiting for it, for up to {}", lasted(patience));
+            options.control.observe(Event::Held { message: &message });
+            told_of = holder;
         }
         let pause = TRY_EVERY.min(patience);
         patience -= pause;

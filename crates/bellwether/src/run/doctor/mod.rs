@@ -4,6 +4,7 @@
 //! as far as it can be. Nothing is written but a small object in the store, which is removed again.
 
 mod local;
+mod sectors;
 mod service;
 
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ use super::observer::Control;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
 use crate::time::Clock;
+
+pub use sectors::{USUAL_SECTORS, offered_sectors};
 
 /// The result of a check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

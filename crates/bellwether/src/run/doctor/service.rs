@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::{Diagnosis, DoctorOptions, Health};
+use super::{Diagnosis, DoctorOptions, Health, sectors};
 use crate::error::{Error, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ResponseHead};
@@ -108,6 +108,11 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
     }
     if !heads.is_empty() {
         found.extend(operations(plan, &heads));
+        let is_offered =
+            |endpoint: &Endpoint| heads.get(endpoint).is_some_and(|head| (200..300).contains(&head.status));
+        if plan.ways.iter().map(|way| way.endpoint).find(is_offered) == Some(Endpoint::SignalsHistoryAll) {
+            found.extend(sectors::diagnosis(plan, &client).await);
+        }
         found.push(clock(skew));
     }
     found
