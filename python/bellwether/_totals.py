@@ -658,6 +658,7 @@ SkillTotals = TypedDict(
         "worst_day": "WorstDay | None",
     },
 )
+SkillTotals.__doc__ = """A document: the output of a command, with the version of its shape."""
 
 
 class ChangedColumn(TypedDict):

@@ -72,7 +72,7 @@ def _type(name: str, described: Any) -> Iterator[str]:
         yield from (f"#: {line}" for line in textwrap.wrap(description or name, 110))
         yield f'{name} = TypedDict(\n    "{name}",\n    {{'
         yield from (f'        "{key}": {_hint(value, quoted=True)},' for key, value in keys.items())
-        yield "    },\n)"
+        yield f'    }},\n)\n{name}.__doc__ = """{description or name}"""'
         return
     yield f"class {name}(TypedDict):"
     yield from textwrap.wrap(f'"""{description or name}"""', 110, initial_indent="    ", subsequent_indent="    ")

@@ -93,6 +93,9 @@ def read_cells():
                 sector="energy" if ticker < "G" else "utilities",
             ))
     cells = pandas.DataFrame(cells)
+    # Texts of pyarrow are slow one by one.
+    texts = ["ticker", "period", "regime", "sector"]
+    cells[texts] = cells[texts].astype(object)
     # Trading days after the date, up to the day on which it was seen.
     ages = numpy.busday_count(
         (cells["date"] + DAY).values.astype("datetime64[D]"), (cells["first_seen"].dt.normalize() + DAY).values.astype("datetime64[D]")
@@ -222,24 +225,24 @@ def fifths(values):
     return numpy.searchsorted(numpy.quantile(values, [0.2, 0.4, 0.6, 0.8]), values, side="left")
 
 
-def side(frame, direction):
-    goes = numpy.where(frame["sell"], -1, 1) * frame["excess"]
-    excess = (frame["excess"] * direction(frame)).mean() if len(frame) else None
-    return dict(signals=len(frame), hits=int((goes > 0).sum()), excess=excess)
+def side(is_taken, sign, excess, direction):
+    sign, excess, direction = sign[is_taken], excess[is_taken], direction[is_taken]
+    hits = int((sign * excess > 0).sum())
+    return dict(signals=len(excess), hits=hits, excess=(excess * direction).mean() if len(excess) else None)
 
 
 def measure_date(frame):
     """Figures of a date from columns `signed`, `sell`, `value`, `excess`."""
-    one = lambda frame: numpy.ones(len(frame))
-    own = lambda frame: numpy.where(frame["sell"], -1, 1)
-    place = fifths(frame["signed"].values)
-    high, low = frame["value"][place == 4], frame["value"][place == 0]
+    signed, sell, value, excess = (frame[name].to_numpy() for name in ("signed", "sell", "value", "excess"))
+    sign, one = numpy.where(sell, -1, 1), numpy.ones(len(frame))
+    place = fifths(signed)
+    high, low = value[place == 4], value[place == 0]
     return dict(
         names=len(frame),
-        correlation=rank_correlation(frame["signed"], frame["value"]),
-        buys=side(frame[~frame["sell"]], one),
-        sells=side(frame[frame["sell"]], one),
-        confident=side(frame[fifths(frame["signed"].abs().values) == 4], own),
+        correlation=rank_correlation(signed, value),
+        buys=side(~sell, sign, excess, one),
+        sells=side(sell, sign, excess, one),
+        confident=side(fifths(numpy.abs(signed)) == 4, sign, excess, sign),
         spread=high.mean() - low.mean() if len(high) and len(low) else None,
     )
 

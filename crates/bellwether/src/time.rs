@@ -131,6 +131,15 @@ pub fn as_of(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     Ok(if is_today { parsed.min(now) } else { parsed })
 }
 
+/// An instant in the shortest form that [`instant`] reads: a day for its end.
+pub(crate) fn as_typed(instant: DateTime<Utc>) -> String {
+    let day = instant.date_naive().to_string();
+    match self::instant(&day) {
+        Ok(end) if end == instant => day,
+        _ => to_record(instant),
+    }
+}
+
 /// The form of a day, as a hint.
 const DAY_FORM: &str = "use a day in the form `2026-03-31`";
 

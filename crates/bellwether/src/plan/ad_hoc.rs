@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{Claims, Filter, Format, Plan, Vintage};
-use crate::time::to_record;
+use crate::time::as_typed;
 
 /// The options of a build that override its definition. Without any, the build is the definition's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl AdHoc {
         fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
             values.into_iter().map(|value| (name, value.to_string())).collect()
         }
-        let as_of = version.as_ref().map(|version| version.name.clone()).or(as_of.map(to_record));
+        let as_of = version.as_ref().map(|version| version.name.clone()).or(as_of.map(as_typed));
         options.extend(each("as-of", as_of));
         options.extend(each("vintage", *vintage));
         options.extend(each("include", (*claims == Claims::Included).then_some("claimed")));
@@ -109,7 +109,7 @@ mod tests {
         };
         let typed: Vec<String> = all.options().iter().map(|(name, value)| format!("{name} {value}")).collect();
         let expected = [
-            "as-of 2026-03-31T23:59:59.999999Z",
+            "as-of 2026-03-31",
             "vintage first",
             "include claimed",
             "ticker CVX",
