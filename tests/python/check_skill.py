@@ -407,9 +407,8 @@ def check_news(found, dates, which, period, sessions, where):
     return [("news", f"{one['window']} {one['articles']}", one) for one in found]
 
 
-def check_groups(found, frames, period, sessions, rows, where, which=None):
+def check_groups(found, dates, period, sessions, rows, where, which=None):
     """By lag, year and sector, from the cells of each date with enough names; of signals also by news."""
-    dates = by_names(frames)
     for lag, of_lag in enumerate(found["by_lag"]):
         assert of_lag["lag"] == lag, where
         series = {day: correlation_of(names, f"lag{lag}") for day, names in dates.items()}
@@ -458,21 +457,23 @@ def check_features(found, cells, period, sessions, rows, where):
         of_state = of_state.assign(signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
         lags = [f"lag{lag}" for lag in range(LAGS)]
         of_state = of_state[["date", "sector", "signed", "first", "latest", "value", *lags]]
+        columns = {name: of_state[name].to_numpy() for name in of_state}
         dates, frames = {}, {}
-        for day, frame in of_state.groupby("date"):
+        for day, rows_of_day in sorted(of_state.groupby("date").indices.items()):
+            names = Names({name: values[rows_of_day] for name, values in columns.items()})
             if state == "difference":
-                correlations = [rank_correlation(frame[column], frame["value"]) for column in ("first", "latest")]
+                correlations = [rank_correlation(names[column], names["value"]) for column in ("first", "latest")]
                 correlation = None if None in correlations else correlations[1] - correlations[0]
             else:
-                correlation = rank_correlation(frame["signed"], frame["value"])
-            dates[day] = dict(names=len(frame), correlation=correlation)
-            if len(frame) >= 5:
-                frames[day] = frame
+                correlation = rank_correlation(names["signed"], names["value"])
+            dates[day] = dict(names=len(names), correlation=correlation)
+            if len(names) >= 5:
+                frames[day] = names
         of_rows = rows[rows["state"] == state]
         _, p_values[state], series[state] = check_ranks(measure, dates, period, sessions, of_rows, f"{where} {state}")
         if state == "difference":
             assert not measure["by_lag"], where
-            check_years_and_sectors(measure, by_names(frames), difference_of, period, sessions, f"{where} {state}")
+            check_years_and_sectors(measure, frames, difference_of, period, sessions, f"{where} {state}")
         else:
             check_groups(measure, frames, period, sessions, of_rows, f"{where} {state}")
     return p_values, series
@@ -726,7 +727,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
                 continue
             check_confidence(measure["confidence"], list(frames[state].values()), f"{where} confidence")
             which = "first" if state == "published" else "latest"
-            check_groups(measure, frames[state], key[0], prices.index, of_state, where, which)
+            check_groups(measure, by_names(frames[state]), key[0], prices.index, of_state, where, which)
             if measure["confidence"]:
                 reliability = measure["confidence"]["reliability"]
                 check_reliability(reliability, frames[state], measure["horizon"], f"{where} reliability")
