@@ -71,7 +71,9 @@ impl Init {
                 sectors => definition(&self.name, Some(source), &sectors),
             },
             Some(_) => {
-                note("note: the sectors are examples; with a key in `BELLWETHER_API_KEY`, `init` asks the service for its own");
+                note(
+                    "note: the sectors are examples; with a key in `BELLWETHER_API_KEY`, `init` asks the service for its own",
+                );
                 guessed
             }
             None => guessed,
@@ -138,7 +140,9 @@ const GUESSES: [&str; 3] = ["energy", "healthcare", "financials"];
 
 /// Whether there is a key that the definition need not name.
 fn has_key() -> bool {
-    [key_source::VARIABLE, key_source::FILE_VARIABLE].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+    [key_source::VARIABLE, key_source::FILE_VARIABLE]
+        .iter()
+        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// The sectors that the service has; none if it has none of the usual ones, or cannot be asked, which is said.

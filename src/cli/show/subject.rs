@@ -63,7 +63,8 @@ impl Show {
     pub(super) fn built(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let query = PastQuery { data: &data, archive: &archive, claims: Claims::LeftOut };
-        let Past { plan, as_of, version, note: told } = query.find(plan_of(Some(&self.dataset), project)?, Some(as_of))?;
+        let Past { plan, as_of, version, note: told } =
+            query.find(plan_of(Some(&self.dataset), project)?, Some(as_of))?;
         told.iter().for_each(|text| note(&format!("note: {text}")));
         let local = LocalFolders { archive: &archive, data: &data };
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;

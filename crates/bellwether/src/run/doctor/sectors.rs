@@ -75,7 +75,8 @@ pub(super) async fn diagnosis(plan: &Plan, client: &Client) -> Option<Diagnosis>
 async fn answers(plan: &Plan, client: &Client) -> Result<BTreeMap<Sector, bool>> {
     let mut found = BTreeMap::new();
     let listed = plan.ways.iter().filter(|way| way.endpoint == Endpoint::SignalsHistoryAll).map(|way| &way.list);
-    let requests = listed.filter_map(|list| if let RequestList::Listed(requests) = list { Some(requests) } else { None });
+    let requests =
+        listed.filter_map(|list| if let RequestList::Listed(requests) = list { Some(requests) } else { None });
     for request in requests.flatten() {
         let Some(sector) = &request.sector else { continue };
         if !found.contains_key(sector) {
