@@ -100,10 +100,13 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
 
 /// Tickers that end where another goes on, and what to do about them.
 fn of_renames(renames: &[Rename], limit: RowLimit) -> String {
-    let mut table =
-        Aligned::new(4, ["ends", "goes on as", "id", "on", "begins", "shared dates", "the same"]);
+    let mut table = Aligned::new(4, ["ends", "goes on as", "id", "on", "begins", "shared dates", "the same"]);
     let row = |rename: &Rename| {
-        let texts = [rename.ticker.to_string(), rename.successor.to_string(), rename.id.clone().unwrap_or_else(|| "-".to_owned())];
+        let texts = [
+            rename.ticker.to_string(),
+            rename.successor.to_string(),
+            rename.id.clone().unwrap_or_else(|| "-".to_owned()),
+        ];
         let days = [rename.ends, rename.begins].map(|day| day.to_string());
         texts.into_iter().chain(days).chain([grouped(rename.overlap), grouped(rename.equal)]).collect()
     };

@@ -35,7 +35,13 @@ struct DatasetSeries {
 impl Subject {
     /// A whole archive.
     pub(crate) fn whole(view: View) -> Result<Self> {
-        Ok(Self { sectors: view.sectors(None)?, view, part: None, sessions: Sessions::default(), identity: Identity::default() })
+        Ok(Self {
+            sectors: view.sectors(None)?,
+            view,
+            part: None,
+            sessions: Sessions::default(),
+            identity: Identity::default(),
+        })
     }
 
     /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.

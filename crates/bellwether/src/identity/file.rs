@@ -32,12 +32,16 @@ pub(super) fn parse(text: &str) -> Result<Vec<Named>, CsvError> {
     for (line, fields) in items {
         named.push((line, of_fields(fields).map_err(|what| CsvError::Line { line, what })?));
     }
-    let of_ticker = overlap(&named, |one| one.ticker.clone(), |one, other, days| {
-        format!("`{}` has the ids `{}` and `{}` {days}", one.ticker, other.id, one.id)
-    });
-    let of_id = overlap(&named, |one| Arc::clone(&one.id), |one, other, days| {
-        format!("`{}` and `{}` have the id `{}` {days}", other.ticker, one.ticker, one.id)
-    });
+    let of_ticker = overlap(
+        &named,
+        |one| one.ticker.clone(),
+        |one, other, days| format!("`{}` has the ids `{}` and `{}` {days}", one.ticker, other.id, one.id),
+    );
+    let of_id = overlap(
+        &named,
+        |one| Arc::clone(&one.id),
+        |one, other, days| format!("`{}` and `{}` have the id `{}` {days}", other.ticker, one.ticker, one.id),
+    );
     // A ticker that has an id twice has two ids.
     if let Some((line, what)) = of_ticker.or(of_id) {
         return Err(CsvError::Line { line, what });
@@ -75,7 +79,8 @@ fn overlap<K: Hash + Eq>(
     for of_key in by_key.values_mut() {
         of_key.sort_by_key(|(line, one)| (one.first(), *line));
         for pair in of_key.windows(2).filter(|pair| pair[0].1.last() >= pair[1].1.first()) {
-            let [(before, other), (line, one)] = if pair[0].0 < pair[1].0 { [pair[0], pair[1]] } else { [pair[1], pair[0]] };
+            let [(before, other), (line, one)] =
+                if pair[0].0 < pair[1].0 { [pair[0], pair[1]] } else { [pair[1], pair[0]] };
             let day = one.from.max(other.from).or_else(|| [one.to, other.to].into_iter().flatten().min());
             let days = day.map_or_else(|| "on all days".to_owned(), |day| format!("on {day}"));
             let remedy = format!("{days}, as line {before} says as well: end one before the other begins");

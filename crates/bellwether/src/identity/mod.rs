@@ -113,22 +113,26 @@ impl Identity {
         on(self.0.as_ref()?.ids.get(id)?, day).map(|one| &one.ticker)
     }
 
-    /// The last id that the file gives a ticker up to a day.
-    pub(crate) fn last_id(&self, ticker: &Ticker, day: Day) -> Option<&str> {
-        let named = self.0.as_ref()?.tickers.get(ticker)?;
-        named.iter().rev().find(|one| one.first() <= day).map(|one| &*one.id)
+    /// Whether the file names a ticker.
+    pub(crate) fn lists(&self, ticker: &Ticker) -> bool {
+        self.0.as_ref().is_some_and(|names| names.tickers.contains_key(ticker))
     }
 
-    /// The tickers of the file.
-    pub(crate) fn tickers(&self) -> impl Iterator<Item = &Ticker> {
-        self.0.iter().flat_map(|names| names.tickers.keys())
+    /// The ids of the file, each with its tickers in the order of their days.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, Vec<&Ticker>)> {
+        let ids = self.0.iter().flat_map(|names| &names.ids);
+        ids.map(|(id, named)| (&**id, named.iter().map(|one| &one.ticker).collect()))
     }
 
     /// An id that the file gives both of two tickers, be it on other days.
     pub(crate) fn shared(&self, one: &Ticker, other: &Ticker) -> Option<&str> {
-        let named = |ticker: &Ticker| self.0.as_ref()?.tickers.get(ticker);
-        let others: BTreeSet<&str> = named(other)?.iter().map(|other| &*other.id).collect();
-        named(one)?.iter().map(|one| &*one.id).find(|id| others.contains(id))
+        self.ids_of(one).find(|id| self.ids_of(other).any(|other| other == *id))
+    }
+
+    /// The ids that the file gives a ticker.
+    pub(crate) fn ids_of(&self, ticker: &Ticker) -> impl Iterator<Item = &str> + use<'_> {
+        let named = self.0.as_ref().and_then(|names| names.tickers.get(ticker));
+        named.into_iter().flatten().map(|one| &*one.id)
     }
 
     /// All that the file says: the ticker, the first and last day, and the id.
@@ -140,7 +144,9 @@ impl Identity {
     /// All tickers and ids of the file.
     pub(crate) fn names(&self) -> BTreeSet<&str> {
         let names = self.0.iter();
-        names.flat_map(|names| names.tickers.keys().map(Ticker::as_str).chain(names.ids.keys().map(|id| &**id))).collect()
+        names
+            .flat_map(|names| names.tickers.keys().map(Ticker::as_str).chain(names.ids.keys().map(|id| &**id)))
+            .collect()
     }
 }
 

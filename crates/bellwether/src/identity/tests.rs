@@ -42,9 +42,9 @@ fn a_ticker_has_an_id_on_the_days_that_the_file_gives() {
     assert_eq!(of_id("META-1", "2022-06-08"), Some("FB"));
     assert_eq!(of_id("META-1", "2022-06-09"), Some("META"));
     assert_eq!((of_id("META-1", "2012-05-17"), of_id("XOM", "2022-06-09")), (None, None));
-    let last = |name, date| renames.last_id(&ticker(name), day(date));
-    assert_eq!((last("FB", "2023-01-01"), last("META", "2022-03-01")), (Some("META-1"), Some("ETF-1")));
-    assert_eq!((last("FB", "2012-01-01"), last("XOM", "2022-03-01")), (None, None));
+    assert!(renames.lists(&ticker("FB")) && !renames.lists(&ticker("XOM")));
+    let ids: Vec<_> = renames.ids().collect();
+    assert_eq!(ids, [("ETF-1", vec![&ticker("META")]), ("META-1", vec![&ticker("FB"), &ticker("META")])]);
     assert_eq!(renames.shared(&ticker("FB"), &ticker("META")), Some("META-1"));
     assert_eq!(renames.shared(&ticker("FB"), &ticker("XOM")), None);
     assert_eq!((renames.counts(), Identity::default().counts()), ([2, 2], [0, 0]));

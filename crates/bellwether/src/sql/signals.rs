@@ -91,7 +91,9 @@ impl Signals<'_> {
             joins.push("left join latest_sectors on latest_sectors.ticker = s.ticker".to_owned());
         }
         if self.has(Column::Id) {
-            joins.push("left join ids on ids.ticker = s.ticker and s.day between ids.first_day and ids.last_day".to_owned());
+            joins.push(
+                "left join ids on ids.ticker = s.ticker and s.day between ids.first_day and ids.last_day".to_owned(),
+            );
         }
         if self.has(Column::WatchedUntil) {
             let key = "watched.ticker = s.ticker and watched.period = s.period and watched.regime = s.regime";
@@ -290,7 +292,9 @@ impl Signals<'_> {
     /// The id of each ticker that the file names, with its days.
     fn ids(&self) -> String {
         let line = |(ticker, [from, to], id): (&Ticker, [Option<NaiveDate>; 2], &str)| {
-            let day = |day: Option<NaiveDate>, open: &str| format!("date '{}'", day.map_or(open.to_owned(), |day| day.to_string()));
+            let day = |day: Option<NaiveDate>, open: &str| {
+                format!("date '{}'", day.map_or(open.to_owned(), |day| day.to_string()))
+            };
             let (first, last) = (day(from, "0001-01-01"), day(to, "9999-12-31"));
             format!("{}, {first}, {last}, {}", quoted(ticker.as_str()), quoted(id))
         };
