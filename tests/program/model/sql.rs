@@ -85,11 +85,11 @@ fn definition(random: &mut Random) -> String {
     let vintage = random.pick(&["latest", "first"]);
     let live_within = random.pick(&["0d", "3d", "400d", "0 trading days", "1 trading day", "5 trading days"]);
     text.push_str(&format!("[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\n"));
-    if columns.contains("\"id\"") {
-        text.push_str("[identity]\nfile = \"IDENTITY\"\n");
-    }
     if columns.contains("backfilled") {
         text.push_str(&format!("live_within = \"{live_within}\"\n"));
+    }
+    if columns.contains("\"id\"") {
+        text.push_str("[identity]\nfile = \"IDENTITY\"\n");
     }
     text
 }

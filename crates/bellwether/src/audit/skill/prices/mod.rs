@@ -281,3 +281,6 @@ pub(in crate::audit) fn date(day: Day) -> NaiveDate {
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
+
+#[cfg(test)]
+mod tests;
