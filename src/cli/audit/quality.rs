@@ -13,7 +13,7 @@ use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::outcome::Result;
 
-/// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
+/// Look for gaps, stale series, repeated articles, unusual values, renamed tickers, rejected records and unknown fields.
 ///
 /// A trading day is a day on which at least half of the series have a signal. Confidences are expected to be between 0
 /// and 1 and scores between -1 and 1, although the interface documents no bounds. Rejected records and unknown fields

@@ -39,5 +39,5 @@ fn a_close_is_that_of_the_ticker_that_an_id_has_on_the_day() {
     assert!(!under_another("META", "2022-06-09", 5) && !under_another("XOM", "2022-01-27", 5));
     assert!(prices.know(&ticker("FB")) && !prices.know(&ticker("CVX")));
     assert_eq!(prices.tickers(), ["FB", "META", "XOM", "META", "META"].map(ticker).iter().collect::<Vec<_>>());
-    assert_eq!((prices.summary.tickers, prices.summary.closes), (3, 12));
+    assert_eq!((prices.summary.tickers, prices.summary.closes), (3, 13));
 }
