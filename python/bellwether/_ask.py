@@ -150,7 +150,7 @@ def quality(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer[QualityTotals]:
-    """Gaps, stale series, duplicate articles, unusual values, rejected records and unknown fields: a row for each finding.
+    """Gaps, stale series, duplicate articles, unusual values, renamed tickers, rejected records and unknown fields: a row each.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
 

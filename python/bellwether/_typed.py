@@ -26,6 +26,7 @@ Added = Literal[
     "tradable_at",
     "source",
     "watched_until",
+    "id",
 ]
 
 #: A statistic of the scores in a window.
@@ -109,6 +110,12 @@ class Hooks(TypedDict, total=False):
     on_success: str | Sequence[str] | None
     ping: str | None
     timeout: str | None
+
+
+class Identity(TypedDict, total=False):
+    """Which tickers are the same security over time."""
+
+    file: str | None
 
 
 class Join(TypedDict, total=False):
@@ -232,6 +239,7 @@ class DefinitionDict(TypedDict, total=False):
     description: str | None
     filter: Filter | None
     hooks: Hooks | None
+    identity: Identity | None
     join: Join | None
     output: Output | None
     prices: Prices | None

@@ -62,6 +62,7 @@ fn summary(plan: &plan::Plan, requests: Requests, columns: &[ColumnDocument]) ->
         }
     }
     tell_times(&mut text, &plan.dataset);
+    tell_identity(&mut text, &plan.dataset);
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
         text.push_str(&next_times(schedule));
@@ -96,6 +97,16 @@ fn tell_times(text: &mut String, dataset: &DatasetPlan) {
         Some(end) => line(text, format_args!("trading days: as listed until {end}, then Monday to Friday")),
         None if sessions.are_given() => line(text, format_args!("trading days: Monday to Friday, but for holidays")),
         None => {}
+    }
+}
+
+/// Which tickers are the same security.
+fn tell_identity(text: &mut String, dataset: &DatasetPlan) {
+    if dataset.identity.is_given() {
+        let [ids, tickers] = dataset.identity.counts();
+        let (ids, tickers) = (counted(ids, "id", "ids"), counted(tickers, "ticker", "tickers"));
+        let rest = "none on their other days; any other ticker is its own id";
+        line(text, format_args!("identity: {ids} of {tickers} on the days of the file, {rest}"));
     }
 }
 

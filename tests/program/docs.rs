@@ -204,9 +204,9 @@ fn the_docs_list_every_column_as_a_plan_describes_it() {
 /// A table of the columns of each kind of dataset, and of the rows of each audit.
 fn columns() -> String {
     let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
-        \"known_at\", \"tradable_at\", \"source\", \"watched_until\"]";
+        \"known_at\", \"tradable_at\", \"source\", \"watched_until\", \"id\"]";
     let signals = format!(
-        "archive.claimed = true\ncalendar.hours = \"09:30-16:00 America/New_York\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
+        "archive.claimed = true\nidentity.file = \"identity.csv\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
         half_lives = [\"3d\"]\n\
         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
         sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
@@ -214,6 +214,7 @@ fn columns() -> String {
     let kinds =
         [("A row for each signal", signals), ("A row for each article", "dataset.kind = \"news\"\n".to_owned())];
     let place = Place::new();
+    fs::write(place.file("identity.csv"), "ticker,from,to,id\nXOM,,,1\n").expect("a file");
     let mut tables = String::new();
     for (heading, rest) in kinds {
         place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));

@@ -146,6 +146,7 @@ pub mod freshness;
 pub mod harness;
 #[doc(hidden)]
 pub mod human;
+mod identity;
 mod in_order;
 pub mod interface;
 pub mod key_source;
@@ -171,6 +172,7 @@ pub mod secret;
 pub mod serve;
 mod sessions;
 mod skew;
+mod small_csv;
 #[cfg(feature = "spark")]
 mod spark;
 mod split_days;

@@ -2,7 +2,7 @@
 
 use bellwether::audit::answers::{CutOff, RejectReason};
 use bellwether::audit::documents;
-use bellwether::audit::quality::{self, TickerQuality};
+use bellwether::audit::quality::{self, Rename, TickerQuality};
 use bellwether::human::{counted, grouped, percent};
 use bellwether::plan::NaiveRule;
 use bellwether::project::Project;
@@ -13,7 +13,7 @@ use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::outcome::Result;
 
-/// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
+/// Look for gaps, stale series, repeated articles, unusual values, renamed tickers, rejected records and unknown fields.
 ///
 /// A trading day is a day on which at least half of the series have a signal. Confidences are expected to be between 0
 /// and 1 and scores between -1 and 1, although the interface documents no bounds. Rejected records and unknown fields
@@ -84,6 +84,7 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
             counted(found.total.suspect, "signal or article is", "signals and articles are"),
         ));
     }
+    text.extend((!found.renames.is_empty()).then(|| of_renames(&found.renames, limit)));
     text.extend(found.split_days.as_ref().map(|split| format!("{}\n", split.in_words(rule))));
     if let Some(CutOff { articles, tickers, all }) = found.cut_off {
         text.push(format!(
@@ -95,6 +96,31 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
         ));
     }
     text.join("\n")
+}
+
+/// Tickers that end where another goes on, and what to do about them.
+fn of_renames(renames: &[Rename], limit: RowLimit) -> String {
+    let mut table = Aligned::new(4, ["ends", "goes on as", "id", "on", "begins", "shared dates", "the same"]);
+    let row = |rename: &Rename| {
+        let texts = [
+            rename.ticker.to_string(),
+            rename.successor.to_string(),
+            rename.id.clone().unwrap_or_else(|| "-".to_owned()),
+        ];
+        let days = [rename.ends, rename.begins].map(|day| day.to_string());
+        texts.into_iter().chain(days).chain([grouped(rename.overlap), grouped(rename.equal)]).collect()
+    };
+    table.rest(renames.iter().map(row), limit);
+    let apart = renames.iter().filter(|rename| rename.id.is_none()).count();
+    let remedy = match apart {
+        0 => String::new(),
+        _ => format!(
+            "{} the same history as one that ended: a rename, or two names of one security; a file in `[identity]` says which, \
+             and gives both one id\n",
+            counted(apart as u64, "ticker goes on with", "tickers go on with"),
+        ),
+    };
+    format!("{table}{remedy}")
 }
 
 /// The total, and the tickers with findings, the worst first.

@@ -3,6 +3,7 @@
 mod diff;
 mod leak;
 mod quality;
+mod renames;
 mod revisions;
 mod skill;
 mod sources;

@@ -74,6 +74,7 @@ fn definition(random: &mut Random) -> String {
         "revisions",
         "backfilled",
         "source",
+        "id",
         "sector",
         "sector_latest",
         "watched_until",
@@ -87,8 +88,15 @@ fn definition(random: &mut Random) -> String {
     if columns.contains("backfilled") {
         text.push_str(&format!("live_within = \"{live_within}\"\n"));
     }
+    if columns.contains("\"id\"") {
+        text.push_str("[identity]\nfile = \"IDENTITY\"\n");
+    }
     text
 }
+
+/// One ticker becomes another, a third one is only named on some days, and an id is also a ticker.
+const IDENTITY: &str =
+    "ticker,from,to,id\nAA,,2005-12-31,it's\nBRK.B,2006-01-01,,it's\nBRK.B,2005-03-01,2005-06-30,B\n";
 
 /// What a definition says of the signals besides, and the line that goes for it.
 fn of_signals(random: &mut Random) -> [&'static str; 2] {
@@ -150,10 +158,13 @@ impl Cases {
         let mut cases = Self { dialect, listed: Vec::new() };
         let instants: Vec<DateTime<Utc>> =
             world.model.pulls.iter().filter_map(|pull| DateTime::from_timestamp_micros(pull.at)).collect();
+        let identity = world.place.file("identity.csv");
+        fs::write(&identity, IDENTITY).expect("a file");
         for _ in 0..definitions {
             let [more, instead] = of_signals(&mut world.random);
             let signals = world.definition().replace(instead, "").replace("[signals]\n", &format!("[signals]\n{more}"));
-            let mut text = definition(&mut world.random);
+            let text = definition(&mut world.random);
+            let mut text = text.replace("IDENTITY", identity.to_str().expect("a path"));
             if more.contains("[\"5d neutral\"]") {
                 text = text.replace("periods = [\"15d\", \"5d\"]", "periods = [\"5d\"]");
             }

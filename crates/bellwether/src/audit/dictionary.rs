@@ -120,8 +120,8 @@ fn finding() -> Vec<Meaning> {
     let whole = "the finding is about more than a ticker";
     vec![
         Meaning::always(
-            "`gap`, `stale`, `duplicate`, `unusual`, `suspect`, `reject`, `drift` (an unknown field), `window`, `cut_off` or \
-             `split_days`",
+            "`gap`, `stale`, `duplicate`, `unusual`, `suspect`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
+             `split_days` or `rename`",
             "gap",
         ),
         Meaning::unless("the finding is of no operation", "the operation", "signals-history-all"),
@@ -132,15 +132,16 @@ fn finding() -> Vec<Meaning> {
         Meaning::unless("the finding has one date or none", "the last date", DATE),
         Meaning::unless(
             "the finding is a single value",
-            "how many: days, signals, articles, records, fields or tickers, by `finding`",
+            "how many: days, signals, articles, records, fields, tickers or shared dates, by `finding`",
             "3",
         ),
         Meaning::unless(
             "the finding has no value",
-            "the unusual confidence or score; of `window`, the share of signals with news among those of which it is known",
+            "the unusual confidence or score; of `window`, the share of signals with news among those of which it is known; of \
+             `rename`, the share of the shared dates with the same signal",
             "0.9626",
         ),
-        Meaning::unless("there is nothing to add", "the reason, field, headline, window or length", "7d"),
+        Meaning::unless("there is nothing to add", "the reason, field, headline, window, length or successor", "7d"),
     ]
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answers::{self, CutOff};
-use super::quality::{self, Window};
+use super::quality::{self, Rename, Window};
 use super::revisions::{self, CellCounts};
 use super::sources::{self, ComparisonCounts};
 use super::{Trial, TrialOutcome, diff};
@@ -106,6 +106,8 @@ pub struct Quality {
     cut_off: Option<CutOff>,
     /// Tickers whose signals are dated at other times of day than those of most others; none if there are none.
     split_days: Option<SplitDays>,
+    /// Tickers that end where another goes on with the same history: suspected renames.
+    renames: Vec<Rename>,
     /// The number of rejected records.
     rejected: u64,
     /// Why records were rejected.
@@ -308,6 +310,7 @@ impl Quality {
             tickers: tickers.map(|(ticker, of)| (ticker.to_string(), TickerQuality::of(of))).collect(),
             windows: found.windows.iter().map(window).collect(),
             split_days: found.split_days.clone(),
+            renames: found.renames.clone(),
             cut_off: found.cut_off,
             rejected: found.rejects.records,
             reasons: found.rejects.reasons.iter().map(reason).collect(),

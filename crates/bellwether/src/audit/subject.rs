@@ -6,7 +6,9 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use crate::archive::{Scope, SuspectRule, Suspects, View};
 use crate::error::Result;
+use crate::identity::Identity;
 use crate::interface::{Sector, Ticker};
+use crate::plan::DatasetPlan;
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 
@@ -18,6 +20,8 @@ pub(crate) struct Subject {
     sectors: HashMap<Ticker, Sector>,
     /// The trading days that its definition gives.
     sessions: Sessions,
+    /// Which tickers it says are the same.
+    identity: Identity,
 }
 
 /// A dataset's series of signals, their tickers, and its range of dates.
@@ -31,7 +35,13 @@ struct DatasetSeries {
 impl Subject {
     /// A whole archive.
     pub(crate) fn whole(view: View) -> Result<Self> {
-        Ok(Self { sectors: view.sectors(None)?, view, part: None, sessions: Sessions::default() })
+        Ok(Self {
+            sectors: view.sectors(None)?,
+            view,
+            part: None,
+            sessions: Sessions::default(),
+            identity: Identity::default(),
+        })
     }
 
     /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
@@ -40,17 +50,22 @@ impl Subject {
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         let sectors = view.sectors(Some(&scope))?;
         let part = Some(DatasetSeries { scope, series, tickers });
-        Ok(Self { sectors, view, part, sessions: Sessions::default() })
+        Ok(Self { sectors, view, part, sessions: Sessions::default(), identity: Identity::default() })
     }
 
-    /// The same subject, with the trading days of a definition.
-    pub(crate) fn with_sessions(self, sessions: Sessions) -> Self {
-        Self { sessions, ..self }
+    /// The same subject, with the trading days of a definition, and which tickers it says are the same.
+    pub(crate) fn with_plan(self, plan: &DatasetPlan) -> Self {
+        Self { sessions: plan.sessions.clone(), identity: plan.identity.clone(), ..self }
     }
 
     /// The trading days that its definition gives.
     pub(super) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// Which tickers its definition says are the same.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The view of the archive.

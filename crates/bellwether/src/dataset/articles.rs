@@ -24,6 +24,7 @@ use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Duplicates, NaiveRule};
+use crate::sessions::day_of;
 use crate::tables::{Past, SeriesKey, Table};
 
 /// The input of a dataset of news.
@@ -117,6 +118,14 @@ impl ArticleRows<'_> {
                 Column::Ticker => cast(&filter(tickers, &is_kept)?, &DataType::Utf8),
                 Column::Date => filter(&dates, &is_kept),
                 Column::Copy => filter(&copies, &is_kept),
+                Column::Id => {
+                    let days = dates.as_primitive::<TimestampMicrosecondType>().values();
+                    let id = |row: usize| {
+                        let ticker = parsed[tickers.keys().value(row) as usize].as_ref()?;
+                        plan.identity.id(ticker, day_of(days[row]))
+                    };
+                    filter(&(0..cells.num_rows()).map(id).collect::<StringArray>(), &is_kept)
+                }
                 Column::Sector | Column::SectorLatest => {
                     let sector = |row: usize| {
                         let ticker = parsed[tickers.keys().value(row) as usize].as_ref()?;

@@ -16,8 +16,10 @@ use super::live::UNKNOWN;
 use super::series_names::{SeriesNames, dictionary};
 use super::slab_columns::{Numbers, Ranked, TickerCodes};
 use crate::columns::{self, Rows, Segments};
+use crate::identity::Identity;
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan};
+use crate::sessions::day_of;
 use crate::tables::{Past, choices};
 
 /// The values that numbers encode.
@@ -44,6 +46,7 @@ pub(super) fn rows(
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
         Column::Ticker => Ok(shared.column(named(&segments, tickers))),
+        Column::Id => Ok(shared.column(ids(&segments, tickers, &plan.identity))),
         Column::SectorLatest => Ok(shared.column(of_sectors(&segments, tickers, |ticker| past?.latest_sector(ticker)))),
         // Usually each ticker always had the same.
         Column::Sector if !own.contains_key(&Column::Sector) => {
@@ -82,6 +85,18 @@ fn named(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
         names.append_value_n(&tickers.names()[alike[0].ticker as usize], alike.len());
     }
     Arc::new(names.finish())
+}
+
+/// The id of each range's ticker at its date.
+fn ids(segments: &[Segment], tickers: &TickerCodes, identity: &Identity) -> ArrayRef {
+    let mut ids = StringBuilder::with_capacity(segments.len(), 4 * segments.len());
+    for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
+        let ticker = tickers.names()[alike[0].ticker as usize].parse::<Ticker>().ok();
+        for segment in alike {
+            ids.append_option(ticker.as_ref().and_then(|ticker| identity.id(ticker, day_of(segment.date))));
+        }
+    }
+    Arc::new(ids.finish())
 }
 
 /// The sector of each range's ticker.

@@ -250,6 +250,8 @@ choice! {
     Source = "source",
     /// Until when the vendor told of its series.
     WatchedUntil = "watched_until",
+    /// The id that the ticker had then.
+    Id = "id",
 }
 
 choice! {

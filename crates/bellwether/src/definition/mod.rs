@@ -85,6 +85,8 @@ pub(crate) struct Definition {
     pub dates: Placed<DatesSection>,
     /// The trading days. Default: Monday to Friday.
     pub calendar: Placed<CalendarSection>,
+    /// Which tickers are the same security over time.
+    pub identity: Placed<IdentitySection>,
     /// The news features to join to each signal.
     pub join: Placed<JoinSection>,
     /// The checks that must pass before a version is published.
@@ -208,7 +210,7 @@ pub(crate) struct DatasetSection {
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
-    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`. Default: none.
+    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`, `id`. Default: none.
     pub add: Option<Placed<List<Added>>>,
     /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
     /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
@@ -256,6 +258,17 @@ pub(crate) struct CalendarSection {
     pub holidays: Option<Placed<List<CalendarDay>>>,
     /// When `tradable_at` may be: at the `open` of a session, at its `close`, or at `either`. Default: `either`.
     pub trade_at: Option<Placed<TradeAt>>,
+}
+
+/// Which tickers are the same security over time: a column `id` says so, and `bellwether audit skill` follows a return from
+/// one ticker to the next.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct IdentitySection {
+    /// A CSV file with the columns `ticker`, `from`, `to` and `id`: a line for the days, from the first to the last, on which
+    /// a ticker stands for what the id names; without `from` or `to`, all days before or after. A relative path is below the
+    /// project's root. Other tickers are their own id. Default: none, every ticker is.
+    pub file: Option<Placed<String>>,
 }
 
 /// The news features to join to each signal.

@@ -77,6 +77,8 @@ pub enum Column {
     Sector,
     /// The sector that lists the ticker now.
     SectorLatest,
+    /// What the ticker stood for then.
+    Id,
     /// The headline of an article.
     Title,
     /// The address of an article.
@@ -126,6 +128,7 @@ impl Column {
             Added::TradableAt => Self::TradableAt,
             Added::Source => Self::Source,
             Added::WatchedUntil => Self::WatchedUntil,
+            Added::Id => Self::Id,
         }
     }
 
@@ -149,6 +152,7 @@ impl Column {
             Self::Claimed => "claimed",
             Self::Sector => "sector",
             Self::SectorLatest => "sector_latest",
+            Self::Id => "id",
             Self::Title => "title",
             Self::Link => "link",
             Self::Copy => "copy",
@@ -159,7 +163,7 @@ impl Column {
     /// Whether many rows have the same value, so that each may have a folder.
     pub(super) fn is_of_few(self) -> bool {
         match self {
-            Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
+            Self::Ticker | Self::Id | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
             Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link => false,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => false,
@@ -167,14 +171,14 @@ impl Column {
     }
 
     /// Whether a row may have none: a ticker that no sector lists, an article without a score, a day that no calendar tells
-    /// of.
+    /// of, or on which no id belongs to the ticker.
     pub(super) fn is_nullable(self) -> bool {
-        matches!(self, Self::Sector | Self::SectorLatest | Self::Score | Self::TradableAt)
+        matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score | Self::TradableAt)
     }
 
     fn data_type(self) -> DataType {
         match self {
-            Self::Ticker | Self::Sector | Self::SectorLatest | Self::Title | Self::Link => DataType::Utf8,
+            Self::Ticker | Self::Sector | Self::SectorLatest | Self::Id | Self::Title | Self::Link => DataType::Utf8,
             Self::Date => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
             Self::Confidence | Self::Score => DataType::Float64,

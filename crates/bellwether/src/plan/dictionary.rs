@@ -113,6 +113,12 @@ impl Column {
                 "the sector of the ticker as of the build's instant",
                 "energy",
             ),
+            (Self::Id, _) => Meaning::unless(
+                "the file names the ticker, but not for that day",
+                "what the ticker stood for on the date, as the file of `[identity]` says: the same for a security under \
+                 several tickers; the ticker itself if the file does not name it",
+                "XOM",
+            ),
             (Self::Title, _) => Meaning::always("the headline", "Exxon raises its dividend"),
             (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),
             (Self::Copy, _) => Meaning::always("0, 1, … for articles with the same date, title and address", "0"),

@@ -36,6 +36,7 @@ pub use written::{ColumnNames, WrittenColumns};
 
 use crate::definition::DefinitionFile;
 use crate::error::Result;
+use crate::identity::Identity;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::key_source::KeySource;
 use crate::project::Project;
@@ -230,6 +231,8 @@ pub struct DatasetPlan {
     pub news_delay: Duration,
     /// The trading days.
     pub sessions: Sessions,
+    /// Which tickers are the same security over time.
+    pub identity: Identity,
     /// When a row may be traded on.
     pub trade_at: TradeAt,
     /// How much older than a signal its news must be.

@@ -50,7 +50,7 @@ impl AuditOptions<'_> {
         match self.plan {
             Some(plan) => {
                 let part = Subject::part(view.clone(), archived(plan, &view)?)?;
-                Ok(part.with_sessions(plan.dataset.sessions.clone()))
+                Ok(part.with_plan(&plan.dataset))
             }
             None => Subject::whole(view),
         }

@@ -75,6 +75,8 @@ struct DatasetBasis<'a> {
     news_delay_secs: u64,
     /// The digest of the calendar; null for Monday to Friday.
     calendar: Option<&'a str>,
+    /// The digest of the names that ids come from; null without a column of ids.
+    identity: Option<&'a str>,
     trade_at: String,
     lag: String,
     availability: String,
@@ -223,6 +225,7 @@ impl<'a> DatasetBasis<'a> {
             made_at,
             news_delay,
             sessions,
+            identity,
             trade_at,
             lag,
             availability,
@@ -252,6 +255,7 @@ impl<'a> DatasetBasis<'a> {
             made_at: made_at.map(|made_at| made_at.to_string()),
             news_delay_secs: news_delay.as_secs(),
             calendar: sessions.digest(),
+            identity: identity.digest().filter(|_| columns.contains(&Column::Id)),
             trade_at: trade_at.to_string(),
             lag: lag.to_string(),
             availability: availability.to_string(),

@@ -33,6 +33,8 @@ pub struct PlanDocument {
     of_each_ticker: Vec<String>,
     /// The columns.
     pub columns: Vec<ColumnDocument>,
+    /// What the file of `[identity]` names; none without one.
+    identity: Option<IdentityDocument>,
     /// The columns that rows are sorted by.
     sort: Vec<String>,
     /// The formats.
@@ -72,6 +74,17 @@ pub struct ColumnDocument {
     /// The share of the rows of the latest version for which it is unknown; none without a version, and for columns that
     /// are always known.
     pub unknown: Option<f64>,
+}
+
+/// What a file says of the identity of tickers.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IdentityDocument {
+    /// The number of ids.
+    ids: u64,
+    /// The number of tickers that have one.
+    tickers: u64,
+    /// The digest of what it says.
+    blake3: String,
 }
 
 /// When a definition is run.
@@ -116,6 +129,7 @@ impl PlanDocument {
                     }
                 })
                 .collect(),
+            identity: identity_of(plan),
             sort: plan.dataset.written.sort.clone(),
             formats: plan.files.formats.iter().map(|format| format.as_str().to_owned()).collect(),
             schedule: plan
@@ -141,6 +155,11 @@ impl WayToGet {
         };
         Self { operation: way.endpoint.to_string(), requests, is_of_each_ticker }
     }
+}
+
+fn identity_of(plan: &Plan) -> Option<IdentityDocument> {
+    let [ids, tickers] = plan.dataset.identity.counts();
+    Some(IdentityDocument { ids, tickers, blake3: plan.dataset.identity.digest()?.to_owned() })
 }
 
 /// The share of rows for which a column is unknown; none if it cannot be.

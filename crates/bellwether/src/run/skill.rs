@@ -79,7 +79,7 @@ pub fn audit_skill(
     let rules = how.rules(plan);
     observed(options.control, "skill", || {
         let subject = options.subject()?;
-        let prices = Prices::read(&source, &options.control.stop)?;
+        let prices = Prices::read(&source, &options.control.stop)?.by_id(&plan.dataset.identity)?;
         let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
         skill(input, &rules, deliver)
     })
@@ -95,7 +95,7 @@ pub(super) fn skill_trials(
     if !has_prices(plan) {
         return Ok(Vec::new());
     }
-    let prices = &Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
+    let prices = &Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
     SkillTrials { archive, scope, plan: &plan.dataset, prices, rules: SkillOptions::default().rules(plan) }.run()
 }
 
@@ -106,7 +106,7 @@ pub(super) fn has_prices(plan: &Plan) -> bool {
 
 /// Measures the signals of a dataset against the prices of its definition.
 pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
-    let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?;
+    let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
     let subject = Subject::part(view.clone(), scope.clone())?;
     let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
     skill(input, &SkillOptions::default().rules(plan), |_| Ok(()))

@@ -14,9 +14,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::definition::{OpeningHours, TradeAt};
 use crate::digest;
+use crate::small_csv::CsvError;
 use crate::time::MICROS_PER_DAY;
-
-pub(crate) use file::SessionsError;
 
 /// Days since 1970.
 type Day = i32;
@@ -84,7 +83,7 @@ impl Sessions {
     /// # Errors
     ///
     /// If it cannot be read, or a line is no session.
-    pub fn read(path: &Path) -> Result<Self, SessionsError> {
+    pub fn read(path: &Path) -> Result<Self, CsvError> {
         file::read(path).map(|listed| Self::of_list(&listed))
     }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use chrono::{DateTime, Timelike};
+use chrono::{DateTime, NaiveDate, Timelike};
 
 use super::Question;
 use super::news::News;
 use super::text::{indented, number, one_of, quoted, rows, wrapped};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
+use crate::interface::Ticker;
 use crate::plan::{Column, Filter, Lag, MaxAge, Request, TimeOfDay, Vintage};
 use crate::sessions::days_until_nth_weekday;
 use crate::tables::{ClaimedUntil, Table};
@@ -56,6 +57,9 @@ impl Signals<'_> {
         if self.has(Column::SectorLatest) {
             relations.push(("latest_sectors", View::sectors(SectorsOf::Now)));
         }
+        if self.has(Column::Id) {
+            relations.push(("ids", self.ids()));
+        }
         if self.has(Column::WatchedUntil) {
             relations.push(("watched", self.watched()));
         }
@@ -85,6 +89,11 @@ impl Signals<'_> {
         }
         if self.has(Column::SectorLatest) {
             joins.push("left join latest_sectors on latest_sectors.ticker = s.ticker".to_owned());
+        }
+        if self.has(Column::Id) {
+            joins.push(
+                "left join ids on ids.ticker = s.ticker and s.day between ids.first_day and ids.last_day".to_owned(),
+            );
         }
         if self.has(Column::WatchedUntil) {
             let key = "watched.ticker = s.ticker and watched.period = s.period and watched.regime = s.regime";
@@ -280,6 +289,19 @@ impl Signals<'_> {
         )
     }
 
+    /// The id of each ticker that the file names, with its days.
+    fn ids(&self) -> String {
+        let line = |(ticker, [from, to], id): (&Ticker, [Option<NaiveDate>; 2], &str)| {
+            let day = |day: Option<NaiveDate>, open: &str| {
+                format!("date '{}'", day.map_or(open.to_owned(), |day| day.to_string()))
+            };
+            let (first, last) = (day(from, "0001-01-01"), day(to, "9999-12-31"));
+            format!("{}, {first}, {last}, {}", quoted(ticker.as_str()), quoted(id))
+        };
+        let lines = self.question.plan.identity.lines().map(line);
+        format!("select *\nfrom {}", rows("i", "ticker, first_day, last_day, id", lines))
+    }
+
     /// Until when the vendor told of each series: its last answer, or the one that no longer listed it.
     fn watched(&self) -> String {
         let is_asked = format!("source = {} and {}", quoted(self.question.source.as_str()), self.is_requested());
@@ -327,6 +349,11 @@ impl Signals<'_> {
                 };
             }
             Column::Sector => return "sectors.sector".to_owned(),
+            Column::Id => {
+                let names = self.question.plan.identity.names();
+                let is_named = one_of("s.ticker", names.into_iter().map(quoted));
+                return format!("case when {is_named} then ids.id else s.ticker end");
+            }
             Column::WatchedUntil => return "watched.until".to_owned(),
             Column::Claimed => return self.is_claimed(),
             Column::SectorLatest => return "latest_sectors.sector".to_owned(),

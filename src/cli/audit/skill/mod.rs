@@ -109,7 +109,18 @@ fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> St
 /// What of the history was witnessed, and what is measured.
 fn of_history(found: &skill::Skill) -> String {
     let SignalCounts {
-        all, live, measured, suspect, unclear, same_day, before_prices, incomplete, without_price, ..
+        all,
+        live,
+        measured,
+        suspect,
+        unclear,
+        same_day,
+        before_prices,
+        incomplete,
+        without_price,
+        without_id,
+        across_names,
+        ..
     } = found.signals;
     let mut text = format!(
         "{} of the history was witnessed: {} of {}, seen within {}\n",
@@ -127,6 +138,7 @@ fn of_history(found: &skill::Skill) -> String {
         (before_prices, "dated before the prices"),
         (same_day, "that repeat a day"),
         (unclear, "without a direction"),
+        (without_id, "under a name that the file of `[identity]` gives no id then"),
     ];
     let left_out: Vec<String> = left_out
         .into_iter()
@@ -141,6 +153,12 @@ fn of_history(found: &skill::Skill) -> String {
             worst.day,
             grouped(worst.without_price),
             grouped(worst.signals)
+        ));
+    }
+    if across_names > 0 {
+        text.push_str(&format!(
+            "renamed   {} over a change of ticker\n",
+            counted(across_names, "return is", "returns are")
         ));
     }
     if suspect > 0 {

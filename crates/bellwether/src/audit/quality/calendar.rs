@@ -6,12 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::day;
-use crate::archive::{History, StoredObservations};
+use crate::archive::History;
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::Subject;
-use crate::error::Result;
-use crate::in_order::in_order;
-use crate::tables::Table;
 
 /// Days since 1970.
 type Day = i64;
@@ -80,7 +77,7 @@ pub(super) struct DayRange {
 
 /// Number of series on each day.
 #[derive(Default)]
-struct Presence {
+pub(super) struct Presence {
     present: BTreeMap<Day, u64>,
     begun: BTreeMap<Day, u64>,
     ended: BTreeMap<Day, u64>,
@@ -98,7 +95,7 @@ pub(super) fn days(subject: &Subject, history: &History, observed: &ObservedColu
 }
 
 impl Presence {
-    fn add(&mut self, days: &[Day]) {
+    pub(super) fn add(&mut self, days: &[Day]) {
         let (Some(first), Some(last)) = (days.first(), days.last()) else { return };
         self.last = self.last.max(Some(*last));
         if Cadence::of(days) != Cadence::Trading {
@@ -111,7 +108,7 @@ impl Presence {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         let Self { present, begun, ended, last } = other;
         self.last = self.last.max(last);
         let parts = [(&mut self.present, present), (&mut self.begun, begun), (&mut self.ended, ended)];
@@ -142,29 +139,14 @@ impl Presence {
 
 impl Calendar {
     /// Of all series in scope. A definition may give the trading days.
-    pub(super) fn of(subject: &Subject) -> Result<Self> {
-        let mut presence = Presence::default();
-        let of_piece = |piece: StoredObservations| {
-            let histories = piece.histories()?;
-            let observed = ObservedColumns::of(&histories);
-            let mut presence = Presence::default();
-            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-                presence.add(&days(subject, history, &observed));
-            }
-            Ok(presence)
-        };
-        let merge = |piece| {
-            presence.merge(piece);
-            Ok(())
-        };
-        in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
+    pub(super) fn of(presence: Presence, subject: &Subject) -> Self {
         let (first, last) = (presence.present.keys().next().copied(), presence.last);
         let calendar = presence.calendar();
         let bounds = first.zip(last).and_then(|(first, last)| i32::try_from(first).ok().zip(i32::try_from(last).ok()));
-        Ok(match bounds.and_then(|(first, last)| subject.sessions().between(first, last)) {
+        match bounds.and_then(|(first, last)| subject.sessions().between(first, last)) {
             Some(days) => Self { trading: days.iter().copied().map(Day::from).collect(), ..calendar },
             None => calendar,
-        })
+        }
     }
 
     /// Trading days from the first to the last of some days.

@@ -53,6 +53,9 @@ pub(super) enum FindingKind {
     CutOff,
     /// Tickers whose signals are dated at other times of day than those of most others, and how many.
     SplitDays,
+    /// A ticker that ends where another goes on with the same history: the first date of the other, the last of the one, the
+    /// dates that both have, and the share of them with the same signal.
+    Rename,
 }
 
 impl FindingKind {
@@ -68,6 +71,7 @@ impl FindingKind {
             Self::Window => "window",
             Self::CutOff => "cut_off",
             Self::SplitDays => "split_days",
+            Self::Rename => "rename",
         }
     }
 }

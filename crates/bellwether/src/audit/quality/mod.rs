@@ -14,13 +14,15 @@
 //! - *split days*: tickers whose signals are dated at other times of day than those of most others.
 //! - *suspect*: signals and articles of dates that a later answer contradicts without covering them.
 //! - *cut off*: a length at which the service seems to cut off lists of articles.
+//! - *renames*: tickers that end where another goes on with the same history.
 //!
 //! Signals are read twice, a few whole tickers at a time and several such pieces at once, because trading days depend on
-//! all of them.
+//! all of them; a third time only to compare the histories of suspected renames.
 
 mod calendar;
 mod findings;
 mod news;
+mod renames;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +31,7 @@ use arrow::array::{Array, RecordBatch};
 pub use findings::schema;
 pub use news::Window;
 pub(crate) use news::{RowFindings, of_rows};
+pub use renames::Rename;
 
 use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
@@ -41,8 +44,9 @@ use crate::interface::{Endpoint, Ticker};
 use crate::split_days::SplitDays;
 use crate::tables::{Drift, SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
-use calendar::{Calendar, DueDays};
+use calendar::{Calendar, DueDays, Presence};
 use findings::{Finding, FindingKind};
+use renames::{Candidates, Ended, Ends};
 
 /// The quality of a vendor's data.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +67,8 @@ pub struct Quality {
     pub cut_off: Option<CutOff>,
     /// Tickers whose signals are dated at other times of day than those of most others.
     pub split_days: Option<SplitDays>,
+    /// Tickers that end where another goes on with the same history.
+    pub renames: Vec<Rename>,
     /// The suspect articles of each ticker, which may come in several pieces.
     suspect_articles: BTreeMap<Ticker, SuspectCells>,
 }
@@ -175,6 +181,9 @@ impl Quality {
             let finding = Finding { count: Some(*tickers), what: Some(&what), ..Finding::of(FindingKind::SplitDays) };
             findings::push(rows, &finding);
         }
+        for rename in &self.renames {
+            findings::push(rows, &rename.finding(&rename.key()));
+        }
         if let Some(CutOff { articles, tickers, .. }) = self.cut_off {
             let what = format!("lists of {articles} articles");
             let finding = Finding { count: Some(tickers), what: Some(&what), ..Finding::of(FindingKind::CutOff) };
@@ -205,10 +214,12 @@ pub(crate) fn quality(
     let RowFindings { windows, split_days } = rows;
     let mut found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
     let suspects = &subject.view().suspects()?;
-    let calendar = &Calendar::of(subject)?;
+    let (calendar, ended) = &days_and_ends(subject)?;
     let mut queue = RowQueue::default();
-    let mut take = |piece: (Quality, Option<RecordBatch>)| {
+    let mut candidates = Candidates::default();
+    let mut take = |piece: (Quality, Option<RecordBatch>, Candidates)| {
         found.add_series(piece.0);
+        candidates.merge(piece.2);
         queue.add(piece.1, &mut deliver)
     };
     let of_signals = |piece: StoredObservations| {
@@ -217,6 +228,7 @@ pub(crate) fn quality(
         let mut looking = QualityAudit::of(suspects);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             looking.signals(subject, history, &observed, calendar);
+            ended.look(subject, history, &observed, &mut looking.candidates);
         }
         looking.finish()
     };
@@ -232,6 +244,7 @@ pub(crate) fn quality(
         looking.finish()
     };
     in_order(|| subject.view().observations(Table::Articles), of_articles, &mut take)?;
+    found.renames = candidates.compare(subject)?;
     let mut rows = RowBuilder::new(schema());
     found.push_rest(&mut rows);
     queue.add(rows.finish()?, &mut deliver)?;
@@ -239,21 +252,46 @@ pub(crate) fn quality(
     Ok(found)
 }
 
+/// The days on which signals are due, and the tickers that have ended.
+fn days_and_ends(subject: &Subject) -> Result<(Calendar, Ended)> {
+    let (mut presence, mut ends) = (Presence::default(), Ends::default());
+    let of_piece = |piece: StoredObservations| {
+        let histories = piece.histories()?;
+        let observed = ObservedColumns::of(&histories);
+        let (mut presence, mut ends) = (Presence::default(), Ends::default());
+        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+            presence.add(&calendar::days(subject, history, &observed));
+            ends.add(subject, history, &observed);
+        }
+        Ok((presence, ends))
+    };
+    let merge = |piece: (Presence, Ends)| {
+        presence.merge(piece.0);
+        ends.merge(piece.1);
+        Ok(())
+    };
+    in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
+    Ok((Calendar::of(presence, subject), ends.ended()))
+}
+
 /// An audit of some series in progress.
 struct QualityAudit<'a> {
     found: Quality,
     suspects: &'a Suspects,
     rows: RowBuilder,
+    /// What may be renames.
+    candidates: Candidates,
 }
 
 impl<'a> QualityAudit<'a> {
     fn of(suspects: &'a Suspects) -> Self {
-        Self { found: Quality::default(), suspects, rows: RowBuilder::new(schema()) }
+        let rows = RowBuilder::new(schema());
+        Self { found: Quality::default(), suspects, rows, candidates: Candidates::default() }
     }
 
-    /// What was found, and a row for each finding.
-    fn finish(self) -> Result<(Quality, Option<RecordBatch>)> {
-        Ok((self.found, self.rows.finish()?))
+    /// What was found, a row for each finding, and what may be renames.
+    fn finish(self) -> Result<(Quality, Option<RecordBatch>, Candidates)> {
+        Ok((self.found, self.rows.finish()?, self.candidates))
     }
 
     fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendar: &Calendar) {

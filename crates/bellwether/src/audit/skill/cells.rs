@@ -37,7 +37,7 @@ const SELL: u16 = 1 << 4;
 pub(super) struct Cell {
     /// The signed confidence as first published.
     pub(super) first: f64,
-    /// The number of its ticker among the prices.
+    /// The number of its ticker, or of its id, among the prices.
     pub(super) ticker: u16,
     /// The days from the first session to its date.
     pub(super) day: u16,
@@ -108,6 +108,10 @@ pub struct SignalCounts {
     pub incomplete: u64,
     /// Left out: no close at the entry or at the exit.
     pub without_price: u64,
+    /// Left out: of a ticker that the file of `[identity]` names, on a day for which it gives it no id.
+    pub without_id: u64,
+    /// Those that are measured and whose return ends under another ticker of the same id.
+    pub across_names: u64,
 }
 
 impl SignalCounts {
@@ -129,6 +133,8 @@ impl AddAssign for SignalCounts {
         self.before_prices += other.before_prices;
         self.incomplete += other.incomplete;
         self.without_price += other.without_price;
+        self.without_id += other.without_id;
+        self.across_names += other.across_names;
     }
 }
 
@@ -308,7 +314,7 @@ impl Intake<'_> {
         let mut spans = Spans::default();
         spans.add(&history.groups, observed);
         let coverage = Coverage::of(spans);
-        let ticker = self.prices.ticker(&history.key.ticker);
+        let ticker = &history.key.ticker;
         let sessions = self.prices.sessions();
         let mut found = PairCells::default();
         let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
@@ -320,6 +326,10 @@ impl Intake<'_> {
             }
             found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
+            if self.prices.are_of_another(ticker, day as Day) {
+                found.counts.without_id += 1;
+                continue;
+            }
             let Some(mut cell) = self.earlier.observe(observed, rows) else {
                 found.counts.unclear += 1;
                 continue;
@@ -354,7 +364,8 @@ impl Intake<'_> {
                 found.counts.incomplete += 1;
                 continue;
             };
-            let priced = ticker.filter(|ticker| self.prices.between(*ticker, entry, exit).is_some());
+            let number = self.prices.number(ticker, day as Day);
+            let priced = number.filter(|number| self.prices.between(*number, entry, exit).is_some());
             all.count_day(offset, priced.is_some());
             let Some(number) = priced else {
                 found.counts.without_price += 1;
@@ -365,10 +376,11 @@ impl Intake<'_> {
                 Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => continue,
                 Earlier::KnownAt(_) => cell.is_new,
             };
+            found.counts.across_names += u64::from(self.prices.are_under_another(ticker, day as Day, exit));
             found.push(number, offset, entry as u16, [is_live, is_late], &cell);
         }
-        if ticker.is_none() {
-            all.unknown.insert(history.key.ticker.clone());
+        if !self.prices.know(ticker) {
+            all.unknown.insert(ticker.clone());
         }
         all.pairs[pair(of.0, of.1)].add(found);
     }

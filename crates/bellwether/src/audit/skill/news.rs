@@ -21,7 +21,7 @@ use crate::audit::subject::Subject;
 use crate::columns::{Column, Rows};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
-use crate::interface::{Period, Regime};
+use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, Days, Feature, Filter, Vintage};
 use crate::time::MICROS_PER_DAY;
 
@@ -220,8 +220,8 @@ struct Reading<'a, Ready> {
     prices: &'a Prices,
     /// The first session after the run was sealed that first saw a signal at an instant.
     ready: Ready,
-    /// The ticker of the row before, and its number among the prices.
-    last: Option<(String, Option<u16>)>,
+    /// The ticker of the row before.
+    last: Option<Ticker>,
 }
 
 impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
@@ -240,7 +240,7 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
         let pairs = PairColumns { periods: column("period"), regimes: column("regime") };
         for of_day in runs.chunk_by(|one, next| of_row(one.0) == of_row(next.0)) {
             let (name, day) = of_row(of_day[0].0);
-            let Some(ticker) = self.number(name) else { continue };
+            let Some(ticker) = self.number(name, day as Day) else { continue };
             let Ok(day) = u16::try_from(day - i64::from(self.prices.sessions()[0])) else { continue };
             let day = usize::from(day);
             if known.by_day.len() <= day {
@@ -272,16 +272,12 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
         }
     }
 
-    /// The number of a ticker among the prices.
-    fn number(&mut self, name: &str) -> Option<u16> {
-        match &self.last {
-            Some((last, number)) if last == name => *number,
-            _ => {
-                let number = name.parse().ok().and_then(|ticker| self.prices.ticker(&ticker));
-                self.last = Some((name.to_owned(), number));
-                number
-            }
+    /// The number among the prices of what a ticker stands for on a day.
+    fn number(&mut self, name: &str, day: Day) -> Option<u16> {
+        if self.last.as_ref().is_none_or(|last| last.as_str() != name) {
+            self.last = name.parse().ok();
         }
+        self.prices.number(self.last.as_ref()?, day)
     }
 }
 

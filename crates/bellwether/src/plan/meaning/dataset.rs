@@ -61,12 +61,14 @@ impl Validator {
         }
         let made_at = self.made_at(definition, &features, &columns);
         let sessions = self.sessions(definition, &columns, root);
+        let identity = self.identity(definition, rows, &columns, root);
         DatasetPlan {
             rows,
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
             made_at,
             news_delay: definition.sentiment.delay.as_deref().map_or(Duration::ZERO, |delay| delay.duration()),
             sessions,
+            identity,
             trade_at: definition.calendar.trade_at.as_deref().copied().unwrap_or(TradeAt::Either),
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),

@@ -5,6 +5,7 @@ mod columns;
 mod dataset;
 mod files;
 mod filter;
+mod identity;
 mod kinds;
 #[cfg(test)]
 mod plausible;

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 96] = [
+pub(super) const KEYS: [(&str, &str); 98] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -75,6 +75,7 @@ pub(super) const KEYS: [(&str, &str); 96] = [
     ("dataset.add", "\"sector\""),
     ("dataset.add", "\"known_at\""),
     ("dataset.add", "\"tradable_at\""),
+    ("dataset.add", "\"id\""),
     ("dataset.suspect", "\"drop\""),
     ("dataset.rename", "{ date = \"day\" }"),
     ("dataset.license", "\"CC-BY-4.0\""),
@@ -85,6 +86,7 @@ pub(super) const KEYS: [(&str, &str); 96] = [
     ("calendar.hours", "\"09:00-17:30 Europe/Berlin\""),
     ("calendar.holidays", "\"2026-11-26\""),
     ("calendar.trade_at", "\"open\""),
+    ("identity.file", "\"src/identity/renames.csv\""),
     ("join.lag", "\"2d\""),
     ("join.availability", "\"observed\""),
     ("join.sources", "[\"articles\", \"summary\"]"),

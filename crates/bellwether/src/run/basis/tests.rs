@@ -64,6 +64,7 @@ fn the_document_of_a_definition_is_this_text() {
     "made_at": null,
     "news_delay_secs": 0,
     "calendar": null,
+    "identity": null,
     "trade_at": "either",
     "lag": "1 trading day",
     "availability": "dated",
@@ -167,7 +168,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 45] = [
+const OF_THE_DATASET: [(&str, &str, &str); 46] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -191,6 +192,11 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
         "calendar.trade_at",
         "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n",
         "dataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\ncalendar.trade_at = \"open\"\n",
+    ),
+    (
+        "identity.file",
+        "dataset.add = \"id\"\nidentity.file = \"src/identity/renames.csv\"\n",
+        "dataset.add = \"id\"\nidentity.file = \"src/identity/one.csv\"\n",
     ),
     ("join.lag", "", "join.lag = \"2d\"\n"),
     ("join.availability", "", "join.availability = \"observed\"\n"),

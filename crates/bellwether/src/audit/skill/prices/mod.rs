@@ -4,6 +4,10 @@
 //! close of a ticker on a day, a close that is zero, negative or not finite, a date with a zone (whose day would be a
 //! guess), a row without a date or ticker. A missing close is a hole and is counted. Names that no service can have are
 //! passed over. The BLAKE3 of each file is kept, since closes that are adjusted afterwards rewrite the past as well.
+//!
+//! If a file says which tickers are one, prices belong to ids: on each session an id has the close of its ticker of that day.
+//! Adjusted closes are one series whatever the name, and some vendors list all of it under the last one. So where the ticker
+//! of the day has no close, that of another ticker of the id counts, unless the file gives that one to another id then.
 
 mod files;
 mod table;
@@ -18,9 +22,11 @@ use chrono::{Days, NaiveDate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::audit::skill::error::SkillError;
 use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::Result;
+use crate::identity::Identity;
 use crate::interface::Ticker;
 use crate::plan::{PriceColumns, PricesPlan};
 use crate::serve::Universe;
@@ -93,7 +99,10 @@ pub struct PriceSummary {
 pub(crate) struct Prices {
     sessions: Vec<Day>,
     tickers: HashMap<Ticker, u16>,
-    /// By ticker, then by session; not a number where there is none.
+    /// Which of them are the same, and the numbers of their ids.
+    identity: Identity,
+    ids: HashMap<String, u16>,
+    /// By ticker or id, then by session; not a number where there is none.
     closes: Vec<f64>,
     pub(super) summary: PriceSummary,
 }
@@ -164,7 +173,40 @@ impl Prices {
         summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
         summary.thin_sessions =
             alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
-        Self { sessions, tickers, closes, summary }
+        Self { sessions, tickers, identity: Identity::default(), ids: HashMap::new(), closes, summary }
+    }
+
+    /// The same prices by the ids that a file gives tickers.
+    pub(crate) fn by_id(mut self, identity: &Identity) -> Result<Self> {
+        let mut taken = self.tickers.len();
+        for (id, tickers) in identity.ids() {
+            if !tickers.iter().any(|ticker| self.tickers.contains_key(*ticker)) {
+                continue;
+            }
+            let sessions = self.sessions.iter().enumerate();
+            let closes: Vec<f64> =
+                sessions.map(|(session, day)| self.close_of(identity, (id, &tickers), session, *day)).collect();
+            taken += 1;
+            if taken >= MOST {
+                let found = (self.tickers.len() + identity.ids().count()) as u64;
+                return Err(SkillError::TooMany { what: "tickers and ids", found, most: MOST as u64 - 1 }.into());
+            }
+            self.ids.insert(id.to_owned(), (taken - 1) as u16);
+            self.closes.extend(closes);
+        }
+        self.identity = identity.clone();
+        Ok(self)
+    }
+
+    /// The close of an id, which has some tickers, on a session and its day; not a number if there is none.
+    fn close_of(&self, identity: &Identity, (id, tickers): (&str, &[&Ticker]), session: usize, day: Day) -> f64 {
+        let close = |ticker: &Ticker| {
+            let of_ticker = usize::from(*self.tickers.get(ticker)?) * self.sessions.len();
+            Some(self.closes[of_ticker + session]).filter(|close| close.is_finite())
+        };
+        let Some(of_day) = identity.ticker(id, day) else { return f64::NAN };
+        let others = tickers.iter().filter(|ticker| identity.id(ticker, day).is_none());
+        close(of_day).or_else(|| others.copied().find_map(close)).unwrap_or(f64::NAN)
     }
 
     /// The dates of the sessions, in order.
@@ -172,16 +214,35 @@ impl Prices {
         &self.sessions
     }
 
-    /// The tickers, in the order of their numbers.
+    /// The tickers, in the order of their numbers; of an id, the last one.
     pub(super) fn tickers(&self) -> Vec<&Ticker> {
         let mut numbered: Vec<(&Ticker, u16)> = self.tickers.iter().map(|(ticker, number)| (ticker, *number)).collect();
+        let of_ids = self.identity.ids().filter_map(|(id, tickers)| Some((*tickers.last()?, *self.ids.get(id)?)));
+        numbered.extend(of_ids);
         numbered.sort_unstable_by_key(|(_, number)| *number);
         numbered.into_iter().map(|(ticker, _)| ticker).collect()
     }
 
-    /// The number of a ticker.
-    pub(super) fn ticker(&self, ticker: &Ticker) -> Option<u16> {
-        self.tickers.get(ticker).copied()
+    /// The number of what a ticker stands for on a day.
+    pub(super) fn number(&self, ticker: &Ticker, day: Day) -> Option<u16> {
+        let id = self.identity.id(ticker, day)?;
+        if self.identity.lists(ticker) { self.ids.get(id).copied() } else { self.tickers.get(ticker).copied() }
+    }
+
+    /// Whether a ticker, or another one with its id, has any price.
+    pub(super) fn know(&self, ticker: &Ticker) -> bool {
+        self.tickers.contains_key(ticker) || self.identity.ids_of(ticker).any(|id| self.ids.contains_key(id))
+    }
+
+    /// Whether a file gives a ticker no id on a day.
+    pub(super) fn are_of_another(&self, ticker: &Ticker, day: Day) -> bool {
+        self.identity.id(ticker, day).is_none()
+    }
+
+    /// Whether what a ticker stands for on a day has another ticker on a session.
+    pub(super) fn are_under_another(&self, ticker: &Ticker, day: Day, session: usize) -> bool {
+        let id = self.identity.id(ticker, day).filter(|_| self.identity.lists(ticker));
+        id.is_some_and(|id| self.identity.ticker(id, self.sessions[session]) != Some(ticker))
     }
 
     /// The same prices with other closes on some sessions: of a place among all closes, and the close.
@@ -220,3 +281,6 @@ pub(in crate::audit) fn date(day: Day) -> NaiveDate {
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Small CSV files that a definition names: the first line names the columns, and each other line is an item.
+//!
+//! They are read whole, up to a size, and an error has the number of its line. Fields may be quoted, but have no commas.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use chrono::NaiveDate;
+
+/// Why a file cannot be used, in words.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// It cannot be read.
+    #[error("cannot read it: {0}")]
+    Read(#[from] io::Error),
+
+    /// It is too large.
+    #[error("it has more than {} MB", .most >> 20)]
+    TooLong {
+        /// The most bytes.
+        most: u64,
+    },
+
+    /// It lacks a column.
+    #[error("it has no column `{column}`: the first line names {}", in_words(.columns))]
+    Column {
+        /// The column.
+        column: &'static str,
+        /// All columns.
+        columns: &'static [&'static str],
+    },
+
+    /// It has another column.
+    #[error("it has a column `{column}`: the columns are {}", in_words(.columns))]
+    Unknown {
+        /// The column.
+        column: String,
+        /// All columns.
+        columns: &'static [&'static str],
+    },
+
+    /// It has no line after the first.
+    #[error("it lists no {0}")]
+    Empty(&'static str),
+
+    /// A line is no item.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Its number, from 1 on.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// The items of a file, each with the number of its line and its fields.
+pub(crate) struct Items<'a, const N: usize> {
+    /// The names of all columns.
+    names: Vec<&'a str>,
+    pub(crate) items: Vec<(usize, [&'a str; N])>,
+}
+
+/// The text of a file of at most so many bytes.
+pub(crate) fn read(path: &Path, most: u64) -> Result<String, CsvError> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(CsvError::TooLong { most });
+    }
+    Ok(io::read_to_string(&bytes[..])?)
+}
+
+impl<'a, const N: usize> Items<'a, N> {
+    /// The items of a text with these columns, in any order; others are passed over.
+    pub(crate) fn of(text: &'a str, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
+        let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
+        let names: Vec<&str> = lines.next().map(|(line, _)| fields(line).collect()).unwrap_or_default();
+        let mut places = [0; N];
+        for (place, column) in places.iter_mut().zip(columns) {
+            let found = names.iter().position(|other| other == column);
+            *place = found.ok_or(CsvError::Column { column, columns })?;
+        }
+        let mut items = Vec::new();
+        for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
+            let fields: Vec<&str> = fields(text).collect();
+            if fields.len() > names.len() {
+                let what = format!("it has {} fields, and the first line has {}", fields.len(), names.len());
+                return Err(CsvError::Line { line, what });
+            }
+            items.push((line, places.map(|place| fields.get(place).copied().unwrap_or_default())));
+        }
+        Ok(Self { names, items })
+    }
+
+    /// Refuses other columns.
+    pub(crate) fn only(self, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
+        match self.names.iter().find(|name| !columns.contains(name)) {
+            Some(column) => Err(CsvError::Unknown { column: (*column).to_owned(), columns }),
+            None => Ok(self),
+        }
+    }
+}
+
+/// The fields of a line, without quotes.
+fn fields(line: &str) -> impl Iterator<Item = &str> {
+    line.split(',').map(|field| field.trim().trim_matches('"'))
+}
+
+/// A date. A time of midnight may follow, as pandas writes it.
+pub(crate) fn date(text: &str) -> Result<NaiveDate, String> {
+    let day = text.get(.."2026-11-20".len()).unwrap_or(text);
+    let rest = text.strip_prefix(day).unwrap_or_default();
+    let is_whole = rest.is_empty() || rest.get(1..).is_some_and(|time| time.starts_with("00:00:00"));
+    let parsed = day.parse::<NaiveDate>().ok().filter(|_| is_whole);
+    parsed.ok_or_else(|| format!("`{text}` is not a date: write `2026-11-20`"))
+}
+
+/// Names in words: `a`, `b` and `c`.
+fn in_words(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
