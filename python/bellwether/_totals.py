@@ -99,6 +99,14 @@ class NewsWindow(TypedDict):
     with_news: int
 
 
+#: Period
+Period = Literal["1d", "2d", "3d", "4d", "5d", "6d", "7d", "8d", "9d", "10d", "11d", "12d", "13d", "14d", "15d", "16d", "17d", "18d", "19d", "20d", "21d", "22d", "23d", "24d", "25d", "26d", "27d", "28d", "29d", "30d", "1m", "2m", "3m", "4m", "5m", "6m"]
+
+
+#: Regime
+Regime = Literal["bear", "bull", "neutral"]
+
+
 class RejectReason(TypedDict):
     """Why records were rejected."""
 
@@ -107,6 +115,29 @@ class RejectReason(TypedDict):
     operation: str
     reason: str
     records: int
+
+
+class Rename(TypedDict):
+    """A ticker that ends where another goes on with the same history."""
+
+    #: The first date of the other.
+    begins: str
+    #: The last date of the first.
+    ends: str
+    #: Those of them on which both have the same signal and confidence.
+    equal: int
+    #: The id that the file of `[identity]` gives both; none if it does not, or there is none.
+    id: str | None
+    #: The dates that both have.
+    overlap: int
+    #: The horizon of the series that are compared.
+    period: Period
+    #: Their market regime.
+    regime: Regime
+    #: The one that goes on.
+    successor: Ticker
+    #: The ticker that ends.
+    ticker: Ticker
 
 
 class SplitDays(TypedDict):
@@ -118,6 +149,10 @@ class SplitDays(TypedDict):
     tickers: int
     #: A time of day of most tickers, and one of these.
     times: list[str]
+
+
+#: Ticker
+Ticker = str
 
 
 class TickerQuality(TypedDict):
@@ -154,6 +189,8 @@ class QualityTotals(TypedDict):
     reasons: list[RejectReason]
     #: The number of rejected records.
     rejected: int
+    #: Tickers that end where another goes on with the same history: suspected renames.
+    renames: list[Rename]
     #: The number of series of signals.
     series: int
     #: Tickers whose signals are dated at other times of day than those of most others; none if there are none.
@@ -449,10 +486,6 @@ class PairSkill(TypedDict):
     signals: SignalCounts
 
 
-#: Period
-Period = Literal["1d", "2d", "3d", "4d", "5d", "6d", "7d", "8d", "9d", "10d", "11d", "12d", "13d", "14d", "15d", "16d", "17d", "18d", "19d", "20d", "21d", "22d", "23d", "24d", "25d", "26d", "27d", "28d", "29d", "30d", "1m", "2m", "3m", "4m", "5m", "6m"]
-
-
 class PriceFile(TypedDict):
     """Where prices were read from."""
 
@@ -487,10 +520,6 @@ class PriceSummary(TypedDict):
 
 #: Why a series is not judged.
 Refusal = dict[str, object]
-
-
-#: Regime
-Regime = Literal["bear", "bull", "neutral"]
 
 
 class Reliability(TypedDict):
@@ -583,6 +612,8 @@ class SideMeasure(TypedDict):
 class SignalCounts(TypedDict):
     """What became of signals."""
 
+    #: Those that are measured and whose return ends under another ticker of the same id.
+    across_names: int
     #: Signals with a date.
     all: int
     #: Left out: dated before the first session.
@@ -601,6 +632,8 @@ class SignalCounts(TypedDict):
     suspect: int
     #: Left out: without a direction or confidence.
     unclear: int
+    #: Left out: of a ticker that the file of `[identity]` names, on a day for which it gives it no id.
+    without_id: int
     #: Left out: no close at the entry or at the exit.
     without_price: int
 
