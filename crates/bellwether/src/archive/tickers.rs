@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
@@ -136,20 +137,21 @@ impl SeriesReader {
     fn rows_of(&self, file: usize, series: &[SeriesKey]) -> Result<Vec<RecordBatch>> {
         let [Some(first), Some(last)] = [series.first(), series.last()] else { return Ok(Vec::new()) };
         let SeriesFile { rows, .. } = &self.files[file];
-        let mut batches = Vec::new();
-        for group in (0..rows.count()).filter(|group| rows.may_have(*group, &first.ticker, &last.ticker)) {
+        let of_group = |group: usize| {
             let places = self.files[file].places(self.table, group)?;
             let place = |key: &SeriesKey| places.binary_search_by(|(known, _)| known.cmp(key)).ok();
             let wanted: Vec<Range<usize>> = series.iter().filter_map(place).map(|at| places[at].1.clone()).collect();
             if wanted.is_empty() {
-                continue;
+                return Ok(None);
             }
-            batches.push(match self.held((file, group))? {
+            Ok(Some(match self.held((file, group))? {
                 Some(whole) => slices(&whole, &wanted)?,
                 None => rows.rows(group, &wanted)?,
-            });
-        }
-        Ok(batches)
+            }))
+        };
+        let groups = (0..rows.count()).filter(|group| rows.may_have(*group, &first.ticker, &last.ticker));
+        let batches = groups.collect::<Vec<_>>().into_par_iter().map(of_group).collect::<Result<Vec<_>>>()?;
+        Ok(batches.into_iter().flatten().collect())
     }
 
     /// A row group that is held, or was asked for before and is held from now on.
