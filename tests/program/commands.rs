@@ -193,7 +193,7 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
 
     let skewed = Scripted::start(|_| {
         let headers = "Content-Type: application/json\r\nDate: Fri, 20 Nov 2020 21:30:00 GMT\r\n";
-        crate::support::scripted::reply("200 OK", headers, b"{}")
+        crate::support::scripted::reply("200 OK", headers, b"{\"A\":{}}")
     });
     remote(&skewed.source());
     let shown = doctor("demo").succeeded().stdout;

@@ -187,7 +187,7 @@ impl Cases {
 
 #[test]
 fn a_printed_statement_matches_a_build_for_any_definition_and_archive() {
-    for seed in sequences(5) {
+    for seed in sequences(3) {
         let mut world = World::new(1_000 + seed, true);
         let pulls = world.random.between(2, 12);
         (0..pulls).for_each(|pull| world.go_on(pull));

@@ -58,6 +58,8 @@ pub(super) async fn diagnosis(plan: &Plan, client: &Client) -> Option<Diagnosis>
     let answers = match answers(plan, client).await {
         Ok(answers) if answers.is_empty() => return None,
         Ok(answers) => answers,
+        // The check of the clock says so.
+        Err(error) if matches!(error.downcast_ref(), Some(FetchError::ClockSkew { .. })) => return None,
         Err(error) => return Some(Diagnosis::of_error(CHECK, &error)),
     };
     let names = |wanted: bool| {
