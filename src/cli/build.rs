@@ -4,7 +4,6 @@ use super::help::{OUTPUT, PROGRESS, SELECTION};
 use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
-#[cfg(feature = "polars")]
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,6 @@ use bellwether::file::TargetFile;
 use bellwether::footprint;
 use bellwether::human::{bytes, counted};
 use bellwether::interface::{Period, Regime, Sector, Signal, Ticker};
-#[cfg(feature = "polars")]
 use bellwether::load::Dataset;
 use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
@@ -135,7 +133,6 @@ enum Target {
     /// To standard output.
     Stream(Format),
     /// As a table of its first rows, to a terminal.
-    #[cfg(feature = "polars")]
     Table,
 }
 
@@ -170,7 +167,6 @@ impl Build {
             Target::Version => self.folders.data_of(&plan.path, project)?,
             _ => data,
         };
-        #[cfg(feature = "polars")]
         if matches!(to, Target::Table) {
             return preview(Dataset::built(plan, &archive, &ad_hoc)?);
         }
@@ -190,7 +186,6 @@ impl Build {
                     run::save(plan, format, file, options).await.map(|rows| Built::File(path, rows))
                 }
                 Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| Built::Stream),
-                #[cfg(feature = "polars")]
                 Target::Table => unreachable!("it was printed"),
             }
         });
@@ -266,7 +261,6 @@ impl Build {
                 "leave out `--output` to publish it",
             ));
         }
-        #[cfg(feature = "polars")]
         if is_stream && stdout().is_terminal() {
             return Ok(Target::Table);
         }
@@ -327,7 +321,6 @@ impl Build {
 }
 
 /// Prints the first rows of a dataset.
-#[cfg(feature = "polars")]
 fn preview(dataset: Dataset) -> Result<()> {
     say(&super::show::first_rows(&dataset)?)?;
     note("these are the first rows; for all of them, pipe the output into a program or use `--output FILE`");

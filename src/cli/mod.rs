@@ -36,10 +36,6 @@ mod runs;
 mod schedule;
 mod schema;
 mod serve;
-#[cfg(feature = "polars")]
-mod show;
-#[cfg(not(feature = "polars"))]
-#[path = "no_show.rs"]
 mod show;
 mod sql;
 mod stamp;

@@ -58,7 +58,7 @@ fn offline_builds_are_identical_on_any_number_of_threads() {
     archived.build("it", "", &["-q"]).succeeded();
     assert!(run == fs::read(latest("it").join("it.parquet")).unwrap(), "run is fetch and build");
     for threads in ["1", "2", "7"] {
-        let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
+        let threads = [("RAYON_NUM_THREADS", threads)];
         // So that it is built instead of reused.
         fs::remove_dir_all(archived.place.file("output/datasets/it")).unwrap();
         Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).succeeded();

@@ -65,7 +65,6 @@ mod secrets;
 mod selections;
 mod service;
 mod services;
-#[cfg(feature = "polars")]
 mod show;
 mod sorts;
 mod sql;

@@ -67,7 +67,7 @@ fn the_same_answers_give_the_same_rows_on_any_number_of_threads() {
     place.define("same", &small(&service.source, "periods = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n"));
     let mut seen = Vec::new();
     for threads in ["1", "2", "7"] {
-        let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
+        let threads = [("RAYON_NUM_THREADS", threads)];
         Outcome::of(place.command(["run", "same", "-q"]).envs([KEY]).envs(threads)).succeeded();
         seen.push(fs::read(place.file("output/datasets/same/latest/same.csv")).unwrap());
     }

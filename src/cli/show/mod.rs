@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
 use bellwether::interface::{Period, Regime, Sector, Ticker};
-use bellwether::load::{Dataset, Selection, frame_of};
+use bellwether::load::{Dataset, Selection};
 use bellwether::plan::FormulaGuard;
 use bellwether::project::Project;
 use bellwether::run::AsOf;
@@ -27,13 +27,13 @@ use pick::{head, sample, tail};
 use subject::{Matrix, Subject};
 use table::{ColumnOption, table};
 
-/// The default number of rows: the most that Polars prints without eliding any.
+/// The default number of rows.
 const ROWS: usize = 10;
 
 /// Print rows of a dataset: the first, the last, or a sample.
 ///
-/// Polars lays out the table; its settings apply, such as `POLARS_FMT_MAX_ROWS=50` and `POLARS_FMT_MAX_COLS=-1`. Of a wide
-/// dataset, one matrix is printed: `--period`, `--regime` and `--columns` choose it, and `--ticker` its columns.
+/// A table shows the first columns that fit the terminal, and the beginning of long texts. Of a wide dataset, one matrix is
+/// printed: `--period`, `--regime` and `--columns` choose it, and `--ticker` its columns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
@@ -128,7 +128,7 @@ impl Show {
                     _ => ColumnOption::Given,
                 };
                 let matrix = matrix.map_or_else(String::new, |matrix| matrix.line());
-                return say(&(table(frame_of(&schema, &rows)?, chosen_by)? + &matrix));
+                return say(&(table(&schema, &rows, chosen_by)? + &matrix));
             }
             ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
             ShowFormat::Json => RowFormat::Json,
@@ -165,7 +165,7 @@ fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
 /// The first rows of a dataset as a table.
 pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
     let rows = head(dataset.batches()?, ROWS).map_err(Error::of_stream)?;
-    table(frame_of(&dataset.schema(), &rows)?, ColumnOption::Columns)
+    Ok(table(&dataset.schema(), &rows, ColumnOption::Columns)?)
 }
 
 /// A number of rows.

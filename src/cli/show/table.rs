@@ -1,15 +1,24 @@
-//! Rows as Polars lays them out.
+//! Rows in aligned columns.
 
-use std::env;
+use std::fmt::Write as _;
+use std::sync::Arc;
 
-use bellwether::error::Error;
-use polars::prelude::{Column, DataFrame, PlSmallStr};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Schema, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bellwether::error::{Error, Result};
+use bellwether::escape::escaped;
+use chrono::NaiveTime;
 
-use crate::cli::outcome::Result;
+use crate::cli::aligned::padding;
 use crate::cli::wrap::columns;
 
-/// The most columns that Polars prints without eliding any.
-const COLUMNS: usize = 8;
+/// The most characters of a text that are printed.
+const LONGEST: usize = 40;
+
+/// What is between two columns.
+const GAP: &str = "  ";
 
 /// The option that chooses the columns of a table.
 #[derive(Clone, Copy, Debug)]
@@ -22,32 +31,164 @@ pub(super) enum ColumnOption {
     Given,
 }
 
-/// A frame as text. On a terminal, where Polars would break names and dates into pieces to show more columns, these are
-/// the first ones that fit, unless they were chosen.
-pub(super) fn table(frame: DataFrame, chosen_by: ColumnOption) -> Result<String> {
-    let is_set = env::var_os("POLARS_FMT_MAX_COLS").is_some();
+/// Rows as text. On a terminal, the columns are the first ones that fit, unless they were chosen.
+pub(super) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: ColumnOption) -> Result<String> {
+    let all = schema.fields().len();
     let option = match chosen_by {
-        ColumnOption::Columns => "--columns",
-        ColumnOption::Ticker => "--ticker",
-        ColumnOption::Given => return Ok(format!("{frame}\n")),
+        ColumnOption::Columns => Some("--columns"),
+        ColumnOption::Ticker => Some("--ticker"),
+        ColumnOption::Given => None,
     };
-    let Some(room) = columns().filter(|_| !is_set) else { return Ok(format!("{frame}\n")) };
-    let all = frame.width();
-    let ends = frame.columns().iter().scan(1, |end, column| {
-        *end += width(column) + 3;
-        Some(*end)
-    });
-    let fit = ends.take(COLUMNS).take_while(|end| *end <= room).count().max(1);
-    if fit == all {
-        return Ok(format!("{frame}\n"));
+    let room = columns().filter(|_| option.is_some()).unwrap_or(usize::MAX);
+    let (mut shown, mut end) = (Vec::new(), 0);
+    for (index, field) in schema.fields().iter().enumerate() {
+        let parts: Vec<&ArrayRef> = rows.iter().map(|rows| rows.column(index)).collect();
+        let column = TextColumn::of(field.name(), field.data_type(), &parts).map_err(Error::frame)?;
+        end += column.width + if index > 0 { GAP.len() } else { 0 };
+        if index > 0 && end > room {
+            break;
+        }
+        shown.push(column);
     }
-    let names: Vec<PlSmallStr> = frame.get_column_names_owned().into_iter().take(fit).collect();
-    let frame = frame.select(names).map_err(Error::frame)?;
-    Ok(format!("{frame}\nthe first {fit} of {all} columns; `{option}` chooses others\n"))
+    let mut text = String::new();
+    let height = rows.iter().map(RecordBatch::num_rows).sum::<usize>();
+    for line in 0..=height {
+        let start = text.len();
+        for (index, column) in shown.iter().enumerate() {
+            text.push_str(if index > 0 { GAP } else { "" });
+            column.push(line, &mut text);
+        }
+        text.truncate(start + text[start..].trim_end().len());
+        text.push('\n');
+    }
+    if height == 0 {
+        text.push_str("no rows\n");
+    }
+    if let Some(option) = option.filter(|_| shown.len() < all) {
+        let _ = writeln!(text, "the first {} of {all} columns; `{option}` chooses others", shown.len());
+    }
+    Ok(text)
 }
 
-/// The letters that Polars needs for a column.
-fn width(column: &Column) -> usize {
-    let values = (0..column.len()).filter_map(|row| Some(column.get(row).ok()?.str_value().chars().count()));
-    values.chain([column.name().chars().count(), column.dtype().to_string().chars().count()]).max().unwrap_or_default()
+/// A column as text, below its name.
+struct TextColumn {
+    cells: Vec<String>,
+    width: usize,
+    is_number: bool,
+}
+
+impl TextColumn {
+    fn of(name: &str, data_type: &DataType, parts: &[&ArrayRef]) -> Result<Self, ArrowError> {
+        let moments = match data_type {
+            // All zones are UTC.
+            DataType::Timestamp(_, Some(_)) => "%Y-%m-%d %H:%M:%S%.f UTC",
+            _ if are_days(parts) => "%Y-%m-%d",
+            _ => "%Y-%m-%d %H:%M:%S%.f",
+        };
+        let options = FormatOptions::new().with_null("null").with_timestamp_format(Some(moments));
+        let mut cells = vec![escaped(name).into_owned()];
+        for part in parts {
+            let part = without_zone(part);
+            let values = ArrayFormatter::try_new(part.as_ref(), &options)?;
+            for row in 0..part.len() {
+                cells.push(shortened(&escaped(&values.value(row).try_to_string()?)));
+            }
+        }
+        if data_type.is_floating() {
+            align_points(&mut cells[1..]);
+        }
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+        Ok(Self { cells, width, is_number: data_type.is_numeric() })
+    }
+
+    /// Adds a cell to a line: the name, or the value of a row.
+    fn push(&self, line: usize, text: &mut String) {
+        let cell = &self.cells[line];
+        let padding = padding(cell, self.width);
+        let [first, second] = if self.is_number { [&padding, cell] } else { [cell, &padding] };
+        text.push_str(first);
+        text.push_str(second);
+    }
+}
+
+/// A column whose moments, if it has any, have no zone: their formatter would need a list of zones.
+fn without_zone(column: &ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(moments) => Arc::new(moments.clone().with_timezone_opt(None::<&str>)),
+        None => Arc::clone(column),
+    }
+}
+
+/// Whether all are moments without a zone, at the start of a day: dates, as all of the vendor's are.
+fn are_days(parts: &[&ArrayRef]) -> bool {
+    let is_midnight = |moment: chrono::NaiveDateTime| moment.time() == NaiveTime::MIN;
+    parts.iter().filter_map(|part| part.as_primitive_opt::<TimestampMicrosecondType>()).all(|part| {
+        (0..part.len())
+            .filter(|row| part.is_valid(*row))
+            .all(|row| part.value_as_datetime(row).is_some_and(is_midnight))
+    })
+}
+
+/// The beginning of a long text.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some(_) => text.chars().take(LONGEST - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
+/// Fills numbers with blanks behind their last digit, so that their points stand below each other.
+fn align_points(cells: &mut [String]) {
+    let decimals = |cell: &str| cell.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
+    let most = cells.iter().map(|cell| decimals(cell)).max().unwrap_or_default();
+    for cell in cells.iter_mut().filter(|cell| *cell != "null") {
+        cell.extend(std::iter::repeat_n(' ', most - decimals(cell)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    };
+    use arrow::datatypes::Int8Type;
+
+    use super::{ColumnOption, table};
+
+    #[test]
+    fn points_stand_below_each_other_days_are_dates_and_nothing_breaks_a_line() {
+        let day = 86_400_000_000;
+        let moments = |values: [i64; 3]| Arc::new(TimestampMicrosecondArray::from(values.to_vec()));
+        let signals: DictionaryArray<Int8Type> = ["buy", "sell", "buy"].into_iter().collect();
+        let columns: [(&str, ArrayRef); 7] = [
+            ("ticker", Arc::new(StringArray::from(vec!["A", "BRK.B", "a\nb"]))),
+            ("date", moments([0, day, -day])),
+            ("at", moments([0, day + 1_500_000, day])),
+            ("signal", Arc::new(signals)),
+            ("seen", Arc::new(moments([0, 1, 2]).as_ref().clone().with_timezone("UTC"))),
+            ("mean", Arc::new(Float64Array::from(vec![Some(-0.25), None, Some(12.5)]))),
+            ("count", Arc::new(Int32Array::from(vec![1, 20, 3]))),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).expect("columns");
+        let shown = table(&rows.schema(), &[rows.slice(0, 1), rows.slice(1, 2)], ColumnOption::Given).expect("a table");
+        let expected = "\
+ticker  date        at                       signal  seen                             mean  count
+A       1970-01-01  1970-01-01 00:00:00      buy     1970-01-01 00:00:00 UTC         -0.25      1
+BRK.B   1970-01-02  1970-01-02 00:00:01.500  sell    1970-01-01 00:00:00.000001 UTC   null     20
+a\\nb    1969-12-31  1970-01-02 00:00:00      buy     1970-01-01 00:00:00.000002 UTC  12.5       3
+";
+        assert_eq!(shown, expected);
+        let none = table(&rows.schema(), &[rows.slice(0, 0)], ColumnOption::Columns).expect("a table");
+        assert!(none.ends_with("mean  count\nno rows\n"), "{none}");
+    }
+
+    #[test]
+    fn a_long_text_is_shortened() {
+        let titles: ArrayRef = Arc::new(StringArray::from(vec!["é".repeat(40), "é".repeat(41)]));
+        let rows = RecordBatch::try_from_iter([("title", titles)]).expect("a column");
+        let shown = table(&rows.schema(), &[rows], ColumnOption::Given).expect("a table");
+        assert_eq!(shown, format!("title\n{}\n{}…\n", "é".repeat(40), "é".repeat(39)));
+    }
 }

@@ -41,12 +41,7 @@ impl Dataset {
     }
 }
 
-/// Rows of a dataset, or of one of its matrices, as a frame.
-///
-/// # Errors
-///
-/// When Polars refuses the columns.
-pub fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
+fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
     let column = |(place, field): (usize, &FieldRef)| {
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
         column(field.name().as_str().into(), field.data_type(), &parts)

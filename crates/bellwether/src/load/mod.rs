@@ -34,8 +34,6 @@ use arrow::datatypes::SchemaRef;
 
 pub use self::batches::Batches;
 use self::built::Built;
-#[cfg(feature = "polars")]
-pub use self::frame::frame_of;
 pub use self::published::Published;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
