@@ -87,7 +87,7 @@ impl DataState {
     pub(crate) fn find(&self, plan: Plan, data: &Path, archive: &Path) -> Result<(Plan, AdHoc, Option<String>)> {
         let vintage: Option<Vintage> = self.vintage.as_deref().map(|text| worded("vintage", text)).transpose()?;
         let parsed =
-            |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, FORMS));
+            |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, PAST));
         let as_of = self.as_of.as_deref().map(parsed).transpose()?;
         let query = PastQuery { data, archive, claims: Claims::LeftOut };
         let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
@@ -143,6 +143,10 @@ fn worded<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
 pub(crate) fn day(argument: &str, text: &str) -> Result<NaiveDate> {
     time::day(text).map_err(|refusal| invalid(argument, text, refusal, "a day is a date, or text such as `2026-03-31`"))
 }
+
+/// The forms of an instant, a version or a run.
+const PAST: &str =
+    "use a day, a datetime with a time zone, text such as `2026-03-31T18:00:00Z`, or the name of a version or a run";
 
 /// The forms of an instant.
 const FORMS: &str = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";

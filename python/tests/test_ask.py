@@ -63,6 +63,9 @@ def test_a_version_and_a_run_are_instants_with_their_definitions(two_days: Path)
     assert not bw.load("demo").to_polars().sort(key).equals(first.sort(key))
     with pytest.raises(bw.UsageError, match="no version `20200101T000000Z-abcd` of `demo`, and no run of this name"):
         bw.load("demo", as_of="20200101T000000Z-abcd")
+    with pytest.raises(bw.UsageError) as caught:
+        bw.load("demo", as_of="last month")
+    assert str(caught.value.hint).endswith("or the name of a version or a run")
 
 
 def test_revisions_match_the_program(two_days: Path, program) -> None:

@@ -3,14 +3,13 @@
 use std::env;
 use std::error::Error as _;
 use std::path::Path;
-use std::time::Duration;
 
 use bellwether::definition::{BaseUrl, DefinitionError, DefinitionFile};
 use bellwether::error::{Error, ErrorKind};
 use bellwether::file::{self};
 use bellwether::key_source;
 use bellwether::links;
-use bellwether::plan::{Plan, RequestLimits};
+use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{self, Control, DoctorOptions, offered_sectors};
 use bellwether::time::Clock;
@@ -132,9 +131,6 @@ fn address(question: &str) -> Result<Option<BaseUrl>> {
     }
 }
 
-/// How long to wait for a service that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Sectors of a service that was not asked.
 const GUESSES: [&str; 3] = ["energy", "healthcare", "financials"];
 
@@ -150,8 +146,6 @@ fn sectors_of(name: &str, addresses: &(BaseUrl, BaseUrl), project: &Project) -> 
     note("asking the service for its sectors");
     let text = definition(name, Some(addresses), &run::USUAL_SECTORS);
     let plan = Plan { author: Author::Caller, ..Plan::of(DefinitionFile::new(format!("{name}.toml").into(), text)?)? };
-    let limits = RequestLimits { patience: PATIENCE, ..plan.limits };
-    let plan = Plan { limits, ..plan };
     let asked = interruptible(async |stop| {
         let options = DoctorOptions {
             data: project.data(),

@@ -44,7 +44,8 @@ fn can_limit(place: &Place) -> bool {
     version.is_some_and(|output| output.status.success())
 }
 
-const DEFINITION: &str = "source.service = \"demo\"\nsource.patience = \"1s\"\nsignals.sectors = [\"energy\"]\nschedule.cron = \"@yearly\"\n";
+const DEFINITION: &str = "source.service = \"demo\"\nsource.patience = \"1s\"\nsignals.tickers = [\"XOM\"]\nsignals.periods = [\"5d\"]\n\
+                          schedule.cron = \"@yearly\"\n";
 
 #[test]
 fn too_few_threads_are_an_error_with_a_remedy() {

@@ -5,6 +5,7 @@ usage: check_dataset.py DATASET_FOLDER DEFINITION BASE_URL SENTIMENT_BASE_URL KE
 The definition gives sectors, periods, regimes, lag, windows and sort. Every row and every feature is compared.
 """
 
+import functools
 import json
 import sys
 import tomllib
@@ -62,6 +63,7 @@ def expected_rows():
             }
 
 
+@functools.cache
 def naive(text):
     """A date of the service as naive UTC."""
     return pandas.Timestamp(text).tz_convert("UTC").tz_localize(None) if "+" in text else pandas.Timestamp(text)
@@ -89,7 +91,7 @@ def features_of(dates, articles):
             row[f"news_max_{window}d"] = seen.max() if len(seen) else None
         known = numpy.flatnonzero(is_known)
         # Newest date first, and of one date the first listed.
-        last = min(known, key=lambda place: (-published[place].astype(int), place)) if len(known) else None
+        last = known[published[known].argmax()] if len(known) else None
         row["news_last_score"] = None if last is None else scores[last]
         row["news_last_date"] = None if last is None else pandas.Timestamp(published[last])
         found[date] = row

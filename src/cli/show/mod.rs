@@ -32,8 +32,9 @@ const ROWS: usize = 10;
 
 /// Print rows of a dataset: the first, the last, or a sample.
 ///
-/// A table shows the first columns that fit the terminal, and the beginning of long texts. Of a wide dataset, one matrix is
-/// printed: `--period`, `--regime` and `--columns` choose it, and `--ticker` its columns.
+/// A table is for reading: numbers have six decimals, long texts are shortened, and a terminal shows the first columns that
+/// fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
+/// `--columns` choose it, and `--ticker` its columns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
@@ -91,7 +91,10 @@ impl TextColumn {
             let part = without_zone(part);
             let values = ArrayFormatter::try_new(part.as_ref(), &options)?;
             for row in 0..part.len() {
-                cells.push(shortened(&escaped(&values.value(row).try_to_string()?)));
+                cells.push(match part.as_primitive_opt::<Float64Type>() {
+                    Some(numbers) if numbers.is_valid(row) => rounded(numbers.value(row)),
+                    _ => shortened(&escaped(&values.value(row).try_to_string()?)),
+                });
             }
         }
         if data_type.is_floating() {
@@ -137,6 +140,15 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// A number with as many decimals as tell it from others at a glance.
+fn rounded(number: f64) -> String {
+    let text = format!("{number:.6}");
+    match text.trim_end_matches('0') {
+        "0." | "-0." if number != 0.0 => format!("{number:.1e}"),
+        text => text.trim_end_matches('.').to_owned(),
+    }
+}
+
 /// Fills numbers with blanks behind their last digit, so that their points stand below each other.
 fn align_points(cells: &mut [String]) {
     let decimals = |cell: &str| cell.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
@@ -155,7 +167,7 @@ mod tests {
     };
     use arrow::datatypes::Int8Type;
 
-    use super::{ColumnOption, table};
+    use super::{ColumnOption, rounded, table};
 
     #[test]
     fn points_stand_below_each_other_days_are_dates_and_nothing_breaks_a_line() {
@@ -182,6 +194,20 @@ a\\nb    1969-12-31  1970-01-02 00:00:00      buy     1970-01-01 00:00:00.000002
         assert_eq!(shown, expected);
         let none = table(&rows.schema(), &[rows.slice(0, 0)], ColumnOption::Columns).expect("a table");
         assert!(none.ends_with("mean  count\nno rows\n"), "{none}");
+    }
+
+    #[test]
+    fn a_number_has_six_decimals_at_most() {
+        for (number, text) in [
+            (0.635, "0.635"),
+            (-1.0 / 3.0, "-0.333333"),
+            (2.0, "2"),
+            (0.0, "0"),
+            (1.24e-9, "1.2e-9"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(rounded(number), text);
+        }
     }
 
     #[test]

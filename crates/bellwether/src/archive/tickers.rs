@@ -2,7 +2,7 @@
 //!
 //! [`View::cells`] reads a table from start to end. A server is asked for one series after the other, in any order, so
 //! here the files stay open, and where each series is in a row group is remembered once that was read. Clients mostly ask
-//! for neighbours, so a row group that is asked for again is held in memory, up to a limit.
+//! for neighbours, so a row group that is asked for again is held in memory, of which there are a few.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -44,11 +44,11 @@ struct Held {
 /// A file and a row group of it.
 type GroupPlace = (usize, usize);
 
-/// The most bytes of row groups to hold: those of a sector's signals, whose pairs are asked for one after the other.
-const MOST_HELD: usize = 128 << 20;
+/// The most row groups to hold. Each has some megabytes.
+const MOST_HELD: usize = 4;
 
-/// The most row groups to remember as asked for. Who reads more than these in a circle reads a part of each, every time.
-const MOST_ASKED: usize = 32;
+/// The most row groups to remember as asked for.
+const MOST_ASKED: usize = 16;
 
 /// A file of the table.
 struct SeriesFile {
@@ -176,12 +176,7 @@ impl SeriesReader {
         let whole = self.files[place.0].rows.whole(place.1)?;
         let mut held = lock();
         held.groups.insert(0, (place, whole.clone()));
-        let ends = held.groups.iter().scan(0, |end, (_, group)| {
-            *end += group.get_array_memory_size();
-            Some(*end)
-        });
-        let most = ends.take_while(|end| *end <= MOST_HELD).count();
-        held.groups.truncate(most);
+        held.groups.truncate(MOST_HELD);
         Ok(Some(whole))
     }
 }

@@ -27,14 +27,15 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
         WhenHeld::Fail => Duration::ZERO,
         WhenHeld::Wait(patience) => patience,
     };
-    let mut told_of: Option<Holder> = None;
+    // The holder that was named, who may be unknown.
+    let mut told_of: Option<Option<Holder>> = None;
     loop {
         let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, options.clock.now())? {
             Attempt::Taken(lock) => return Ok(lock),
             Attempt::Held(holder) => holder,
         };
         // Others may wait as well, and be first.
-        let is_told = holder.is_none() || holder == told_of;
+        let is_told = told_of.as_ref() == Some(&holder);
         let name = definition.to_owned();
         let in_progress = RunError::InProgress { name, archive: options.archive.clone(), holder: holder.clone() };
         if patience.is_zero() {
@@ -43,7 +44,7 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
         if !is_told {
             let message = format!("{in_progress}; waiting for it, for up to {}", lasted(patience));
             options.control.observe(Event::Held { message: &message });
-            told_of = holder;
+            told_of = Some(holder);
         }
         let pause = TRY_EVERY.min(patience);
         patience -= pause;

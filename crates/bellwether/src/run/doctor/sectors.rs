@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::time::Duration;
 
 use super::{Diagnosis, DoctorOptions};
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Client, FetchError, ReadFault};
 use crate::interface::{Endpoint, Sector};
-use crate::plan::{Plan, Request, RequestList, Source};
+use crate::plan::{Plan, Request, RequestLimits, RequestList, Source};
 use crate::run::{addresses, key};
 
 /// Names that services have for sectors, as far as they are known.
@@ -34,6 +35,14 @@ pub const USUAL_SECTORS: [&str; 20] = [
     "utilities",
 ];
 
+/// How long a question may be repeated: a person waits for the answer, where a run has the night.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The limits of requests that a person waits for.
+pub(super) fn brief(limits: RequestLimits) -> RequestLimits {
+    RequestLimits { patience: limits.patience.min(PATIENCE), ..limits }
+}
+
 /// Those sectors of a plan that its service has signals of.
 ///
 /// # Errors
@@ -43,7 +52,7 @@ pub async fn offered_sectors(plan: &Plan, options: &DoctorOptions) -> Result<Vec
     let Source::Remote(remote) = &plan.source else { return Ok(Vec::new()) };
     let key = key(plan, &options.control.stop).await?.expect("a remote service needs a key");
     let evidence = options.data.join("evidence");
-    let client = Client::new(addresses(remote), key, plan.limits, options.clock, evidence)?;
+    let client = Client::new(addresses(remote), key, brief(plan.limits), options.clock, evidence)?;
     let asking = answers(plan, &client);
     let answers = tokio::select! {
         answers = asking => answers?,
