@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The pages outside `docs`.
-const OF_THE_ROOT: [&str; 4] = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+const OF_THE_ROOT: [&str; 5] = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "CHANGELOG.md"];
 
 /// The index, from which the site is built.
 const INDEX: &str = "docs/SUMMARY.md";
