@@ -136,7 +136,7 @@ fn seen(place: &Place, command: &str) -> String {
     seen.lines.iter().map(|line| line.replace(&folder, "") + "\n").collect()
 }
 
-/// A page without the parts that differ between days and machines: numbers and words that contain one, rows of tables,
+/// A page without the parts that differ between days and machines: numbers and words that contain one, signals,
 /// plots, spaces, progress of a stage, ages of data, and names of extremes. Failed commands print the same everywhere.
 fn masked(page: &str) -> String {
     let mut masked = String::new();
@@ -151,23 +151,20 @@ fn masked(page: &str) -> String {
 
 fn masked_output(page: &str) -> String {
     let is_unit = |word: &str| ["B", "kB", "MB", "GB", "ms", "s"].contains(&word.trim_end_matches([',', '.']));
-    let varies = |word: &str| is_unit(word) || word.contains(|c: char| c.is_ascii_digit());
+    let is_signal = |word: &str| ["buy", "sell"].contains(&word);
+    let varies = |word: &str| is_unit(word) || is_signal(word) || word.contains(|c: char| c.is_ascii_digit());
     let word = |word: &str| if varies(word) { "#".to_owned() } else { word.to_owned() };
     let is_drawn = |word: &&str| word.chars().all(|c| ('\u{2500}'..='\u{259f}').contains(&c));
     let line = |line: &str| -> String {
-        match line.starts_with('│') && line.contains(|c: char| c.is_ascii_digit()) {
-            true => "a row".to_owned(),
-            false if line.starts_with("  newest ") => "the newest date".to_owned(),
-            // The sector or pair with the highest share may change from day to day.
-            false
-                if line.starts_with("Buys are ")
-                    || line.starts_with("Lowest: ")
-                    || line.starts_with("  ") && line.contains(" %") =>
-            {
-                "shares".to_owned()
-            }
-            false => line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" "),
+        if line.starts_with("  newest ") {
+            return "the newest date".to_owned();
         }
+        // The sector or pair with the highest share may change from day to day.
+        let is_of_shares = line.starts_with("  ") && line.contains(" %");
+        if line.starts_with("Buys are ") || line.starts_with("Lowest: ") || is_of_shares {
+            return "shares".to_owned();
+        }
+        line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" ")
     };
     let mut lines: Vec<String> = page.lines().map(line).filter(|line| !line.is_empty()).collect();
     let stage = |line: &String| line.split_once(": ").map(|(stage, _)| stage.to_owned()).filter(|it| !it.contains(' '));
@@ -176,7 +173,7 @@ fn masked_output(page: &str) -> String {
         if is_further {
             before.clone_from(line);
         }
-        is_further || line == before && line == "a row"
+        is_further
     });
     lines.join("\n")
 }
