@@ -106,7 +106,8 @@ def main() -> None:
         # The window has its width before the program looks.
         resize(0, widths[0])
         os.execv(sys.argv[3], sys.argv[3:])
-    screen, rest, most_bars = Screen(widths.pop(0)), "", 0
+    columns = widths.pop(0)
+    screen, rest, most_bars = Screen(columns), "", 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     deadline = time.monotonic() + 120
     changed = time.monotonic()
@@ -128,7 +129,11 @@ def main() -> None:
         if widths and time.monotonic() - changed > 0.3 and not select.select([terminal], [], [], 0)[0]:
             changed = time.monotonic()
             resize(terminal, widths[0])
-            screen.columns = widths.pop(0)
+            screen.columns = max(screen.columns, widths[0])
+            columns = widths.pop(0)
+        # A line that was measured before the change is still on its way for a moment.
+        if time.monotonic() - changed > 0.2:
+            screen.columns = columns
     _, status = os.waitpid(process, 0)
     lines = [line.rstrip() for line in screen.lines]
     while lines and not lines[-1]:
