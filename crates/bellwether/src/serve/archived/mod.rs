@@ -231,7 +231,7 @@ fn body(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: 
             whole(&|key, rows| {
                 let mut texts = DateTexts::default();
                 texts.add(rows, form);
-                Some(records::history(key, rows, form, &texts))
+                Some(records::history(String::new(), key, rows, form, &texts))
             })
         }
         Question::Latest { .. } => whole(&|key, rows| records::latest(key, rows, given.change_set)),

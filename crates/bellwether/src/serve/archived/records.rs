@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::fmt;
 
 use arrow::array::{
@@ -46,9 +45,12 @@ pub(super) enum DateForm {
     Day,
 }
 
-/// The texts of dates, which histories share.
+/// The texts of dates, which histories share. They are in order, as the rows of a history are.
 #[derive(Default)]
-pub(super) struct DateTexts(HashMap<(i64, Option<i16>), String>);
+pub(super) struct DateTexts(Vec<(DateKey, String)>);
+
+/// What tells written dates apart: microseconds and offset.
+type DateKey = (i64, Option<i16>);
 
 /// The columns of signals.
 struct Signals<'a> {
@@ -80,32 +82,45 @@ impl<'a> Signals<'a> {
     fn offset(&self, row: usize) -> Option<i16> {
         self.offsets.is_valid(row).then(|| self.offsets.value(row))
     }
+
+    fn date(&self, row: usize) -> DateKey {
+        (self.dates.value(row), self.offset(row))
+    }
 }
 
-/// The history of a series, with the texts of its dates.
-pub(super) fn history(key: &SeriesKey, rows: &RecordBatch, form: HistoryForm, texts: &DateTexts) -> String {
+/// The history of a series, with the texts of its dates, after what comes before it.
+pub(super) fn history(
+    before: String,
+    key: &SeriesKey,
+    rows: &RecordBatch,
+    form: HistoryForm,
+    texts: &DateTexts,
+) -> String {
     let signals = Signals::of(rows);
     let newest: Vec<usize> = signals.newest().take(form.limit).collect();
-    let entry = |row: usize| HistoryEntry {
-        date: texts.get(signals.dates.value(row), signals.offset(row)).into(),
+    let mut dates = texts.newest_first();
+    let entries = newest.iter().map(|&row| HistoryEntry {
+        date: dates.find(signals.date(row)).into(),
         signal: signals.signals[row],
         confidence: signals.confidences.value(row),
-    };
+    });
     if newest.iter().all(|&row| signals.extras.is_null(row)) {
-        return framed(key, form.key, newest.into_iter().map(entry).collect());
+        return framed(before, key, form.key, entries.collect());
     }
-    let entries = newest.into_iter().map(|row| {
-        let text = with_extra(written(&entry(row)), extra_of(signals.extras, row));
+    let entries = entries.zip(&newest).map(|(entry, &row)| {
+        let text = with_extra(written(&entry), extra_of(signals.extras, row));
         RawValue::from_string(text).expect("it is JSON")
     });
-    framed(key, form.key, entries.collect::<Vec<Box<RawValue>>>())
+    framed(before, key, form.key, entries.collect::<Vec<Box<RawValue>>>())
 }
 
-fn framed<E: Serialize>(key: &SeriesKey, of_entries: HistoryKey, entries: Vec<E>) -> String {
+fn framed<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, entries: Vec<E>) -> String {
     let (ticker, period, regime) = named(key);
     match of_entries {
-        HistoryKey::Items => written(&BatchedHistory { items: entries, period, regime, ticker }),
-        HistoryKey::Predictions => written(&SectorHistory { ticker, regime, period, predictions: entries }),
+        HistoryKey::Items => written_after(before, &BatchedHistory { items: entries, period, regime, ticker }),
+        HistoryKey::Predictions => {
+            written_after(before, &SectorHistory { ticker, regime, period, predictions: entries })
+        }
     }
 }
 
@@ -233,14 +248,42 @@ impl DateTexts {
     /// Adds the dates of a history.
     pub(super) fn add(&mut self, rows: &RecordBatch, form: HistoryForm) {
         let signals = Signals::of(rows);
-        for row in signals.newest().take(form.limit) {
-            let (micros, offset) = (signals.dates.value(row), signals.offset(row));
-            self.0.entry((micros, offset)).or_insert_with(|| text_of(micros, offset, form.dates));
+        let mut known = self.newest_first();
+        let newest = signals.newest().take(form.limit).map(|row| signals.date(row));
+        let new: Vec<DateKey> = newest.filter(|date| known.get(*date).is_none()).collect();
+        if !new.is_empty() {
+            self.0.extend(new.into_iter().map(|date| (date, text_of(date.0, date.1, form.dates))));
+            self.0.sort_unstable();
+            self.0.dedup();
         }
     }
 
-    fn get(&self, micros: i64, offset: Option<i16>) -> &str {
-        self.0.get(&(micros, offset)).map_or("", String::as_str)
+    fn newest_first(&self) -> Newest<'_> {
+        Newest { texts: &self.0, older: self.0.len() }
+    }
+}
+
+/// Finds texts of dates that mostly come newest first, each next to the one before.
+struct Newest<'a> {
+    texts: &'a [(DateKey, String)],
+    /// The texts from here on are newer than the latest date that was looked for.
+    older: usize,
+}
+
+impl<'a> Newest<'a> {
+    fn get(&mut self, date: DateKey) -> Option<&'a str> {
+        let next = self.older.checked_sub(1).and_then(|next| self.texts.get(next));
+        if let Some((_, text)) = next.filter(|(known, _)| *known == date) {
+            self.older -= 1;
+            return Some(text);
+        }
+        let found = self.texts.binary_search_by(|(known, _)| known.cmp(&date));
+        self.older = found.unwrap_or_else(|after| after);
+        found.ok().map(|at| self.texts[at].1.as_str())
+    }
+
+    fn find(&mut self, date: DateKey) -> &'a str {
+        self.get(date).unwrap_or_default()
     }
 }
 
@@ -278,7 +321,14 @@ fn named(key: &SeriesKey) -> (Ticker, Period, Regime) {
 }
 
 fn written(record: &impl Serialize) -> String {
-    serde_json::to_string(record).expect("a record is text, numbers and lists, which serialize")
+    written_after(String::new(), record)
+}
+
+/// A record after some text.
+fn written_after(before: String, record: &impl Serialize) -> String {
+    let mut bytes = before.into_bytes();
+    serde_json::to_writer(&mut bytes, record).expect("a record is text, numbers and lists, which serialize");
+    String::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
 fn list(records: impl Iterator<Item = String>) -> String {

@@ -21,8 +21,8 @@ use crate::tables::SeriesKey;
 /// The tickers that are read at once.
 const TICKERS_AT_ONCE: usize = 16;
 
-/// The most parts to write ahead of sending.
-const AHEAD: usize = 2;
+/// The most histories to write ahead of sending.
+const AHEAD: usize = 2 * TICKERS_AT_ONCE;
 
 /// Some series with their known rows.
 type Known = Result<Vec<(SeriesKey, RecordBatch)>>;
@@ -45,9 +45,14 @@ pub(super) fn histories(
         let mut is_open = is_taken(Ok("{".to_owned()));
         while let Some(part) = known.filter(|_| is_open) {
             // The next tickers are read while these are written.
-            let (text, next) = rayon::join(|| part.map(|part| writer.write(part)), || reader.next());
-            let is_whole = text.is_ok();
-            is_open = is_taken(text.map_err(io::Error::other)) && is_whole;
+            let (members, next) = rayon::join(|| part.map(|part| writer.write(part)), || reader.next());
+            is_open = match members {
+                Ok(members) => members.into_iter().all(|member| is_taken(Ok(member))),
+                Err(error) => {
+                    is_taken(Err(io::Error::other(error)));
+                    false
+                }
+            };
             known = next;
         }
         if is_open {
@@ -80,15 +85,19 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, known: Vec<(SeriesKey, RecordBatch)>) -> String {
+    fn write(&mut self, known: Vec<(SeriesKey, RecordBatch)>) -> Vec<String> {
         self.texts.bound();
         known.iter().for_each(|(_, rows)| self.texts.add(rows, self.form));
         let (form, texts) = (self.form, &self.texts);
+        let separators = std::iter::once(self.separator).chain(std::iter::repeat(","));
+        let members: Vec<_> = known.into_iter().zip(separators).collect();
+        if !members.is_empty() {
+            self.separator = ",";
+        }
         // A ticker needs no escaping in JSON.
-        let member =
-            |(key, rows): (SeriesKey, RecordBatch)| format!("\"{}\":{}", key.ticker, history(&key, &rows, form, texts));
-        let members: Vec<String> = known.into_par_iter().map(member).collect();
-        let separator = if members.is_empty() { "" } else { std::mem::replace(&mut self.separator, ",") };
-        format!("{separator}{}", members.join(","))
+        let member = |((key, rows), separator): ((SeriesKey, RecordBatch), &str)| {
+            history(format!("{separator}\"{}\":", key.ticker), &key, &rows, form, texts)
+        };
+        members.into_par_iter().map(member).collect()
     }
 }
