@@ -1,29 +1,31 @@
 //! Bellwether turns a vendor's trading signals and news scores into research data you can trust.
 //!
-//! It is a [`Plan`](plan::Plan), what is done with it in [`run`], and the datasets that [`load`] reads:
+//! A [`Project`](project::Project) is a folder with definitions, an archive and datasets:
 //!
 //! ```
-//! use bellwether::definition::DefinitionFile;
-//! use bellwether::load::{Dataset, Selection};
-//! use bellwether::plan::Plan;
-//! use bellwether::run::{Options, run};
+//! use bellwether::load::Selection;
+//! use bellwether::project::Project;
 //!
 //! # let folder = tempfile::tempdir()?;
-//! # let data = folder.path();
-//! let text = "
-//!     source.service = \"demo\"
-//!     signals.sectors = [\"utilities\"]
-//! ";
-//! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
+//! # let root = folder.path();
+//! # std::fs::create_dir(root.join("pipelines"))?;
+//! std::fs::write(
+//!     root.join("pipelines/example.toml"),
+//!     "source.service = \"demo\"
+//!      signals.sectors = [\"utilities\"]",
+//! )?;
+//! let project = Project::at(root)?;
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-//! let summary = runtime.block_on(run(plan, Options::new(data)))?;
+//! let summary = runtime.block_on(project.run("example"))?;
 //!
-//! let dataset = Dataset::published(&data.join("datasets"), "example")?;
 //! let of_nee = Selection { tickers: Some(["NEE".parse()?].into()), ..Selection::default() };
-//! let rows = dataset.select(of_nee)?.batches()?.map(|batch| batch.map(|batch| batch.num_rows()));
+//! let rows = project.dataset("example")?.select(of_nee)?.batches()?.map(|batch| batch.map(|batch| batch.num_rows()));
 //! assert!(rows.sum::<Result<usize, _>>()? < summary.rows as usize);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Below it are the [`Plan`](plan::Plan) of a definition, what is done with it in [`run`], and the datasets that [`load`]
+//! reads.
 //!
 //! Long operations take a [`Control`](run::Control), through which a caller observes and cancels them. Failures are an
 //! [`Error`](error::Error) with an [`ErrorKind`](error::ErrorKind), a hint and its causes. The library never prints.

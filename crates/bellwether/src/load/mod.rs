@@ -7,10 +7,11 @@
 //! with a column of dates and a column per ticker.
 //!
 //! ```no_run
-//! use bellwether::load::{Dataset, Selection};
+//! use bellwether::load::Selection;
+//! use bellwether::project::Project;
 //!
 //! let selection = Selection { tickers: Some(["XOM".parse().unwrap()].into()), ..Selection::default() };
-//! let dataset = Dataset::published("output/datasets".as_ref(), "demo")?.select(selection)?;
+//! let dataset = Project::find()?.dataset("demo")?.select(selection)?;
 //! for batch in dataset.batches()? {
 //!     println!("{} rows", batch?.num_rows());
 //! }
@@ -41,6 +42,7 @@ use crate::export::PublishedReader;
 pub use crate::export::Selection;
 pub use crate::plan::AdHoc;
 use crate::plan::{ColumnNames, Plan};
+use crate::project::Project;
 
 /// A dataset to read: published, or built from an archive.
 #[derive(Clone, Debug)]
@@ -50,6 +52,27 @@ pub struct Dataset(Origin);
 enum Origin {
     Published(Arc<PublishedReader>),
     Built(Arc<Built>),
+}
+
+impl Project {
+    /// A published version of a dataset of the project: `NAME` for the latest, `NAME/VERSION`, or `NAME/builds/VERSION`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Dataset::published`].
+    pub fn dataset(&self, name: &str) -> Result<Dataset> {
+        Dataset::published(&self.data().join("datasets"), name)
+    }
+
+    /// The dataset of a definition of the project, by its name or path, from the project's archive: as of an instant, if
+    /// that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the definition does not exist or has problems, and those of [`Dataset::built`].
+    pub fn dataset_from_archive(&self, name_or_path: &str, ad_hoc: &AdHoc) -> Result<Dataset> {
+        Dataset::built(Plan::find(name_or_path, self)?, &self.data().join("archive"), ad_hoc)
+    }
 }
 
 impl Dataset {

@@ -101,6 +101,7 @@ use crate::fetch::{Addresses, Client, ClockTrust};
 pub use crate::file::{FileRecord, TargetFile, WhenExists};
 use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
+use crate::project::Project;
 use crate::secret::ApiKey;
 
 use as_of::view_of;
@@ -114,6 +115,23 @@ pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use scope::archived;
 use stage::Stage;
 use start::StartTime;
+
+impl Project {
+    /// Runs a definition of the project, by its name or path, with the default [`Options`].
+    ///
+    /// # Errors
+    ///
+    /// When it does not exist, has problems, or is not one of the project's; and those of [`run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe, as [`run`].
+    pub async fn run(&self, name_or_path: &str) -> Result<Summary> {
+        let plan = Plan::find(name_or_path, self)?;
+        let data = self.data_of(&plan.path)?;
+        run(plan, Options::new(data)).await
+    }
+}
 
 /// Fetches, archives, joins and publishes the data of a plan.
 ///
