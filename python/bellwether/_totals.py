@@ -287,6 +287,9 @@ class FeatureMeasure(TypedDict):
     p_benjamini_hochberg: float | None
     #: The p-value after Holm, among all pairs and features of the state.
     p_holm: float | None
+    #: What the feature adds to the signal: its partial rank correlation with the return, given the signed confidence
+    #: of the same signals; none of the difference.
+    partial: SeriesMeasure | None
     #: The share of dates with a correlation above zero.
     positive: float | None
     #: Why the test is refused.
@@ -585,6 +588,23 @@ class SectorMeasure(TypedDict):
     names: float | None
     #: The sector; `-` if no history of a sector lists them.
     sector: str
+    #: The test of the mean; none if it is refused.
+    test: MeanTest | None
+    #: The windows of a whole horizon that do not overlap.
+    windows: int
+
+
+class SeriesMeasure(TypedDict):
+    """The mean rank correlation of some dates."""
+
+    #: The mean rank correlation.
+    correlation: float | None
+    #: Dates with a rank correlation.
+    dates: int
+    #: The number of dates that a return overlaps with, that of its own date included.
+    horizon: int
+    #: Names per date, on average.
+    names: float | None
     #: The test of the mean; none if it is refused.
     test: MeanTest | None
     #: The windows of a whole horizon that do not overlap.

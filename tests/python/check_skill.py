@@ -391,6 +391,19 @@ def difference_of(names):
     return len(names), None if None in (first, latest) else latest - first
 
 
+def partial_correlation_of(names):
+    """The correlation of what a line through the ranks of the confidences leaves of the ranks of feature and return."""
+    if len(names) < 5:
+        return len(names), None
+    ranks = [centered_ranks(tuple(names[column].astype(float).tolist())) for column in ("signed", "value", "given")]
+    if any(rank is None for rank in ranks):
+        return len(names), None
+    lines = numpy.column_stack([ranks[2], numpy.ones(len(names))])
+    left = [own - lines @ numpy.linalg.lstsq(lines, own, rcond=None)[0] for own in ranks[:2]]
+    scale = numpy.sqrt((left[0] @ left[0]) * (left[1] @ left[1]))
+    return len(names), float(left[0] @ left[1] / scale) if scale > 1e-9 else None
+
+
 def check_news(found, dates, which, period, sessions, where):
     """By the number of articles in each window; returns the groups."""
     groups = []
@@ -408,7 +421,8 @@ def check_news(found, dates, which, period, sessions, where):
 
 
 def check_groups(found, dates, period, sessions, rows, where, which=None):
-    """By lag, year and sector, from the cells of each date with enough names; of signals also by news."""
+    """By lag, year and sector, from the cells of each date with enough names; of signals also by news, of features also what
+    they add to the signal."""
     for lag, of_lag in enumerate(found["by_lag"]):
         assert of_lag["lag"] == lag, where
         series = {day: correlation_of(names, f"lag{lag}") for day, names in dates.items()}
@@ -420,6 +434,10 @@ def check_groups(found, dates, period, sessions, rows, where, which=None):
     groups += [("sector", one["sector"], one) for one in found["by_sector"]]
     if which is not None:
         groups += check_news(found["by_news"], dates, which, period, sessions, f"{where} news")
+    else:
+        series = {day: partial_correlation_of(names) for day, names in dates.items()}
+        check_series(found["partial"], series, period, sessions, f"{where} partial")
+        groups.append(("given", "signal", found["partial"]))
     rows = rows[rows["by"].notna()].set_index(["by", "group"])
     assert len(rows) == len(groups), where
     for by, group, one in groups:
@@ -454,9 +472,10 @@ def check_features(found, cells, period, sessions, rows, where):
         state = measure["state"]
         columns = ["published", "today"] if state == "difference" else [state]
         of_state = of_feature.dropna(subset=columns)
-        of_state = of_state.assign(signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
+        given = of_state["first" if state == "published" else "latest"].astype(float)
+        of_state = of_state.assign(given=given, signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
         lags = [f"lag{lag}" for lag in range(LAGS)]
-        of_state = of_state[["date", "sector", "signed", "first", "latest", "value", *lags]]
+        of_state = of_state[["date", "sector", "given", "signed", "first", "latest", "value", *lags]]
         columns = {name: of_state[name].to_numpy() for name in of_state}
         dates, frames = {}, {}
         for day, rows_of_day in sorted(of_state.groupby("date").indices.items()):
@@ -472,7 +491,7 @@ def check_features(found, cells, period, sessions, rows, where):
         of_rows = rows[rows["state"] == state]
         _, p_values[state], series[state] = check_ranks(measure, dates, period, sessions, of_rows, f"{where} {state}")
         if state == "difference":
-            assert not measure["by_lag"], where
+            assert not measure["by_lag"] and measure["partial"] is None, where
             check_years_and_sectors(measure, frames, difference_of, period, sessions, f"{where} {state}")
         else:
             check_groups(measure, frames, period, sessions, of_rows, f"{where} {state}")

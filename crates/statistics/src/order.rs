@@ -116,6 +116,44 @@ impl Order {
         sizes.into_iter().zip(sums).map(|(size, sums)| RankedCases::of(size.into(), sums)).collect()
     }
 
+    /// The partial rank correlation given some more values, of the places that have all three: what the ranks of both have in
+    /// common beyond what each has with the given ones. None if two of them have no rank correlation, or if the given ones
+    /// order the places as one of the others does.
+    ///
+    /// ```
+    /// # use bellwether_statistics::Order;
+    /// let [scores, returns, confidences] =
+    ///     [[0.3, -0.1, 0.8, 0.2, 0.5], [0.02, -0.03, 0.05, 0.01, -0.01], [0.6, -0.9, 0.7, 0.5, -0.6]]
+    ///         .map(|values| Order::of(values.map(Some)));
+    /// let [alone, partial] =
+    ///     [scores.correlation(&returns), scores.partial_correlation(&returns, &confidences)].map(|of| of.rank_correlation);
+    /// assert_eq!(alone, Some(0.6));
+    /// assert!(partial < alone);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the numbers of places differ.
+    #[must_use]
+    pub fn partial_correlation(&self, other: &Self, given: &Self) -> RankedCases {
+        assert_eq!((self.places, self.places), (other.places, given.places), "three values for each place");
+        let orders = [self, other, given];
+        let mut known = vec![0_usize; self.places];
+        orders.iter().flat_map(|order| &order.ascending).for_each(|place| known[*place as usize] += 1);
+        let groups: Vec<usize> = known.iter().map(|known| usize::from(*known < orders.len())).collect();
+        let cases = groups.iter().filter(|group| **group == 0).count() as u32;
+        // Other places have the rank 0, which adds nothing.
+        let ranks = orders.map(|order| order.ranks(&groups, &[cases]));
+        let product = |one: usize, other: usize| -> f64 {
+            ranks[one].iter().zip(&ranks[other]).map(|(one, other)| one * other).sum()
+        };
+        let correlation =
+            |(one, other): (usize, usize)| product(one, other) / (product(one, one) * product(other, other)).sqrt();
+        let [both, own, others] = [(0, 1), (0, 2), (1, 2)].map(correlation);
+        let partial = (both - own * others) / ((1.0 - own * own) * (1.0 - others * others)).sqrt();
+        RankedCases { cases: cases.into(), rank_correlation: partial.is_finite().then(|| partial.clamp(-1.0, 1.0)) }
+    }
+
     /// By place, twice the distance of its average rank from the middle, if each place has a value.
     fn all_ranks(&self) -> Vec<f64> {
         let mut ranks = vec![0.0; self.places];
@@ -182,6 +220,39 @@ mod tests {
             expected.sort_unstable();
             sort(&mut keys);
             assert_eq!(keys, expected, "{count} keys below {range}");
+        }
+    }
+
+    #[test]
+    fn a_partial_correlation_is_that_of_what_a_line_through_the_given_ranks_leaves() {
+        let mut random = Random::new(7);
+        for _ in 0..50 {
+            let mut values = || -> Vec<f64> { (0..30).map(|_| (random.uniform() * 9.0).floor()).collect() };
+            let given = values();
+            let [one, other] = [values(), values()]
+                .map(|own| -> Vec<f64> { own.iter().zip(&given).map(|(own, given)| own + given).collect() });
+            let order = |values: &[f64]| Order::of(values.iter().copied().map(Some));
+            let ranks = [&one, &other, &given].map(|values| order(values).all_ranks());
+            // Ranks are around zero.
+            let product =
+                |one: &[f64], other: &[f64]| -> f64 { one.iter().zip(other).map(|(one, other)| one * other).sum() };
+            let left = |own: &[f64]| -> Vec<f64> {
+                let slope = product(own, &ranks[2]) / product(&ranks[2], &ranks[2]);
+                own.iter().zip(&ranks[2]).map(|(own, given)| own - slope * given).collect()
+            };
+            let [one_left, other_left] = [left(&ranks[0]), left(&ranks[1])];
+            let expected = product(&one_left, &other_left)
+                / (product(&one_left, &one_left) * product(&other_left, &other_left)).sqrt();
+            let found = order(&one).partial_correlation(&order(&other), &order(&given));
+            assert_eq!(found.cases, 30);
+            assert!((found.rank_correlation.expect("values differ") - expected).abs() < 1e-12);
+            // A place without one of the three counts for nothing.
+            let with_a_gap = |values: &[f64], last| Order::of(values.iter().copied().map(Some).chain([last]));
+            let gap = with_a_gap(&one, Some(4.0))
+                .partial_correlation(&with_a_gap(&other, Some(9.0)), &with_a_gap(&given, None));
+            assert_eq!(gap, found);
+            // Nothing is left of what the given values are.
+            assert_eq!(order(&given).partial_correlation(&order(&one), &order(&given)).rank_correlation, None);
         }
     }
 

@@ -158,12 +158,12 @@ fn measure() -> Vec<Meaning> {
         Meaning::unless("the row is of all dates or a group", "the date of the signals", DATE),
         Meaning::unless(
             "the row is of a date or of all dates",
-            "what the group is by: `lag`, `year`, `sector` or `news`",
+            "what the group is by: `lag`, `year`, `sector`, `news`, or `given` for what a feature adds",
             "sector",
         ),
         Meaning::unless(
             "the row is of a date or of all dates",
-            "the group: a lag, a year, a sector, or a window and its number of articles",
+            "the group: a lag, a year, a sector, a window and its number of articles, or `signal`, beside which a feature is measured",
             "7d 3-9",
         ),
         Meaning::unless(
@@ -174,7 +174,7 @@ fn measure() -> Vec<Meaning> {
         .in_unit("names"),
         Meaning::unless(
             "all numbers or all returns of the date are equal, or there are too few names",
-            "the rank correlation with the return over the horizon; of several dates, their mean",
+            "the rank correlation with the return over the horizon, the partial one given the signal; of several dates, their mean",
             "0.0429",
         )
         .in_unit("-1 to 1"),

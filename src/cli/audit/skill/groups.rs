@@ -4,7 +4,7 @@ use bellwether::audit::skill::{Measure, RankMeasure, SeriesMeasure, Skill, State
 use bellwether::human::grouped;
 
 use super::super::aligned::{Aligned, RowLimit};
-use super::{none, p_value};
+use super::{interval, none, p_value};
 
 /// What correlations are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -57,7 +57,6 @@ impl Grouping {
         };
         let row = |(group, of): (String, &SeriesMeasure)| {
             let test = of.test.as_ref();
-            let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
             vec![
                 names[0].to_owned(),
                 names[1].to_owned(),
@@ -66,7 +65,7 @@ impl Grouping {
                 grouped(of.windows),
                 of.names.map_or_else(none, |names| format!("{names:.0}")),
                 of.correlation.map_or_else(none, |mean| format!("{mean:.4}")),
-                interval.unwrap_or_else(none),
+                test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
                 test.map_or_else(none, |test| p_value(test.p)),
             ]
         };

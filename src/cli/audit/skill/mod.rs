@@ -4,7 +4,9 @@ mod groups;
 
 use std::path::PathBuf;
 
-use bellwether::audit::skill::{self, Best, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing};
+use bellwether::audit::skill::{
+    self, Best, FeatureMeasure, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
+};
 use bellwether::human::{counted, grouped, percent, portion};
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
@@ -90,7 +92,7 @@ fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> St
         return text;
     }
     text.push_str(&format!("\n{}", correlations(found, limit)));
-    if let Some(table) = features(found, limit) {
+    for table in [features(found, limit), partial(found, limit)].into_iter().flatten() {
         text.push_str(&format!("\n{table}"));
     }
     if all_ranks(found).any(|ranks| ranks.dates > 0 && ranks.test.is_none()) {
@@ -236,10 +238,7 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
 
 /// The features of the news; none if nothing is measured of them.
 fn features(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let measures = found.features.iter().flat_map(|feature| {
-        feature.measures.iter().map(move |measure| (format!("{} {}", feature.feature, feature.period), measure))
-    });
-    let measured = measures.filter(|(_, measure)| measure.ranks.dates > 0);
+    let measured = of_features(found).filter(|(_, measure)| measure.ranks.dates > 0);
     let rows: Vec<Vec<String>> =
         measured.map(|(name, measure)| correlation(name, measure.state, &measure.ranks)).collect();
     let is_any = !rows.is_empty();
@@ -248,16 +247,49 @@ fn features(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
     is_any.then_some(table)
 }
 
+/// What the features of the news add to the signal; none if nothing is measured of that.
+fn partial(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
+    let row = |(name, measure): (String, &FeatureMeasure)| {
+        let partial = measure.partial.as_ref().filter(|partial| partial.dates > 0)?;
+        let test = partial.test.as_ref();
+        Some(vec![
+            name,
+            measure.state.as_str().to_owned(),
+            grouped(partial.dates),
+            grouped(partial.windows),
+            partial.correlation.map_or_else(none, |mean| format!("{mean:.4}")),
+            test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
+            test.map_or_else(none, |test| p_value(test.p)),
+        ])
+    };
+    let rows: Vec<Vec<String>> = of_features(found).filter_map(row).collect();
+    let is_any = !rows.is_empty();
+    let mut table = Aligned::new(2, ["given the signal", "", "dates", "windows", "mean", "95 % interval", "p"]);
+    table.rest(rows.into_iter(), limit);
+    is_any.then_some(table)
+}
+
+/// The measures of the features, with the name of each and its period.
+fn of_features(found: &skill::Skill) -> impl Iterator<Item = (String, &FeatureMeasure)> {
+    found.features.iter().flat_map(|feature| {
+        feature.measures.iter().map(move |measure| (format!("{} {}", feature.feature, feature.period), measure))
+    })
+}
+
 /// The row of a rank correlation.
 fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
     let test = ranks.test.as_ref();
-    let interval = test.map(|test| format!("{:.3} to {:.3}", test.interval.lower, test.interval.upper));
     let mut cells = vec![name, state.as_str().to_owned(), grouped(ranks.dates), grouped(ranks.windows)];
     cells.push(ranks.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
-    cells.push(interval.unwrap_or_else(none));
+    cells.push(test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)));
     let p_values = [test.map(|test| test.p), ranks.p_holm, ranks.p_benjamini_hochberg];
     cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
     cells
+}
+
+/// An interval of a mean rank correlation.
+fn interval(lower: f64, upper: f64) -> String {
+    format!("{lower:.3} to {upper:.3}")
 }
 
 fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {

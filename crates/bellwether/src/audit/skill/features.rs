@@ -1,4 +1,5 @@
-//! Whether the features of the news predicted, measured as signals are: at the cells of a pair, with their returns.
+//! Whether the features of the news predicted, measured as signals are: at the cells of a pair, with their returns. What a
+//! feature adds to the signal is its partial correlation, given the signed confidence.
 
 use bellwether_statistics::Order;
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use super::answer::{RankMeasure, State};
 use super::measures::Measuring;
 use super::news::{DateNews, News};
 use super::ranked::{DateContext, RankTally};
+use super::series::{Series, SeriesMeasure};
 use crate::interface::{Period, Regime};
 
 /// A feature of the news at the horizon of a period.
@@ -31,24 +33,43 @@ pub struct FeatureMeasure {
     /// The rank correlation of the feature with the return.
     #[serde(flatten)]
     pub ranks: RankMeasure,
+    /// What the feature adds to the signal: its partial rank correlation with the return, given the signed confidence of the
+    /// same signals; none of the difference.
+    pub partial: Option<SeriesMeasure>,
 }
 
 /// The measures of all features while dates are added.
-pub(super) struct FeatureTallies(Vec<[RankTally; 3]>);
+pub(super) struct FeatureTallies(Vec<FeatureTally>);
+
+/// The measures of a feature.
+struct FeatureTally {
+    ranks: [RankTally; 3],
+    /// As published and today.
+    partial: [Series; 2],
+}
 
 impl FeatureTallies {
     pub(super) fn of(news: &News, measuring: &Measuring<'_>) -> Self {
-        let tallies = |_: &String| State::ALL.map(|state| RankTally::of(state, measuring.sectors));
-        Self(news.features.iter().map(tallies).collect())
+        let tally = |_: &String| FeatureTally {
+            ranks: State::ALL.map(|state| RankTally::of(state, measuring.sectors)),
+            partial: Default::default(),
+        };
+        Self(news.features.iter().map(tally).collect())
     }
 
-    /// Adds the features of the cells of a date.
-    pub(super) fn add(&mut self, news: &DateNews<'_>, date: &DateContext) {
-        for (feature, [published, today, difference]) in self.0.iter_mut().enumerate() {
+    /// Adds the features of the cells of a date, whose signals have an order of their confidences as published and today.
+    pub(super) fn add(&mut self, news: &DateNews<'_>, confidences: &[Order; 2], date: &DateContext) {
+        for (feature, tally) in self.0.iter_mut().enumerate() {
+            let [published, today, difference] = &mut tally.ranks;
             let [first, latest] = news.values(feature);
-            today.add(&Order::of(latest.iter().copied()), date);
+            let add = |ranks: &mut RankTally, partial: &mut Series, values: &[Option<f64>], given: &Order| {
+                let values = Order::of(values.iter().copied());
+                ranks.add(&values, date);
+                partial.add(date.day, values.partial_correlation(&date.returns[0], given));
+            };
+            add(today, &mut tally.partial[1], &latest, &confidences[1]);
             if first.iter().any(Option::is_some) {
-                published.add(&Order::of(first.iter().copied()), date);
+                add(published, &mut tally.partial[0], &first, &confidences[0]);
                 let before = first.iter().zip(&latest).map(|(first, latest)| latest.and(*first));
                 let after = first.iter().zip(&latest).map(|(first, latest)| first.and(*latest));
                 difference.add_difference(&Order::of(before), &Order::of(after), date);
@@ -57,8 +78,14 @@ impl FeatureTallies {
     }
 
     pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period) -> Vec<[FeatureMeasure; 3]> {
-        let measure =
-            |tally: RankTally| FeatureMeasure { state: tally.state(), ranks: tally.finish(measuring, period) };
-        self.0.into_iter().map(|tallies| tallies.map(measure)).collect()
+        let measure = |FeatureTally { ranks, partial }| {
+            let mut partial = partial.into_iter();
+            ranks.map(|tally: RankTally| FeatureMeasure {
+                state: tally.state(),
+                ranks: tally.finish(measuring, period),
+                partial: partial.next().map(|series| series.measure(|days| measuring.overlap(period, 0, days))),
+            })
+        };
+        self.0.into_iter().map(measure).collect()
     }
 }

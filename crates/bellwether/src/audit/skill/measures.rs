@@ -167,7 +167,7 @@ impl Measuring<'_> {
             let correlation = tallies[1].add(&today, &date, news_today);
             tallies[2].add_difference([&before, &after], &date);
             if let (Some(features), Some(news)) = (&mut features, &news) {
-                features.add(news, &date);
+                features.add(news, &[published.order(), today.order()], &date);
             }
             rewritten.add(&Variants { cells: &of_date, returns: &date.returns[0], today: correlation });
             let sessions = self.prices.sessions();

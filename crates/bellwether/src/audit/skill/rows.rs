@@ -1,5 +1,5 @@
 //! Measures as rows: one for each date of a pair and state, one without a date for all of them, and one for each lag, year,
-//! sector and number of news. Features of the news have such rows of their own.
+//! sector and number of news. Features of the news have such rows of their own, and one for what they add to the signal.
 
 use std::sync::{Arc, LazyLock};
 
@@ -61,6 +61,7 @@ pub(super) fn of_feature(feature: &FeatureSkill) -> Result<Option<RecordBatch>> 
         let series = [feature.period.as_str(), feature.regime.as_str(), measure.state.as_str()];
         let named = Named { series, feature: Some(&feature.feature) };
         add(&mut rows, named, (&measure.ranks, None), std::iter::repeat(None));
+        measure.partial.iter().for_each(|partial| rows.push(&of_group(named, ("given", "signal"), partial)));
     }
     rows.finish()
 }

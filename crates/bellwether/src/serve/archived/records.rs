@@ -253,7 +253,8 @@ impl DateTexts {
         let new: Vec<DateKey> = newest.filter(|date| known.get(*date).is_none()).collect();
         if !new.is_empty() {
             self.0.extend(new.into_iter().map(|date| (date, text_of(date.0, date.1, form.dates))));
-            self.0.sort_unstable();
+            // Two rows of dates in order, which a stable sort merges.
+            self.0.sort();
             self.0.dedup();
         }
     }

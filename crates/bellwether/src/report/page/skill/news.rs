@@ -42,12 +42,18 @@ pub(super) fn features(html: &mut Html, skill: &Skill, period: Period) {
         feature.measures.iter().filter_map(move |measure| {
             let (class, ranks) = (class(measure.state)?, &measure.ranks);
             let name = format!("{}, {}", feature.feature, measure.state.as_str());
-            Some(Mean { name, class, dates: ranks.dates, correlation: ranks.correlation?, test: ranks.test.as_ref() })
+            let alone =
+                Mean { name, class, dates: ranks.dates, correlation: ranks.correlation?, test: ranks.test.as_ref() };
+            let given = measure.partial.as_ref().and_then(|partial| {
+                let (name, test) = (format!("{}, given the signal", alone.name), partial.test.as_ref());
+                Some(Mean { name, class, dates: partial.dates, correlation: partial.correlation?, test })
+            });
+            Some([Some(alone), given].into_iter().flatten())
         })
     });
     let note = "Mean rank correlation of each feature of the news with the return over the horizon, with its 95 % interval: by \
-                itself, not beside the signal.";
-    means(html, (&format!("Features of the news over {period}"), note), &features.collect::<Vec<_>>());
+                itself, and given the signal, which is what it adds.";
+    means(html, (&format!("Features of the news over {period}"), note), &features.flatten().collect::<Vec<_>>());
 }
 
 fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
