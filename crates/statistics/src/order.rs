@@ -127,7 +127,7 @@ impl Order {
     ///         .map(|values| Order::of(values.map(Some)));
     /// let [alone, partial] =
     ///     [scores.correlation(&returns), scores.partial_correlation(&returns, &confidences)].map(|of| of.rank_correlation);
-    /// assert_eq!(alone, Some(0.6));
+    /// assert_eq!(alone, Some(0.7));
     /// assert!(partial < alone);
     /// ```
     ///
