@@ -133,7 +133,11 @@ fn import(place: &Place, arguments: &[String]) -> Outcome {
 /// The dataset as CSV, without the column that marks claims.
 fn csv(place: &Place, options: &[&str]) -> String {
     let build = ["build", "it", "-q", "--format", "csv", "--output", "-"];
-    let text = place.run(build.iter().chain(options)).succeeded().stdout;
+    unmarked(&place.run(build.iter().chain(options)).succeeded().stdout)
+}
+
+/// Rows without what says which of them were claimed.
+fn unmarked(text: &str) -> String {
     let is_marked = text.lines().next().is_some_and(|head| head.ends_with(",claimed"));
     let line =
         |line: &str| if is_marked { line.rsplit_once(',').expect("columns").0.to_owned() } else { line.to_owned() };
@@ -167,10 +171,14 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
                 csv(&witnessed, &["--as-of", &to_record(at(number) + TimeDelta::seconds(1))]),
                 "as of {instant}"
             );
+            let show = ["show", "it", "--format", "csv", "--include", "claimed", "--as-of", &instant, "--head", "9999"];
+            assert_eq!(unmarked(&claimed.run(show).succeeded().stdout), with, "as of {instant}");
             distinct.insert(with);
         }
     }
     assert_eq!(distinct.len(), 4, "each evening changed something");
+    let published = claimed.run(["show", "it", "--include", "claimed"]).failed_with(2).stderr;
+    assert!(published.starts_with("error: `--include` needs `--as-of`\n"), "{published}");
     let first = csv(&claimed, &["--include", "claimed", "--vintage", "first"]);
     assert_eq!(first, csv(&witnessed, &["--vintage", "first"]));
     // The same command once more finds everything there.

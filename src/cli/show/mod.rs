@@ -11,13 +11,14 @@ use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
 use bellwether::interface::{Period, Regime, Sector, Ticker};
 use bellwether::load::{Dataset, Selection};
-use bellwether::plan::FormulaGuard;
+use bellwether::plan::{Claims, FormulaGuard};
 use bellwether::project::Project;
 use bellwether::run::AsOf;
 use chrono::NaiveDate;
 
 use super::folders::Folders;
 use super::help::{OUTPUT, SELECTION};
+use super::include::Include;
 use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
@@ -69,6 +70,9 @@ pub(super) struct Show {
     #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
     as_of: Option<AsOf>,
 
+    #[command(flatten)]
+    include: Include,
+
     /// Only these tickers, separated by commas.
     #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>, help_heading = SELECTION)]
     tickers: Vec<Ticker>,
@@ -112,6 +116,11 @@ impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let subject = match &self.as_of {
             Some(as_of) => self.built(as_of, project)?,
+            None if self.include.claims() == Claims::Included => {
+                let hint =
+                    "a published dataset has what was counted when it was built: `bellwether build --include claimed`";
+                return Err(usage("`--include` needs `--as-of`", hint));
+            }
             None => self.published(project)?,
         };
         let Subject { schema, matrix, batches } = subject;

@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::{Claims, Plan, Shape};
+use bellwether::plan::{Plan, Shape};
 use bellwether::project::Project;
 use bellwether::run::{AsOf, Past, PastQuery};
 
@@ -61,15 +61,16 @@ impl Show {
 
     /// A dataset that is built in memory, as it was known.
     pub(super) fn built(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
-        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let query = PastQuery { data: &data, archive: &archive, claims: Claims::LeftOut };
+        let (archive, data, claims) =
+            (self.folders.archive(project), self.folders.data(project), self.include.claims());
+        let query = PastQuery { data: &data, archive: &archive, claims };
         let Past { plan, as_of, version, note: told } =
             query.find(plan_of(Some(&self.dataset), project)?, Some(as_of))?;
         told.iter().for_each(|text| note(&format!("note: {text}")));
         let local = LocalFolders { archive: &archive, data: &data };
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);
-        let dataset = Dataset::built(plan, &archive, &AdHoc { as_of, version, ..AdHoc::default() })?;
+        let dataset = Dataset::built(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;
         let Some(values) = values else { return Subject::of(&dataset.select(self.selection())?, None) };
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
