@@ -90,6 +90,15 @@ pub struct Hindsight {
     pub live_after_share: Option<f64>,
 }
 
+impl Hindsight {
+    /// The shares that its test does not rule out: its net votes by date, for each vote.
+    pub(crate) fn interval(&self) -> Option<[f64; 2]> {
+        let test = self.test.as_ref()?;
+        let votes_of_date = self.turned as f64 / test.observations as f64;
+        Some([test.interval.lower, test.interval.upper].map(|net| 0.5 + net / votes_of_date / 2.0))
+    }
+}
+
 /// Votes of a pair, or of all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HindsightCounts {

@@ -5,7 +5,7 @@ mod news;
 use std::fmt::Display;
 
 use super::{Html, Topic, cut, figure, section};
-use crate::audit::skill::{Measure, PairSkill, ReliabilityPoint, SideMeasure, Skill, State};
+use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::human::{counted, grouped, percent, portion};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
@@ -42,7 +42,7 @@ impl Report {
                 return;
             }
             cumulative(html, &pairs);
-            hit_rates(html, &pairs);
+            hit_rates(html, &pairs, &skill.hindsight);
             reliability(html, &pairs);
             decay(html, &pairs);
             news::by_news(html, pairs[0]);
@@ -198,9 +198,10 @@ fn day(day: i32) -> impl Display {
     chrono::NaiveDate::default() + chrono::TimeDelta::days(day.into())
 }
 
-fn hit_rates(html: &mut Html, pairs: &[&PairSkill]) {
+fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
     let note = "Share of signals after which the return went their way, relative to the mean of the date, with its 95 % \
-                interval by date; the line is at one half, the scale from 30 to 70 %.";
+                interval by date; the line is at one half, the scale from 30 to 70 %. Signals that were turned once their \
+                horizon was over, of all pairs, count as they stand today.";
     figure(html, "Came true", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
@@ -209,33 +210,51 @@ fn hit_rates(html: &mut Html, pairs: &[&PairSkill]) {
                 for (side, of_side) in sides {
                     let Some(rate) = of_side.hit_rate else { continue };
                     let name = format!("{} {} {}, {side}", pair.period, pair.regime, state.as_str());
-                    html.leaf("span", &[], &name);
-                    let id = format!("plot-hits-{}-{}-{}-{side}", pair.period, pair.regime, state.as_str());
-                    let said = format!("{name}: {} of {}", percent(rate), grouped(of_side.side.signals));
-                    let plot = Plot { id: &id, label: &said, height: 12.0, columns: 1 };
-                    plot.draw(html, |canvas| hit_rate(canvas, class, rate, of_side, &said));
-                    html.leaf("span", &[], percent(rate));
+                    let id = format!("{}-{}-{}-{side}", pair.period, pair.regime, state.as_str());
+                    let interval = of_side.test.as_ref().map(|test| [test.interval.lower, test.interval.upper]);
+                    let interval = interval.map(|ends| ends.map(|end| 0.5 + end));
+                    HitRate { name, id, class, rate, signals: of_side.side.signals, interval }.draw(html);
                 }
+            }
+            if let Some(rate) = hindsight.share {
+                let (name, id) = ("turned once it was over".to_owned(), "turned".to_owned());
+                let (signals, interval) = (hindsight.turned, hindsight.interval());
+                HitRate { name, id, class: "today", rate, signals, interval }.draw(html);
             }
         });
     });
 }
 
-fn hit_rate(canvas: &mut Canvas<'_>, class: &str, rate: f64, side: &SideMeasure, said: &str) {
-    let x = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
-    let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
-    canvas.ground("track", track);
-    if let Some(interval) = side.test.as_ref().map(|test| test.interval) {
-        let [from, to] = [interval.lower, interval.upper].map(|end| x(0.5 + end));
-        canvas.ground(&format!("interval {class}"), Area { x: from, width: to - from, ..track });
+/// A share of signals that came true, with its interval if there is one.
+struct HitRate {
+    name: String,
+    id: String,
+    class: &'static str,
+    rate: f64,
+    signals: u64,
+    interval: Option<[f64; 2]>,
+}
+
+impl HitRate {
+    fn draw(&self, html: &mut Html) {
+        let Self { name, class, rate, .. } = self;
+        html.leaf("span", &[], name);
+        let id = format!("plot-hits-{}", self.id);
+        let said = format!("{name}: {} of {}", percent(*rate), grouped(self.signals));
+        Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
+            let x = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
+            let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
+            canvas.ground("track", track);
+            if let Some([from, to]) = self.interval.map(|ends| ends.map(x)) {
+                canvas.ground(&format!("interval {class}"), Area { x: from, width: to - from, ..track });
+            }
+            canvas.upright("base", 0.5, (0.0, 12.0));
+            let width = 0.012;
+            let begin = (x(*rate) - width / 2.0).clamp(0.0, 1.0 - width);
+            canvas.mark(&format!("dot {class}"), Area { x: begin, width, ..track }, &said);
+        });
+        html.leaf("span", &[], percent(*rate));
     }
-    canvas.upright("base", 0.5, (0.0, 12.0));
-    let width = 0.012;
-    canvas.mark(
-        &format!("dot {class}"),
-        Area { x: (x(rate) - width / 2.0).clamp(0.0, 1.0 - width), width, ..track },
-        said,
-    );
 }
 
 fn reliability(html: &mut Html, pairs: &[&PairSkill]) {
