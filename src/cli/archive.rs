@@ -7,7 +7,7 @@ use bellwether::links;
 use bellwether::project::Project;
 use bellwether::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
 
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::Result;

@@ -11,7 +11,7 @@ use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::documents::{AsJson, document};
+use super::document::{AsJson, document};
 use super::outcome::{Failure, Result, USAGE};
 use super::schedule::next_times;
 use super::typed::plan_of;

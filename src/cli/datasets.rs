@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::aligned::Aligned;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::typed::usage;

@@ -13,7 +13,7 @@ use bellwether::time::to_record;
 
 use super::aligned::Aligned;
 use super::cancellable;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;

@@ -7,7 +7,7 @@ use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::documents::{AsJson, document};
+use super::document::{AsJson, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;

@@ -13,8 +13,7 @@ use bellwether::run::{
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
-use super::documents::AsJson;
-use super::documents::import as documents;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::typed::{instant, plan_of, usage};
@@ -91,7 +90,7 @@ impl Import {
             let control = if is_json { control.clone() } else { shown };
             import(&plan, &ImportOptions { archive, files, requests, observed, columns, mode, control })
         })?;
-        self.json.say(|| documents::Imported::of(&imported), || text(&imported))
+        self.json.say(|| &imported, || text(&imported))
     }
 
     /// When the files were observed.
@@ -118,7 +117,7 @@ impl Import {
 fn text(imported: &Imported) -> String {
     let mut text = String::new();
     for claim in &imported.claims {
-        let ImportedClaim { observed_at, run, files, records, rejected, changes, is_known } = claim;
+        let ImportedClaim { observed_at, run, files, records, rejected, is_known, .. } = claim;
         let at = to_record(*observed_at);
         let what = match (run, is_known) {
             (Some(run), true) => format!("{at}  imported before as `{run}`"),
@@ -133,8 +132,8 @@ fn text(imported: &Imported) -> String {
         if *rejected > 0 {
             text += &format!(", {}", counted(*rejected, "rejected record", "rejected records"));
         }
-        if let Some(changes) = changes {
-            text += &format!("; {} added, {} revised, {} withdrawn", changes.added, changes.revised, changes.withdrawn);
+        if let Some(((added, revised), withdrawn)) = claim.added.zip(claim.revised).zip(claim.withdrawn) {
+            text += &format!("; {added} added, {revised} revised, {withdrawn} withdrawn");
         }
         text += "\n";
     }

@@ -12,7 +12,7 @@ mod completions;
 mod datasets;
 mod diff;
 mod doctor;
-mod documents;
+mod document;
 mod folders;
 mod help;
 mod import;

@@ -11,7 +11,7 @@ use bellwether::run::{ColumnDocument, PlanDocument};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::schedule::next_times;
 use super::typed::plan_of;
 

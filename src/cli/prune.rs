@@ -11,7 +11,7 @@ use bellwether::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions}
 use bellwether::time::Clock;
 
 use super::aligned::Aligned;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::interruptible;
 use super::outcome::Result;

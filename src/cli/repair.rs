@@ -4,7 +4,7 @@ use bellwether::escape::escaped;
 use bellwether::human::counted;
 use bellwether::run::{Repair, RepairKind, RepairMode, Repairs};
 
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::outcome::{Failure, Result};
 
 /// How an archive or a store is repaired.

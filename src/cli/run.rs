@@ -8,7 +8,7 @@ use bellwether::project::Project;
 use bellwether::run::{Control, Interrupted, Options, WhenHeld, WhenLost};
 use bellwether::time::Clock;
 
-use super::documents::document;
+use super::document::document;
 use super::folders::Folders;
 use super::help::PROGRESS;
 use super::log::{LogForm, LogLevel};

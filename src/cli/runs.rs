@@ -7,7 +7,7 @@ use bellwether::project::Project;
 use bellwether::time::to_record;
 
 use super::aligned::Aligned;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;

@@ -3,13 +3,14 @@
 use bellwether::archive::{RunDetails, RunListing};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
-use bellwether::run::{Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
+use bellwether::report::DatasetSummary;
+use bellwether::run::{Forgot, Imported, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
 use schemars::{JsonSchema, SchemaGenerator};
 
 use super::check::Checked;
 use super::datasets::{Removed, Versions};
 use super::doctor::Diagnoses;
-use super::documents::{Document, import, summary};
+use super::document::Document;
 use super::log::LogLine;
 use super::outcome::Result;
 use super::say;
@@ -34,7 +35,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
     ("events", whole_schema_of::<LogLine<'_>>),
-    ("import", schema_of::<import::Imported>),
+    ("import", schema_of::<Imported>),
     ("plan", schema_of::<PlanDocument>),
     ("prune", schema_of::<Prunable>),
     ("run", schema_of::<Summary>),
@@ -44,7 +45,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("store prune", schema_of::<StorePruned>),
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
-    ("summary", schema_of::<summary::DatasetSummary>),
+    ("summary", schema_of::<DatasetSummary>),
     ("verify", schema_of::<Verification>),
 ];
 

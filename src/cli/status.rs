@@ -9,7 +9,7 @@ use bellwether::human::{bytes, counted, grouped};
 use bellwether::project::Project;
 use bellwether::time::Clock;
 
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::say;

@@ -15,7 +15,7 @@ use bellwether::run::{
 use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::help::STORAGE;
 use super::migrate::MigrateArguments;

@@ -2,8 +2,7 @@
 
 use bellwether::project::Project;
 
-use super::documents::AsJson;
-use super::documents::summary::DatasetSummary;
+use super::document::AsJson;
 use super::outcome::Result;
 use super::report::ReportSubject;
 use super::wrap::columns;
@@ -29,6 +28,6 @@ impl Summary {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let width = self.width.or_else(columns).unwrap_or(WIDTH);
         let report = self.subject.build(project)?;
-        self.json.say(|| DatasetSummary::of(&report), || report.text(width))
+        self.json.say(|| report.summary(), || report.text(width))
     }
 }

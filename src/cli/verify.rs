@@ -11,7 +11,7 @@ use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::documents::{AsJson, document};
+use super::document::{AsJson, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::{cancellable, say};

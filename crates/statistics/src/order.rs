@@ -3,6 +3,8 @@
 //! The names of a date are ranked many times: against the returns of several lags, among the names of each sector, without
 //! those that were added late. Sorting takes most of the time of a rank correlation, and an order is sorted once.
 
+use std::borrow::Cow;
+
 use crate::ranks::ascending_bits;
 
 /// Values in ascending order, by their places. A place may have no value; then it has no rank.
@@ -13,7 +15,7 @@ use crate::ranks::ascending_bits;
 /// let returns = Order::of([Some(0.01), None, Some(-0.02), Some(0.03)]);
 /// assert_eq!(confidences.correlation(&returns).rank_correlation, Some(1.0));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
     /// The number of places.
     places: usize,
@@ -21,6 +23,11 @@ pub struct Order {
     ascending: Vec<u32>,
     /// Where each run of equal values ends among them.
     ends: Vec<u32>,
+    /// Whether a place has a value.
+    known: Vec<bool>,
+    /// By place, twice the distance of its average rank from the middle: whole numbers, so that sums of their products are
+    /// exact. Zero without a value.
+    ranks: Vec<f64>,
 }
 
 /// The rank correlation of some cases.
@@ -60,7 +67,57 @@ impl Order {
             order.ascending.extend(equal.iter().map(|(_, place)| place));
             order.ends.push(order.ascending.len() as u32);
         }
-        order
+        order.ranked()
+    }
+
+    /// The order of the same values at other places. `moved` has the new place of each; a value without one is left out.
+    ///
+    /// ```
+    /// # use bellwether_statistics::Order;
+    /// let order = Order::of([0.5, 0.9, -0.7].map(Some));
+    /// assert_eq!(order.at_places(&[Some(1), None, Some(0)], 2), Order::of([-0.7, 0.5].map(Some)));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a new place is not below `places`.
+    #[must_use]
+    pub fn at_places(&self, moved: &[Option<u32>], places: usize) -> Self {
+        let mut order = Self { places, ascending: Vec::with_capacity(places), ..Self::default() };
+        let mut begin = 0;
+        for end in self.ends.iter().map(|end| *end as usize) {
+            let before = order.ascending.len();
+            order.ascending.extend(self.ascending[begin..end].iter().filter_map(|place| moved[*place as usize]));
+            order.ascending[before..].sort_unstable();
+            begin = end;
+            if order.ascending.len() > before {
+                order.ends.push(order.ascending.len() as u32);
+            }
+        }
+        order.ranked()
+    }
+
+    /// Itself, once its places are in order.
+    fn ranked(mut self) -> Self {
+        self.known = vec![false; self.places];
+        self.ascending.iter().for_each(|place| self.known[*place as usize] = true);
+        self.ranks = self.ranks_among(&self.known, self.count());
+        self
+    }
+
+    /// The rank of each place among some of those with a value; zero of all others.
+    fn ranks_among(&self, taken: &[bool], count: usize) -> Vec<f64> {
+        let mut ranks = vec![0.0; self.places];
+        let (mut begin, mut below) = (0, 0);
+        for end in self.ends.iter().map(|end| *end as usize) {
+            let ties = || self.ascending[begin..end].iter().map(|place| *place as usize).filter(|place| taken[*place]);
+            let equal = ties().count();
+            let rank = (2 * below + equal) as f64 - count as f64;
+            ties().for_each(|place| ranks[place] = rank);
+            begin = end;
+            below += equal;
+        }
+        ranks
     }
 
     /// The number of places with a value.
@@ -76,15 +133,8 @@ impl Order {
     /// If the numbers of places differ.
     #[must_use]
     pub fn correlation(&self, other: &Self) -> RankedCases {
-        if self.count() < self.places || other.count() < self.places {
-            return self.correlations(other, &vec![0; self.places], 1)[0];
-        }
-        let [own, others] = [self, other].map(Self::all_ranks);
-        let mut sums = [0.0; 3];
-        for (own, other) in own.iter().zip(&others) {
-            sums = [sums[0] + own * other, sums[1] + own * own, sums[2] + other * other];
-        }
-        RankedCases::of(self.places as u64, sums)
+        let (count, [own, others]) = common_ranks([self, other]);
+        RankedCases::of(count as u64, [product(&own, &others), product(&own, &own), product(&others, &others)])
     }
 
     /// The rank correlation within each of some groups, of the places that have both values. The group of a place is its
@@ -96,13 +146,11 @@ impl Order {
     #[must_use]
     pub fn correlations(&self, other: &Self, groups: &[usize], count: usize) -> Vec<RankedCases> {
         assert_eq!((self.places, self.places), (other.places, groups.len()), "a value and a group for each place");
-        let mut has_other = vec![false; self.places];
-        other.ascending.iter().for_each(|place| has_other[*place as usize] = true);
         let (mut of_places, mut sizes) = (vec![count; self.places], vec![0; count]);
-        for place in self.ascending.iter().map(|place| *place as usize) {
-            if has_other[place] && groups[place] < count {
-                of_places[place] = groups[place];
-                sizes[groups[place]] += 1;
+        for (place, group) in groups.iter().enumerate() {
+            if *group < count && self.known[place] && other.known[place] {
+                of_places[place] = *group;
+                sizes[*group] += 1;
             }
         }
         let [own, others] = [self, other].map(|order| order.ranks(&of_places, &sizes));
@@ -136,58 +184,63 @@ impl Order {
     /// If the numbers of places differ.
     #[must_use]
     pub fn partial_correlation(&self, other: &Self, given: &Self) -> RankedCases {
-        assert_eq!((self.places, self.places), (other.places, given.places), "three values for each place");
-        let orders = [self, other, given];
-        let mut known = vec![0_usize; self.places];
-        orders.iter().flat_map(|order| &order.ascending).for_each(|place| known[*place as usize] += 1);
-        let groups: Vec<usize> = known.iter().map(|known| usize::from(*known < orders.len())).collect();
-        let cases = groups.iter().filter(|group| **group == 0).count() as u32;
-        // Other places have the rank 0, which adds nothing.
-        let ranks = orders.map(|order| order.ranks(&groups, &[cases]));
-        let product = |one: usize, other: usize| -> f64 {
-            ranks[one].iter().zip(&ranks[other]).map(|(one, other)| one * other).sum()
-        };
+        let (cases, ranks) = common_ranks([self, other, given]);
+        let product = |one: usize, other: usize| product(&ranks[one], &ranks[other]);
         let correlation =
             |(one, other): (usize, usize)| product(one, other) / (product(one, one) * product(other, other)).sqrt();
         let [both, own, others] = [(0, 1), (0, 2), (1, 2)].map(correlation);
         let partial = (both - own * others) / ((1.0 - own * own) * (1.0 - others * others)).sqrt();
-        RankedCases { cases: cases.into(), rank_correlation: partial.is_finite().then(|| partial.clamp(-1.0, 1.0)) }
+        RankedCases { cases: cases as u64, rank_correlation: partial.is_finite().then(|| partial.clamp(-1.0, 1.0)) }
     }
 
-    /// By place, twice the distance of its average rank from the middle, if each place has a value.
-    fn all_ranks(&self) -> Vec<f64> {
-        let mut ranks = vec![0.0; self.places];
-        let mut begin = 0;
-        for end in self.ends.iter().map(|end| *end as usize) {
-            let rank = (begin + end) as f64 - self.places as f64;
-            self.ascending[begin..end].iter().for_each(|place| ranks[*place as usize] = rank);
-            begin = end;
-        }
-        ranks
-    }
-
-    /// By place, twice the distance of its average rank from the middle, within its group: whole numbers, so that sums of
-    /// their products are exact. Places whose group has no size are in none.
+    /// By place, twice the distance of its average rank from the middle, within its group. Places whose group
+    /// has no size are in none.
     fn ranks(&self, groups: &[usize], sizes: &[u32]) -> Vec<f64> {
         let mut ranks = vec![0.0; self.places];
-        let (mut below, mut equal) = (vec![0_u32; sizes.len() + 1], vec![0_u32; sizes.len() + 1]);
+        let (mut below, mut equal) = (vec![0_u32; sizes.len()], vec![0_u32; sizes.len()]);
         let mut begin = 0;
         for end in self.ends.iter().map(|end| *end as usize) {
-            let ties = self.ascending[begin..end].iter().map(|place| *place as usize);
+            let ties = || self.ascending[begin..end].iter().map(|place| (*place as usize, groups[*place as usize]));
+            let grouped = || ties().filter(|(_, group)| *group < sizes.len());
+            grouped().for_each(|(_, group)| equal[group] += 1);
+            for (place, group) in grouped() {
+                ranks[place] = f64::from(2 * below[group] + equal[group]) - f64::from(sizes[group]);
+            }
+            for (_, group) in grouped() {
+                below[group] += std::mem::take(&mut equal[group]);
+            }
             begin = end;
-            ties.clone().for_each(|place| equal[groups[place]] += 1);
-            for place in ties.clone() {
-                if let Some(size) = sizes.get(groups[place]) {
-                    ranks[place] = f64::from(2 * below[groups[place]] + equal[groups[place]]) - f64::from(*size);
-                }
-            }
-            for place in ties {
-                below[groups[place]] += 1;
-                equal[groups[place]] = 0;
-            }
         }
         ranks
     }
+}
+
+/// The ranks of some orders among the places that have a value in each of them, and the number of these places.
+fn common_ranks<const ORDERS: usize>(orders: [&Order; ORDERS]) -> (usize, [Cow<'_, [f64]>; ORDERS]) {
+    let places = orders[0].places;
+    assert!(orders.iter().all(|order| order.places == places), "values of the same places");
+    let known: Vec<bool> = (0..places).map(|place| orders.iter().all(|order| order.known[place])).collect();
+    let count = known.iter().filter(|known| **known).count();
+    let ranks = orders.map(|order| {
+        if order.count() == count {
+            Cow::Borrowed(order.ranks.as_slice())
+        } else {
+            Cow::Owned(order.ranks_among(&known, count))
+        }
+    });
+    (count, ranks)
+}
+
+/// The sum of the products of whole numbers, which is the same in any order.
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let (one, other) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let rest: f64 = one.remainder().iter().zip(other.remainder()).map(|(one, other)| one * other).sum();
+    for (one, other) in one.zip(other) {
+        sums.iter_mut().zip(one.iter().zip(other)).for_each(|(sum, (one, other))| *sum += one * other);
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Sorts keys with their places. Most keys differ in their high bits, and a word with these and the number of the key is
@@ -232,7 +285,7 @@ mod tests {
             let [one, other] = [values(), values()]
                 .map(|own| -> Vec<f64> { own.iter().zip(&given).map(|(own, given)| own + given).collect() });
             let order = |values: &[f64]| Order::of(values.iter().copied().map(Some));
-            let ranks = [&one, &other, &given].map(|values| order(values).all_ranks());
+            let ranks = [&one, &other, &given].map(|values| order(values).ranks);
             // Ranks are around zero.
             let product =
                 |one: &[f64], other: &[f64]| -> f64 { one.iter().zip(other).map(|(one, other)| one * other).sum() };

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::cancellable;
-use super::documents::AsJson;
+use super::document::AsJson;
 use super::folders::Folders;
 use super::include::Include;
 use super::outcome::Result;

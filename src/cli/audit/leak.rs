@@ -7,7 +7,7 @@ use bellwether::project::Project;
 use bellwether::run::audit_leak;
 use bellwether::time::{Clock, unique_name};
 
-use super::documents::{AsJson, document};
+use super::document::{AsJson, document};
 use super::folders::Folders;
 use super::include::Include;
 use super::outcome::{Failure, Result};

@@ -11,7 +11,7 @@ use bellwether::project::Project;
 
 use super::aligned;
 use super::cancellable;
-use super::documents;
+use super::document;
 use super::folders;
 use super::include;
 use super::outcome::{self, Result};

@@ -15,6 +15,7 @@ mod html;
 mod observed;
 mod page;
 mod policy;
+mod summary;
 mod svg;
 mod terminal;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use facts::{Activity, ColumnFacts, Facts, SectorFacts};
 pub use html::Html;
 pub use observed::Observed;
 pub use policy::policy;
+pub use summary::DatasetSummary;
 
 /// The style of every page.
 pub const STYLE: &str = include_str!("style.css");

@@ -67,8 +67,8 @@ pub use error::is_in_progress;
 pub use forget::{Forgot, forget};
 pub use gather::SignalSource;
 pub use import::{
-    ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
-    RequestTemplate, import,
+    ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, ImportedFile, NamePattern,
+    ObservedAt, RequestTemplate, import,
 };
 pub use leak::audit_leak;
 pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SkillRules;
-use super::horizon::{Exits, dated_entry, first_after};
+use super::horizon::{DatedEntries, Exits, first_after};
 use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices};
 use crate::archive::{Histories, History, Suspects};
@@ -292,6 +292,7 @@ pub(super) struct Intake<'a> {
     pub(super) suspects: &'a Suspects,
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
+    pub(super) entries: &'a DatedEntries,
     pub(super) rules: &'a SkillRules,
     /// What the latest values are compared with.
     pub(super) earlier: Earlier,
@@ -315,7 +316,7 @@ impl Intake<'_> {
         spans.add(&history.groups, observed);
         let coverage = Coverage::of(spans);
         let ticker = &history.key.ticker;
-        let sessions = self.prices.sessions();
+        let (prices, sessions) = (self.prices.of_ticker(ticker), self.prices.sessions());
         let mut found = PairCells::default();
         let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
         for rows in history.groups.cells() {
@@ -326,7 +327,7 @@ impl Intake<'_> {
             }
             found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
-            if self.prices.are_of_another(ticker, day as Day) {
+            if prices.is_of_another(day as Day) {
                 found.counts.without_id += 1;
                 continue;
             }
@@ -355,7 +356,7 @@ impl Intake<'_> {
                 *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
                 continue;
             };
-            let mut entry = dated_entry(sessions, day as Day, self.rules.lag);
+            let mut entry = self.entries.entry(day as Day);
             if is_live {
                 let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
                 entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
@@ -364,7 +365,7 @@ impl Intake<'_> {
                 found.counts.incomplete += 1;
                 continue;
             };
-            let number = self.prices.number(ticker, day as Day);
+            let number = prices.number(day as Day);
             let priced = number.filter(|number| self.prices.between(*number, entry, exit).is_some());
             all.count_day(offset, priced.is_some());
             let Some(number) = priced else {
@@ -376,7 +377,7 @@ impl Intake<'_> {
                 Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => continue,
                 Earlier::KnownAt(_) => cell.is_new,
             };
-            found.counts.across_names += u64::from(self.prices.are_under_another(ticker, day as Day, exit));
+            found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
             found.push(number, offset, entry as u16, [is_live, is_late], &cell);
         }
         if !self.prices.know(ticker) {

@@ -63,10 +63,27 @@ pub(super) fn first_after(sessions: &[Day], day: Day) -> usize {
 
 /// The session at which a signal of a date is entered that was not watched: its lag in sessions after the date. A lag of
 /// 0 is the close of the date itself, or the first after it.
-pub(super) fn dated_entry(sessions: &[Day], day: Day, lag: u32) -> usize {
-    match lag.checked_sub(1) {
-        Some(more) => first_after(sessions, day) + more as usize,
-        None => sessions.partition_point(|session| *session < day),
+pub(super) struct DatedEntries {
+    /// The day before the first session.
+    first: Day,
+    /// From that day to the one after the last session.
+    by_day: Vec<u32>,
+}
+
+impl DatedEntries {
+    pub(super) fn of(sessions: &[Day], lag: u32) -> Self {
+        let (first, last) = (sessions[0] - 1, sessions[sessions.len() - 1] + 1);
+        let entry = |day: Day| match lag.checked_sub(1) {
+            Some(more) => first_after(sessions, day) as u32 + more,
+            None => first_after(sessions, day - 1) as u32,
+        };
+        Self { first, by_day: (first..=last).map(entry).collect() }
+    }
+
+    /// The entry of a signal of a day; beyond the sessions if it is after them.
+    pub(super) fn entry(&self, day: Day) -> usize {
+        let place = (day - self.first).clamp(0, self.by_day.len() as Day - 1);
+        self.by_day[place as usize] as usize
     }
 }
 
@@ -88,7 +105,7 @@ pub(super) fn overlap(entries: &[(usize, usize)]) -> usize {
 mod tests {
     use chrono::NaiveDate;
 
-    use super::{Horizon, NONE, dated_entry, first_after, number, overlap};
+    use super::{DatedEntries, Horizon, NONE, first_after, number, overlap};
 
     #[test]
     fn months_end_at_the_first_session_at_or_after_their_day() {
@@ -103,9 +120,10 @@ mod tests {
     fn an_entry_is_never_at_a_close_that_may_lie_before_the_signal() {
         let sessions = [10, 11, 14];
         assert_eq!([9, 10, 11, 12, 14].map(|day| first_after(&sessions, day)), [0, 1, 2, 2, 3]);
-        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 1)), [0, 1, 2]);
-        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 0)), [0, 0, 2]);
-        assert_eq!([9, 10, 12].map(|day| dated_entry(&sessions, day, 2)), [1, 2, 3]);
+        for (lag, entries) in [(1, [0, 0, 1, 2, 3, 3]), (0, [0, 0, 0, 2, 2, 3]), (2, [1, 1, 2, 3, 4, 4])] {
+            let dated = DatedEntries::of(&sessions, lag);
+            assert_eq!([1, 9, 10, 12, 14, 99].map(|day| dated.entry(day)), entries, "a lag of {lag}");
+        }
     }
 
     #[test]

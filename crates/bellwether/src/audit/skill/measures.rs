@@ -1,15 +1,14 @@
 //! The measures of a pair: by date as published, as it stands today, and both on the same cells.
 
-use std::num::NonZeroUsize;
-
 use bellwether_statistics::Order;
-use bellwether_statistics::buckets::{bucket_means, quantile_buckets, relative_to_mean};
+use bellwether_statistics::buckets::{quantile_of, relative_to_mean};
 
 use super::answer::{DateReturns, Measure, Side, State};
 use super::cells::{Cell, Change, Flips, PairCells};
+use super::decay::LaggedReturns;
 use super::features::{FeatureMeasure, FeatureTallies};
 use super::hindsight::{DayVotes, HindsightCounts};
-use super::horizon::{Exits, dated_entry, overlap};
+use super::horizon::{DatedEntries, Exits, overlap};
 use super::news::News;
 use super::prices::{Day, Prices};
 use super::ranked::DateContext;
@@ -21,8 +20,8 @@ use crate::interface::{Period, Regime};
 /// A date with fewer names is not measured.
 pub(super) const LEAST_NAMES: usize = 5;
 
-/// The number of quantiles.
-const FIFTHS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
+/// Where the lowest fifth ends, and the highest begins.
+const FIFTHS: [f64; 2] = [0.2, 0.8];
 
 /// A pair as it was measured.
 #[derive(Clone, Debug)]
@@ -56,7 +55,7 @@ impl DatedCell {
 pub(super) struct Measuring<'a> {
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
-    pub(super) lag: u32,
+    pub(super) entries: &'a DatedEntries,
     pub(super) sectors: &'a Sectors,
     /// None if the dataset has none.
     pub(super) news: Option<&'a News>,
@@ -119,12 +118,12 @@ impl Columns {
             }
         };
         let sizes: Vec<f64> = self.confidences.iter().map(|confidence| confidence.abs()).collect();
-        let fifths = quantile_buckets(&sizes, FIFTHS).expect("confidences are finite");
+        let sure = quantile_of(&sizes, FIFTHS[1]).unwrap_or(f64::INFINITY);
         DateReturns {
             mean_return: self.mean_return(),
             buys: side(&rows(&|row| !self.are_sells[row]), &|_| 1.0),
             sells: side(&rows(&|row| self.are_sells[row]), &|_| 1.0),
-            confident: side(&rows(&|row| fifths[row] == FIFTHS.get() - 1), &|row| self.direction(row)),
+            confident: side(&rows(&|row| sizes[row] > sure), &|row| self.direction(row)),
             spread: self.spread(),
         }
     }
@@ -136,9 +135,13 @@ impl Columns {
 
     /// The mean return of the names in the highest fifth less that of the lowest; none if either is empty.
     fn spread(&self) -> Option<f64> {
-        let fifths = quantile_buckets(&self.confidences, FIFTHS)?;
-        let means = bucket_means(&fifths, &self.returns, FIFTHS);
-        Some(means[FIFTHS.get() - 1]? - means[0]?)
+        let [low, high] = FIFTHS.map(|share| quantile_of(&self.confidences, share));
+        let (low, high) = low.zip(high)?;
+        let rows = || self.confidences.iter().zip(&self.returns);
+        let of = |is_taken: &dyn Fn(f64) -> bool| {
+            mean(rows().filter(|(confidence, _)| is_taken(**confidence)).map(|(_, value)| *value))
+        };
+        Some(of(&|confidence| confidence > high)? - of(&|confidence| confidence <= low)?)
     }
 }
 
@@ -152,6 +155,7 @@ impl Measuring<'_> {
         let mut features = measured_here.map(|news| FeatureTallies::of(news, self));
         let (mut rewritten, mut hindsight) = (Rewritten::default(), HindsightCounts::default());
         let mut changes = of_pair.changes.iter().copied();
+        let mut returns = LaggedReturns::of(&of_pair.cells, period, self);
         let mut of_date = Vec::new();
         for cells in of_pair.cells.chunk_by(|one, next| one.day == next.day) {
             let day = first_session + Day::from(cells[0].day);
@@ -160,14 +164,15 @@ impl Measuring<'_> {
             let mean = of_date.iter().map(|cell| cell.value).sum::<f64>() / of_date.len() as f64;
             of_date.iter_mut().for_each(|cell| cell.excess = cell.value - mean);
             let [published, today, before, after] = self.columns(&of_date);
-            let date = DateContext::of(day, &of_date, period, self);
+            let date = DateContext::of(day, &of_date, &mut returns, self);
             let news = self.news.map(|news| news.of_date(pair, &of_date));
             let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
-            tallies[0].add(&published, &date, news_published);
-            let correlation = tallies[1].add(&today, &date, news_today);
+            let orders = [&published, &today].map(Columns::order);
+            tallies[0].add((&published, &orders[0]), &date, news_published);
+            let correlation = tallies[1].add((&today, &orders[1]), &date, news_today);
             tallies[2].add_difference([&before, &after], &date);
             if let (Some(features), Some(news)) = (&mut features, &news) {
-                features.add(news, &[published.order(), today.order()], &date);
+                features.add(news, &orders, &date);
             }
             rewritten.add(&Variants { cells: &of_date, returns: &date.returns[0], today: correlation });
             let sessions = self.prices.sessions();
@@ -212,10 +217,9 @@ impl Measuring<'_> {
 
     /// The most dates whose positions overlap, some horizons after their entry.
     pub(super) fn overlap(&self, period: Period, lag: usize, days: &mut dyn Iterator<Item = Day>) -> usize {
-        let sessions = self.prices.sessions();
         let entries: Vec<(usize, usize)> = days
             .filter_map(|day| {
-                let first = dated_entry(sessions, day, self.lag);
+                let first = self.entries.entry(day);
                 let entry = (0..lag).try_fold(first, |entry, _| self.exits.exit(period, entry))?;
                 Some((entry, self.exits.exit(period, entry)?))
             })

@@ -71,7 +71,7 @@ pub use series::{LagMeasure, NewsMeasure, SectorMeasure, SeriesMeasure, YearMeas
 use cells::{AllCells, Intake, PairCells};
 use error::SkillError;
 use hindsight::HindsightCounts;
-use horizon::Exits;
+use horizon::{DatedEntries, Exits};
 use measures::{MeasuredPair, Measuring};
 use news::News;
 use observe::Earlier;
@@ -232,9 +232,10 @@ pub(crate) fn skill(
 ) -> Result<Skill> {
     let SkillInput { dataset, subject, plan, prices } = input;
     let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
+    let entries = &DatedEntries::of(prices.sessions(), rules.lag);
     let suspects = &subject.suspects_left_out()?;
     let cells_since = |earlier: Earlier| {
-        let intake = Intake { subject, suspects, prices, exits, rules, earlier };
+        let intake = Intake { subject, suspects, prices, exits, entries, rules, earlier };
         let mut all = AllCells::new();
         let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
         let add = |cells| {
@@ -253,7 +254,7 @@ pub(crate) fn skill(
     }
     let first_live = all.first_live().map(|day| prices.sessions()[0] + Day::from(day));
     let news = News::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
-    let measuring = Measuring { prices, exits, lag: rules.lag, sectors, news: news.as_ref() };
+    let measuring = Measuring { prices, exits, entries, sectors, news: news.as_ref() };
     let Measured { mut pairs, mut features, hindsight } = measure_pairs(measuring, all)?;
     let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, &mut features, state)).collect();
     if let Some(from) = rules.from {

@@ -277,7 +277,7 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
         if self.last.as_ref().is_none_or(|last| last.as_str() != name) {
             self.last = name.parse().ok();
         }
-        self.prices.number(self.last.as_ref()?, day)
+        self.prices.of_ticker(self.last.as_ref()?).number(day)
     }
 }
 

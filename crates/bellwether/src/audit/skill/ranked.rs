@@ -2,12 +2,13 @@
 //! features of their news are measured here alike.
 
 use std::num::NonZeroUsize;
+use std::rc::Rc;
 
 use bellwether_statistics::{Order, OverlappingSeries, RankedCases};
 use chrono::Datelike;
 
 use super::answer::{DateCorrelation, RankMeasure, State};
-use super::decay::{LAGS, lagged_returns};
+use super::decay::{LAGS, LaggedReturns};
 use super::measures::{DatedCell, LEAST_NAMES, Measuring, mean};
 use super::prices::{Day, date};
 use super::sectors::Sectors;
@@ -18,15 +19,20 @@ use crate::interface::Period;
 pub(super) struct DateContext {
     pub(super) day: Day,
     /// The order of the returns of its cells, by lag.
-    pub(super) returns: [Order; LAGS],
+    pub(super) returns: [Rc<Order>; LAGS],
     /// The place of the sector of each cell.
     pub(super) sectors: Vec<usize>,
 }
 
 impl DateContext {
-    pub(super) fn of(day: Day, cells: &[DatedCell], period: Period, measuring: &Measuring<'_>) -> Self {
+    pub(super) fn of(
+        day: Day,
+        cells: &[DatedCell],
+        returns: &mut LaggedReturns<'_>,
+        measuring: &Measuring<'_>,
+    ) -> Self {
         let sectors = cells.iter().map(|cell| measuring.sectors.place(cell.cell.ticker)).collect();
-        Self { day, returns: lagged_returns(cells, period, measuring.exits, measuring.prices), sectors }
+        Self { day, returns: returns.of_date(cells), sectors }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use bellwether_statistics::OverlappingSeries;
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::Share;
+use bellwether_statistics::{Order, OverlappingSeries};
 
 use super::answer::{ConfidenceMeasure, DateReturns, Measure, Reliability, Side, SideMeasure, State};
 use super::cells::Flips;
@@ -40,10 +40,15 @@ impl Tally {
         }
     }
 
-    /// Adds a date with the group of each cell by its news in each window, and returns its correlation.
-    pub(super) fn add(&mut self, columns: &Columns, date: &DateContext, news: &[Vec<usize>]) -> Option<f64> {
-        let values = columns.order();
-        let of_date = self.ranks.add(&values, date)?;
+    /// Adds a date, with the order of its confidences and the group of each cell by its news in each window, and returns its
+    /// correlation.
+    pub(super) fn add(
+        &mut self,
+        (columns, values): (&Columns, &Order),
+        date: &DateContext,
+        news: &[Vec<usize>],
+    ) -> Option<f64> {
+        let of_date = self.ranks.add(values, date)?;
         self.returns.push(columns.measure());
         for (groups, series) in news.iter().zip(&mut self.by_news) {
             let of_groups = values.correlations(&date.returns[0], groups, GROUPS.len());

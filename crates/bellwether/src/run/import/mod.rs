@@ -17,6 +17,8 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::max;
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use naming::{NamePattern, RequestTemplate};
 pub use table::{ColumnMapping, ColumnName};
@@ -35,7 +37,7 @@ use crate::escape::escaped;
 use crate::file::{self, FileError};
 use crate::plan::{Plan, Request, RequestList};
 use crate::tables::{RequestRecord, Series};
-use crate::time::Clock;
+use crate::time::{Clock, as_record};
 
 use error::ImportError;
 use naming::Named;
@@ -89,12 +91,12 @@ pub enum ImportMode {
 }
 
 /// What was imported, or would be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Imported {
     /// The service whose claims they are.
     pub service: String,
-    /// Whether they were imported.
-    pub mode: ImportMode,
+    /// Whether they were only checked.
+    pub dry_run: bool,
     /// The claims, in the order of their instants.
     pub claims: Vec<ImportedClaim>,
     /// Notes, one line each.
@@ -102,22 +104,37 @@ pub struct Imported {
 }
 
 /// A claim that was imported, or would be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ImportedClaim {
-    /// The instant.
+    /// The instant of which it is a claim.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub observed_at: DateTime<Utc>,
     /// The name of its run; none if it was not imported.
     pub run: Option<String>,
-    /// Its files, each with its request.
-    pub files: Vec<(PathBuf, String)>,
-    /// Valid records.
-    pub records: u64,
-    /// Rejected records.
-    pub rejected: u64,
-    /// What it changed of the claims before it; none if it was not imported now.
-    pub changes: Option<Counts>,
     /// Whether it was imported before.
     pub is_known: bool,
+    /// Its files.
+    pub files: Vec<ImportedFile>,
+    /// The number of valid records.
+    pub records: u64,
+    /// The number of rejected records.
+    pub rejected: u64,
+    /// New cells; none if it was not imported now.
+    pub added: Option<u64>,
+    /// Cells whose values changed; none if it was not imported now.
+    pub revised: Option<u64>,
+    /// Cells that are no longer listed; none if it was not imported now.
+    pub withdrawn: Option<u64>,
+}
+
+/// A file of a claim.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ImportedFile {
+    /// Its path.
+    pub path: String,
+    /// The request whose answer it is taken for.
+    pub request: String,
 }
 
 /// A file, or some rows of one, as the answer to a request at an instant.
@@ -169,20 +186,35 @@ pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
             found.check(answer, plan.max_reject_share)?;
             (records, rejected) = (records + found.records - found.rejected, rejected + found.rejected);
         }
-        let files = answers.iter().map(|answer| (answer.path.clone(), answer.request.target())).collect();
-        let (observed_at, is_known) = (*at, known_run.is_some());
-        imported.push(ImportedClaim { observed_at, run: known_run, files, records, rejected, changes: None, is_known });
+        let file = |answer: &ClaimedAnswer| ImportedFile {
+            path: answer.path.display().to_string(),
+            request: answer.request.target(),
+        };
+        imported.push(ImportedClaim {
+            observed_at: *at,
+            is_known: known_run.is_some(),
+            run: known_run,
+            files: answers.iter().map(file).collect(),
+            records,
+            rejected,
+            added: None,
+            revised: None,
+            withdrawn: None,
+        });
     }
     if options.mode == ImportMode::Import {
         let stage = Stage::begin(control, "archive");
         for (claim, answers) in imported.iter_mut().zip(groups.values()).filter(|(claim, _)| !claim.is_known) {
             let known = Known::of(&folder, &claims)?;
             let sealed = seal(plan, &claims, answers, &known, control)?;
-            (claim.run, claim.changes) = (Some(sealed.name().to_owned()), Some(sealed.seal().changes));
+            let Counts { added, revised, withdrawn, .. } = sealed.seal().changes;
+            claim.run = Some(sealed.name().to_owned());
+            (claim.added, claim.revised, claim.withdrawn) = (Some(added), Some(revised), Some(withdrawn));
         }
         stage.finish();
     }
-    Ok(Imported { service: plan.service.name.clone(), mode: options.mode, claims: imported, notes })
+    let dry_run = options.mode == ImportMode::Check;
+    Ok(Imported { service: plan.service.name.clone(), dry_run, claims: imported, notes })
 }
 
 /// The answers in a file.

@@ -223,26 +223,15 @@ impl Prices {
         numbered.into_iter().map(|(ticker, _)| ticker).collect()
     }
 
-    /// The number of what a ticker stands for on a day.
-    pub(super) fn number(&self, ticker: &Ticker, day: Day) -> Option<u16> {
-        let id = self.identity.id(ticker, day)?;
-        if self.identity.lists(ticker) { self.ids.get(id).copied() } else { self.tickers.get(ticker).copied() }
+    /// What a ticker stands for.
+    pub(super) fn of_ticker<'a>(&'a self, ticker: &'a Ticker) -> TickerPrices<'a> {
+        let is_listed = self.identity.is_given().then(|| self.identity.lists(ticker));
+        TickerPrices { prices: self, ticker, number: self.tickers.get(ticker).copied(), is_listed }
     }
 
     /// Whether a ticker, or another one with its id, has any price.
     pub(super) fn know(&self, ticker: &Ticker) -> bool {
         self.tickers.contains_key(ticker) || self.identity.ids_of(ticker).any(|id| self.ids.contains_key(id))
-    }
-
-    /// Whether a file gives a ticker no id on a day.
-    pub(super) fn are_of_another(&self, ticker: &Ticker, day: Day) -> bool {
-        self.identity.id(ticker, day).is_none()
-    }
-
-    /// Whether what a ticker stands for on a day has another ticker on a session.
-    pub(super) fn are_under_another(&self, ticker: &Ticker, day: Day, session: usize) -> bool {
-        let id = self.identity.id(ticker, day).filter(|_| self.identity.lists(ticker));
-        id.is_some_and(|id| self.identity.ticker(id, self.sessions[session]) != Some(ticker))
     }
 
     /// The same prices with other closes on some sessions: of a place among all closes, and the close.
@@ -262,6 +251,44 @@ impl Prices {
         let of_ticker = usize::from(ticker) * self.sessions.len();
         let [from, to] = [entry, exit].map(|session| self.closes[of_ticker + session]);
         (from.is_finite() && to.is_finite()).then(|| to / from - 1.0)
+    }
+}
+
+/// What a ticker stands for, day by day.
+#[derive(Clone, Copy)]
+pub(super) struct TickerPrices<'a> {
+    prices: &'a Prices,
+    ticker: &'a Ticker,
+    /// Its own number.
+    number: Option<u16>,
+    /// Whether a file of ids names it; none without a file.
+    is_listed: Option<bool>,
+}
+
+impl<'a> TickerPrices<'a> {
+    fn id(&self, day: Day) -> Option<&'a str> {
+        self.prices.identity.id(self.ticker, day)
+    }
+
+    /// The number of what it stands for on a day.
+    pub(super) fn number(&self, day: Day) -> Option<u16> {
+        match self.is_listed {
+            None => self.number,
+            Some(false) => self.id(day).and(self.number),
+            Some(true) => self.prices.ids.get(self.id(day)?).copied(),
+        }
+    }
+
+    /// Whether the file gives it no id on a day.
+    pub(super) fn is_of_another(&self, day: Day) -> bool {
+        self.is_listed.is_some() && self.id(day).is_none()
+    }
+
+    /// Whether what it stands for on a day has another ticker on a session.
+    pub(super) fn is_under_another(&self, day: Day, session: usize) -> bool {
+        let Self { prices, ticker, .. } = self;
+        let id = if self.is_listed == Some(true) { self.id(day) } else { None };
+        id.is_some_and(|id| prices.identity.ticker(id, prices.sessions[session]) != Some(ticker))
     }
 }
 

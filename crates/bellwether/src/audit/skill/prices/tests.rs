@@ -25,7 +25,7 @@ fn a_close_is_that_of_the_ticker_that_an_id_has_on_the_day() {
     let prices = Prices::of(days.map(day).to_vec(), tickers, closes.concat(), Vec::new());
     let identity = Identity::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/identity/renames.csv")).unwrap();
     let prices = prices.by_id(&identity).unwrap();
-    let of = |name: &str, date: &str| prices.number(&ticker(name), day(date));
+    let of = |name: &str, date: &str| prices.of_ticker(&ticker(name)).number(day(date));
     let company = of("FB", "2022-01-27").unwrap();
     let fund = of("META", "2022-01-27").unwrap();
     assert_eq!((of("META", "2022-06-09"), of("META", "2022-03-01")), (Some(company), None));
@@ -34,7 +34,8 @@ fn a_close_is_that_of_the_ticker_that_an_id_has_on_the_day() {
     let returns = |id: u16| [1, 2, 3, 4, 5].map(|exit| prices.between(id, 0, exit));
     assert_eq!(returns(company), [None, Some(3.0), Some(7.0), Some(15.0), None]);
     assert_eq!(returns(fund), [Some(1.0), None, None, None, None]);
-    let under_another = |name: &str, date: &str, exit| prices.are_under_another(&ticker(name), day(date), exit);
+    let under_another =
+        |name: &str, date: &str, exit| prices.of_ticker(&ticker(name)).is_under_another(day(date), exit);
     assert!(under_another("FB", "2022-06-08", 4) && !under_another("FB", "2022-06-08", 3));
     assert!(!under_another("META", "2022-06-09", 5) && !under_another("XOM", "2022-01-27", 5));
     assert!(prices.know(&ticker("FB")) && !prices.know(&ticker("CVX")));

@@ -4,9 +4,6 @@
 //! version of its shape: new members and new values of enumerations do not change it; a member that goes, or means
 //! something else, does.
 
-pub(super) mod import;
-pub(super) mod summary;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,19 +1,20 @@
-//! The summary of a dataset.
+//! A report in numbers: what `bellwether summary --json` prints.
 
-use bellwether::audit::answers::CutOff;
-use bellwether::audit::documents::Revisions;
-use bellwether::report::facts::{
-    Agreement, ColumnFacts, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
-    TickerCoverage,
-};
-use bellwether::report::{Observed, Report};
-use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::facts::{
+    Agreement, ColumnFacts, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
+    TickerCoverage,
+};
+use super::{Observed, Report};
+use crate::audit::answers::CutOff;
+use crate::audit::documents::Revisions;
+use crate::time::to_record;
+
 /// What a dataset holds, and how its past was revised.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct DatasetSummary {
+pub struct DatasetSummary {
     /// Its name.
     name: String,
     /// Its description.
@@ -238,9 +239,10 @@ impl Flipping {
     }
 }
 
-impl DatasetSummary {
-    pub(in crate::cli) fn of(report: &Report) -> Self {
-        let (identity, facts) = (&report.identity, &report.facts);
+impl Report {
+    /// Its numbers.
+    pub fn summary(&self) -> DatasetSummary {
+        let (identity, facts) = (&self.identity, &self.facts);
         let pair = |pair: &PairFacts| Pair {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
@@ -263,13 +265,13 @@ impl DatasetSummary {
             flips: Flipping::of(of_sector.flips),
         };
         let bounds = facts.bounds();
-        Self {
+        DatasetSummary {
             name: identity.name.clone(),
             description: identity.description.clone(),
             dataset_version: identity.version.as_ref().map(|version| version.name.clone()),
             content: identity.version.as_ref().map(|version| version.content.clone()),
             as_of: to_record(identity.as_of),
-            observed: Observation::of(&report.observed()),
+            observed: Observation::of(&self.observed()),
             first_date: bounds.map(|(first, _)| first.to_string()),
             last_date: bounds.map(|(_, last)| last.to_string()),
             tickers: facts.tickers.len(),
@@ -277,8 +279,8 @@ impl DatasetSummary {
             signals: Signals::of(facts.totals()),
             pairs: facts.pairs.iter().map(pair).collect(),
             agreements: facts.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
-            sectors: report.sectors.iter().map(sector).collect(),
-            sector_spread: SectorExtremes::of(&report.sectors).map(|SectorExtremes { lowest, highest, test }| {
+            sectors: self.sectors.iter().map(sector).collect(),
+            sector_spread: SectorExtremes::of(&self.sectors).map(|SectorExtremes { lowest, highest, test }| {
                 SectorSpread { lowest: name_of(lowest), highest: name_of(highest), test }
             }),
             news_begin: facts.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
@@ -292,14 +294,14 @@ impl DatasetSummary {
                 })
                 .collect(),
             articles: facts.news.as_ref().map(|news| news.articles),
-            columns: report.columns.iter().map(ColumnSummary::of).collect(),
+            columns: self.columns.iter().map(ColumnSummary::of).collect(),
             in_words: identity.in_words.clone(),
             files: identity.version.as_ref().map(|version| version.files.clone()).unwrap_or_default(),
             version_before: identity.version.as_ref().and_then(|version| version.before.clone()),
             incomplete: facts.coverage(1).rows.iter().filter_map(IncompleteTicker::of).collect(),
-            revisions: report.revisions.as_ref().map(Revisions::of),
-            runs: report.work.runs.len(),
-            notes: report.notes.clone(),
+            revisions: self.revisions.as_ref().map(Revisions::of),
+            runs: self.work.runs.len(),
+            notes: self.notes.clone(),
         }
     }
 }
