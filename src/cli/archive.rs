@@ -101,7 +101,7 @@ impl Archive {
             Action::Migrate(arguments) => {
                 let options = arguments.options(&self.folders, project);
                 let migration = cancellable(move |control| {
-                    let control = Control { observer: Some(progress::shown()), ..control.clone() };
+                    let control = Control { observer: Some(progress::observer()), ..control.clone() };
                     migrate(&options, &control)
                 })?;
                 say(&arguments.outcome(&migration, "bellwether archive migrate"))

@@ -171,7 +171,7 @@ impl Build {
             return preview(Dataset::built(plan, &archive, &ad_hoc)?);
         }
         let is_quiet = self.quiet || matches!(to, Target::Stream(_));
-        let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
+        let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::observer() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let built = interruptible(async |stop| {
@@ -214,7 +214,7 @@ impl Build {
         })?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let store = self.store.url()?;
-        let observer = Some(if self.quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
+        let observer = Some(if self.quiet { progress::quiet(LogForm::Text) } else { progress::observer() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {

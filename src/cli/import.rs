@@ -86,7 +86,7 @@ impl Import {
         };
         let columns = ColumnMapping::of(self.columns);
         let imported = cancellable(move |control| {
-            let shown = Control { observer: Some(progress::shown()), ..control.clone() };
+            let shown = Control { observer: Some(progress::observer()), ..control.clone() };
             let control = if is_json { control.clone() } else { shown };
             import(&plan, &ImportOptions { archive, files, requests, observed, columns, mode, control })
         })?;

@@ -16,7 +16,7 @@ use super::talk::{is_terminal, is_utf8, note};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The observer for a command: bars if standard error is a terminal, lines if it is not.
-pub(super) fn shown() -> Arc<dyn Observer> {
+pub(super) fn observer() -> Arc<dyn Observer> {
     if is_terminal() { Arc::new(Bars::default()) } else { Arc::new(Lines::default()) }
 }
 

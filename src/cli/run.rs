@@ -77,7 +77,7 @@ impl Run {
         let recording = self.timings.begin()?;
         log::begin(self.log, self.log_level, recording.as_ref().map(|recording| recording.trace.clone()));
         let run = OnceLock::new();
-        let result = self.made(project, recording, &run);
+        let result = self.run_definition(project, recording, &run);
         match (&result, self.log) {
             (Err(error), LogForm::Json) => note(&log::error_event_of(run.get().map(String::as_str), error)),
             _ => return result,
@@ -87,12 +87,12 @@ impl Run {
     }
 
     /// Runs the definition; `run` gets the name of the run.
-    fn made(&self, project: &Project, recording: Option<Recording>, run: &OnceLock<String>) -> Result<()> {
+    fn run_definition(&self, project: &Project, recording: Option<Recording>, run: &OnceLock<String>) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
         let observer = Some(match self.log {
             form if self.quiet => progress::quiet(form),
             LogForm::Json => progress::as_json(),
-            LogForm::Text => progress::shown(),
+            LogForm::Text => progress::observer(),
         });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));

@@ -48,7 +48,7 @@ impl Runs {
                 let archives = open_all(&folder)?;
                 let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
                 let found = named(&runs, run, &folder)?;
-                self.json.say(|| RunDetails::of(found), || shown(found))
+                self.json.say(|| RunDetails::of(found), || details(found))
             }
         }
     }
@@ -106,7 +106,7 @@ fn listed(listing: &RunListing) -> String {
     text
 }
 
-fn shown(run: &SealedRun) -> String {
+fn details(run: &SealedRun) -> String {
     let seal = run.seal();
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));

@@ -81,7 +81,7 @@ impl StoreOption {
     pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, needed: &[FetchItem<'_>]) -> Result<()> {
         let Some(url) = self.url_or_own(plan)? else { return Ok(()) };
         interruptible(async |stop| {
-            let control = Control { observer: Some(progress::shown()), stop };
+            let control = Control { observer: Some(progress::observer()), stop };
             let store = RemoteStore::open(&url, StoreAccess::Read, local.archive, local.data, &control)?;
             for needed in needed {
                 match needed {
@@ -264,7 +264,7 @@ impl Store {
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let action = self.action;
         interruptible(async |stop| {
-            let control = Control { observer: Some(progress::shown()), stop };
+            let control = Control { observer: Some(progress::observer()), stop };
             let access = match &action {
                 Action::Push(_) | Action::Migrate(_) => StoreAccess::Write,
                 Action::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
@@ -277,7 +277,7 @@ impl Store {
             match action {
                 Action::Status(Status { json, .. }) => {
                     let status = store.status().await?;
-                    json.say(|| &status, || shown(&status))
+                    json.say(|| &status, || describe(&status))
                 }
                 Action::Push(_) => say(&moved("sent", store.push().await?)),
                 Action::Pull(_) => {
@@ -399,7 +399,7 @@ fn migrated(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
     text
 }
 
-fn shown(status: &StoreStatus) -> String {
+fn describe(status: &StoreStatus) -> String {
     let StoreStatus { url, runs, only_here, only_there, unfinished, objects, bytes: size, datasets } = status;
     let mut text = format!("store       {}\n", escaped(url));
     text.push_str(&format!("objects     {}, {}\n", grouped(*objects as u64), bytes(*size)));

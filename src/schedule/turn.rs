@@ -93,7 +93,7 @@ impl Turn {
             Some(record) => record.give_up(),
             None => {
                 self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry });
-                record = Some(held(&name, due, clock.now()));
+                record = Some(record_of_wait(&name, due, clock.now()));
             }
         }
         let mut error = self.place.write(&self.memory).err();
@@ -123,7 +123,7 @@ fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
 }
 
 /// The record of a run that waited for another one until its deadline.
-fn held(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
+fn record_of_wait(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
     let mut record = given_up(name, due, now);
     record.reasons.insert(0, "another run of the definition was in progress".to_owned());
     record

@@ -28,7 +28,7 @@ fn the_picture_of_skill_is_a_plot_of_the_report() {
     let first = day(2026, 3, 6);
     let universe = Universe::new(SEED, first + Days::new(7 * (WEEKS + 5)));
     let definition = format!(
-        "[signals]\nsectors = {:?}\nperiods = [\"5d\", \"6d\", \"7d\", \"8d\"]\n[dataset]\nkind = \"signals\"\n\
+        "[signals]\nsectors = {:?}\nperiods = [\"5d\", \"6d\", \"7d\", \"8d\", \"9d\", \"10d\"]\n[dataset]\nkind = \"signals\"\n\
          [checks]\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = {:?}\n[filter]\nfrom = 2026-03-02\n\
          [output]\nlive_within = \"7d\"\n",
         universe.sectors(),

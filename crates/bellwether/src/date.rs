@@ -205,13 +205,13 @@ mod tests {
     use super::{Date, read, show};
     use crate::tables::Leniencies;
 
-    fn shown(text: &str) -> Option<(String, Option<i16>)> {
+    fn read_and_show(text: &str) -> Option<(String, Option<i16>)> {
         let date = read(text, &mut Leniencies::default());
         date.ok().map(|Date { micros, offset_minutes }| (show(micros), offset_minutes))
     }
 
     fn is(text: &str, expected: &str, offset: Option<i16>) {
-        assert_eq!(shown(text), Some((expected.to_owned(), offset)), "{text}");
+        assert_eq!(read_and_show(text), Some((expected.to_owned(), offset)), "{text}");
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
             "２０２６-11-20",
             "2026-11-20T00:00:00 Z",
         ] {
-            assert_eq!(shown(text), None, "{text:?}");
+            assert_eq!(read_and_show(text), None, "{text:?}");
         }
     }
 }

@@ -189,7 +189,7 @@ impl Excerpt {
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
         let before = ellipsis(from > 0).chars().chain(line[from..place].chars()).map(columns).sum();
         Self {
-            line: format!("{}{}{}", ellipsis(from > 0), shown(&line[from..to]), ellipsis(to < line.len())),
+            line: format!("{}{}{}", ellipsis(from > 0), printed(&line[from..to]), ellipsis(to < line.len())),
             indent: " ".repeat(before),
             carets: line[place..end].chars().map(columns).sum::<usize>().max(1),
         }
@@ -213,13 +213,13 @@ fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
 }
 
 /// A line as it is printed: a tab is four spaces.
-fn shown(line: &str) -> String {
+fn printed(line: &str) -> String {
     escaped(&line.replace('\t', "    ")).into_owned()
 }
 
 /// The width of a character, in columns.
 fn columns(letter: char) -> usize {
-    console::measure_text_width(&shown(letter.encode_utf8(&mut [0; 4])))
+    console::measure_text_width(&printed(letter.encode_utf8(&mut [0; 4])))
 }
 
 /// A message or a hint, which may repeat long input, cut to a readable length.

@@ -40,7 +40,7 @@ impl TimesOfDay {
         }
         let (most, _) = tickers.iter().min_by_key(|(times, count)| (Reverse(**count), *times))?;
         let apart: Vec<_> = tickers.iter().filter(|(times, _)| times.is_disjoint(most)).collect();
-        let first = |times: &BTreeSet<i64>| times.first().map_or_else(String::new, |time| shown(*time));
+        let first = |times: &BTreeSet<i64>| times.first().map_or_else(String::new, |time| time_of_day(*time));
         let (other, _) = apart.iter().min_by_key(|(times, count)| (Reverse(**count), *times))?;
         Some(SplitDays {
             tickers: apart.iter().map(|(_, count)| **count).sum(),
@@ -75,7 +75,7 @@ impl SplitDays {
 }
 
 /// A time of day: `04:00`.
-fn shown(micros: i64) -> String {
+fn time_of_day(micros: i64) -> String {
     let minutes = micros / 60_000_000;
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }

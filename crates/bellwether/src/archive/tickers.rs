@@ -144,7 +144,7 @@ impl SeriesReader {
             if wanted.is_empty() {
                 return Ok(None);
             }
-            Ok(Some(match self.held((file, group))? {
+            Ok(Some(match self.group((file, group))? {
                 Some(whole) => slices(&whole, &wanted)?,
                 None => rows.rows(group, &wanted)?,
             }))
@@ -155,7 +155,7 @@ impl SeriesReader {
     }
 
     /// A row group that is held, or was asked for before and is held from now on.
-    fn held(&self, place: GroupPlace) -> Result<Option<RecordBatch>> {
+    fn group(&self, place: GroupPlace) -> Result<Option<RecordBatch>> {
         let lock = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let is_asked_again = {
             let mut held = lock();

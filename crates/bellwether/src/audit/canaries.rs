@@ -105,7 +105,7 @@ impl Canaries {
         let record = |(number, date): (usize, &Date)| {
             let value = VALUES[number % VALUES.len()];
             let fields = self.fields.iter().map(|field| (field.clone(), value.into()));
-            let date = [("date".to_owned(), written(*date).into())];
+            let date = [("date".to_owned(), vendor_date(*date).into())];
             serde_json::Value::Object(fields.chain(date).collect()).to_string()
         };
         vec![
@@ -147,7 +147,7 @@ fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, Arr
 }
 
 /// A date in the vendor's notation.
-fn written(Date { micros, offset_minutes }: Date) -> String {
+fn vendor_date(Date { micros, offset_minutes }: Date) -> String {
     let instant = DateTime::from_timestamp_micros(micros).expect("it is near a date of the archive");
     match offset_minutes.and_then(|minutes| FixedOffset::east_opt(i32::from(minutes) * 60)) {
         Some(offset) => instant.with_timezone(&offset).to_rfc3339(),

@@ -166,7 +166,8 @@ impl Signals {
         // News may have offsets even if no signal has: only on the clock of UTC does a later day mean a later instant.
         let is_timed = plan.is_timed();
         if !plan.features.is_empty() && (is_timed || past.is_some()) {
-            let made = if is_timed { made(dates, offsets, Timing::of(plan)) } else { vec![Moment::END; dates.len()] };
+            let made =
+                if is_timed { moments(dates, offsets, Timing::of(plan)) } else { vec![Moment::END; dates.len()] };
             let first = first();
             let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.sealed(first[row]));
             let limit = |(row, made)| Limit { made, seen_by: seen_by(row) };
@@ -289,7 +290,7 @@ fn sectors(codes: &[i32], batch: &RecordBatch, past: &Past, tickers: &TickerCode
 }
 
 /// When each signal was made. Series mostly have the same dates.
-fn made(dates: &TimestampMicrosecondArray, offsets: &Int16Array, timing: Timing) -> Vec<Moment> {
+fn moments(dates: &TimestampMicrosecondArray, offsets: &Int16Array, timing: Timing) -> Vec<Moment> {
     let mut known: HashMap<(i64, Option<i16>), Moment> = HashMap::new();
     let rows = dates.values().iter().zip(offsets);
     let made = |(&date, offset)| *known.entry((date, offset)).or_insert_with(|| timing.made_at(date, offset));

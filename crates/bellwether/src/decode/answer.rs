@@ -50,7 +50,11 @@ impl Answer<'_> {
 
     pub(super) fn check_ticker(&self, asked: &str, ticker: &Ticker) -> Result<(), String> {
         let is_asked = ticker.as_str() == asked;
-        if is_asked { Ok(()) } else { Err(format!("its ticker is `{ticker}`, expected `{}`", truncate::shown(asked))) }
+        if is_asked {
+            Ok(())
+        } else {
+            Err(format!("its ticker is `{ticker}`, expected `{}`", truncate::excerpt(asked)))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::skip::{Skip, is_white, plain_length, shown};
+use super::skip::{Skip, byte_text, is_white, plain_length};
 
 /// A position in a text.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
         if self.rest().first() != Some(&b'"') {
             return Err(self.unexpected("a key"));
         }
-        let name = self.written()?;
+        let name = self.raw()?;
         self.skip_white();
         if !self.eat(b":") {
             return Err(self.unexpected("`:`"));
@@ -124,12 +124,12 @@ impl<'a> Cursor<'a> {
 
     /// Takes the next value as text.
     pub(super) fn value(&mut self) -> Result<&'a str, String> {
-        self.written().map(|value| value.json)
+        self.raw().map(|value| value.json)
     }
 
     /// Takes the next value, and whether it is a plain string.
     #[inline]
-    pub(super) fn written(&mut self) -> Result<RawValue<'a>, String> {
+    pub(super) fn raw(&mut self) -> Result<RawValue<'a>, String> {
         let plain = match self.rest() {
             [b'"', inside @ ..] => Some(plain_length(inside)).filter(|&length| inside.get(length) == Some(&b'"')),
             _ => None,
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn unexpected(&self, expected: &str) -> String {
-        let found = self.rest().first().map_or_else(|| "the end".to_owned(), |&byte| shown(byte));
+        let found = self.rest().first().map_or_else(|| "the end".to_owned(), |&byte| byte_text(byte));
         format!("expected {expected}, found {found}")
     }
 }

@@ -127,7 +127,7 @@ fn each_member<'a>(
 ) -> Result<(), String> {
     let mut members = cursor.enter(b'{')?;
     while cursor.has_next(&mut members)? {
-        member(cursor.key()?, cursor.written()?)?;
+        member(cursor.key()?, cursor.raw()?)?;
     }
     Ok(())
 }
@@ -144,16 +144,16 @@ impl<'a> Field<'a> {
 
     /// Its value as JSON.
     pub(super) fn json(self) -> Result<&'a str, String> {
-        self.written().map(|value| value.json)
+        self.raw().map(|value| value.json)
     }
 
-    fn written(self) -> Result<RawValue<'a>, String> {
+    fn raw(self) -> Result<RawValue<'a>, String> {
         self.value.ok_or_else(|| missing(self.name))
     }
 
     /// The text of a string.
     pub(super) fn string(self) -> Result<Cow<'a, str>, String> {
-        let value = self.written()?;
+        let value = self.raw()?;
         if !value.json.starts_with('"') {
             return Err(self.expected("a string", value.json));
         }
@@ -163,7 +163,7 @@ impl<'a> Field<'a> {
     /// A value of a closed set, or a ticker.
     pub(super) fn one_of<T: FromStr<Err = Unknown>>(self) -> Result<T, String> {
         self.string()?.parse().map_err(|unknown: Unknown| {
-            self.at_fault(&format!("unknown {} `{}`", unknown.kind, truncate::shown(&unknown.given)))
+            self.at_fault(&format!("unknown {} `{}`", unknown.kind, truncate::excerpt(&unknown.given)))
         })
     }
 
@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
     /// A date.
     pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
         let text = self.string()?;
-        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::shown(&text))))
+        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::excerpt(&text))))
     }
 
     /// A finite number.
@@ -217,12 +217,12 @@ impl<'a> Field<'a> {
 }
 
 fn not_finite(written: &str) -> String {
-    format!("`{}` is not a finite decimal number", truncate::shown(written))
+    format!("`{}` is not a finite decimal number", truncate::excerpt(written))
 }
 
 /// Adds an unknown field, after checking that its value is JSON.
 pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
-    well_formed(json).map_err(|reason| format!("`{}`: {reason}", truncate::shown(&name)))?;
+    well_formed(json).map_err(|reason| format!("`{}`: {reason}", truncate::excerpt(&name)))?;
     if unknown.len() >= MAX_UNKNOWN {
         return Err(too_many_unknown());
     }

@@ -6,7 +6,7 @@
 //! mark before the body is skipped.
 
 use super::batch::{Batch, Site};
-use super::skip::{Skip, is_white, shown};
+use super::skip::{Skip, byte_text, is_white};
 
 /// The shape that a body must have, and how it is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +284,7 @@ impl Scanner {
             (State::Comma, _) => "`,` or `}`",
             (State::End, _) => "the end of the body",
         };
-        let found = byte.map_or_else(|| "the end of the body".to_owned(), shown);
+        let found = byte.map_or_else(|| "the end of the body".to_owned(), byte_text);
         Malformed { offset, reason: format!("expected {expected}, found {found}") }
     }
 }

@@ -244,7 +244,7 @@ pub(super) fn is_white(byte: u8) -> bool {
 }
 
 /// A byte for messages.
-pub(super) fn shown(byte: u8) -> String {
+pub(super) fn byte_text(byte: u8) -> String {
     if byte.is_ascii_graphic() { format!("`{}`", char::from(byte)) } else { format!("byte `0x{byte:02x}`") }
 }
 

@@ -86,7 +86,7 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
     let [low, high, avg] = [reference(low)?, reference(high)?, reference(avg)?];
     notes.accepted_leniently(lenient);
     notes.unknown("", &unknown);
-    let mut extra = kept(answer, unknown);
+    let mut extra = extra_of(answer, unknown);
     for (name, (_, unknown)) in NEWER[2..].iter().zip([&low, &high, &avg]) {
         notes.unknown(&format!("/{name}"), unknown);
         extra.extend(answer.rules.extra(unknown).map(|below| (Cow::from(*name), below)));
@@ -126,12 +126,12 @@ fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
     let [a, b, c, d, e, f, g, h, i] = of_articles;
     let articles = [article([a, b, c])?, article([d, e, f])?, article([g, h, i])?];
     notes.unknown("", &unknown);
-    let mut extra = kept(answer, unknown);
+    let mut extra = extra_of(answer, unknown);
     extra.insert(0, (Cow::from("crawl_date"), crawl_date.json()?.to_owned()));
     Ok(Summary { debtor, articles, extra })
 }
 
-fn kept<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, String)> {
+fn extra_of<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, String)> {
     let unknown = if answer.rules.keep_extra { unknown } else { Fields::new() };
     unknown.into_iter().map(|(name, json)| (name, json.to_owned())).collect()
 }

@@ -7,7 +7,7 @@ const IN_MESSAGES: usize = 40;
 pub(super) const RAW: usize = 64 << 10;
 
 /// A text for a message.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(IN_MESSAGES) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -37,12 +37,12 @@ fn beginning_of_bytes(text: &[u8], bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{beginning, beginning_of_bytes, shown};
+    use super::{beginning, beginning_of_bytes, excerpt};
 
     #[test]
     fn a_long_text_is_truncated_between_characters() {
-        assert_eq!(shown(&"ä".repeat(41)), format!("{}…", "ä".repeat(40)));
-        assert_eq!(shown("short"), "short");
+        assert_eq!(excerpt(&"ä".repeat(41)), format!("{}…", "ä".repeat(40)));
+        assert_eq!(excerpt("short"), "short");
         assert_eq!(beginning("aäb", 2), "a…");
         assert_eq!(beginning("aäb", 3), "aä…");
         assert_eq!(beginning("aäb", 4), "aäb");

@@ -56,22 +56,22 @@ fn add(keys: &mut BTreeMap<String, String>, section: &str, table: Table) {
         let key = if section.is_empty() { name } else { format!("{section}.{name}") };
         match value {
             Value::Table(table) => add(keys, &key, table),
-            value => _ = keys.insert(key, shown(&value)),
+            value => _ = keys.insert(key, text_of(&value)),
         }
     }
 }
 
 /// A value as it may be typed.
-fn shown(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Boolean(flag) => flag.to_string(),
         Value::Datetime(date) => date.to_string(),
-        Value::Array(values) => format!("[{}]", values.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Value::Array(values) => format!("[{}]", values.iter().map(text_of).collect::<Vec<_>>().join(", ")),
         Value::Table(table) => {
-            let entries = table.iter().map(|(name, value)| format!("{name} = {}", shown(value)));
+            let entries = table.iter().map(|(name, value)| format!("{name} = {}", text_of(value)));
             format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
         }
     }

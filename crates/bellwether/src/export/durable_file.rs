@@ -72,7 +72,7 @@ impl DurableFile {
         Ok(())
     }
 
-    fn written(&mut self, file: File, bytes: usize) -> io::Result<()> {
+    fn count(&mut self, file: File, bytes: usize) -> io::Result<()> {
         self.length += bytes as u64;
         self.unsynced += bytes as u64;
         let is_busy = self.syncing.as_ref().is_some_and(|sync| !sync.is_finished());
@@ -96,7 +96,7 @@ impl Write for DurableFile {
         let mut file = self.open()?;
         self.reserve(&file, bytes.len());
         let count = file.write(bytes)?;
-        self.written(file, count)?;
+        self.count(file, count)?;
         Ok(count)
     }
 
@@ -104,7 +104,7 @@ impl Write for DurableFile {
         let mut file = self.open()?;
         self.reserve(&file, bytes.len());
         file.write_all(bytes)?;
-        self.written(file, bytes.len())
+        self.count(file, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub(super) fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     }
     let (seconds, rest) = ((since_midnight / 1_000_000) as u32, since_midnight % 1_000_000);
     write_pairs(text, [(11, seconds / 3600), (14, seconds / 60 % 60), (17, seconds % 60)]);
-    if rest == 0 { length } else { length + written(&mut out[length..], format_args!(".{rest:06}")) }
+    if rest == 0 { length } else { length + format(&mut out[length..], format_args!(".{rest:06}")) }
 }
 
 /// Writes numbers of two digits, each at its position.
@@ -52,13 +52,13 @@ fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUN
 /// Writes a timestamp outside four-digit years.
 fn write_far(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     match DateTime::from_timestamp_micros(micros) {
-        Some(instant) => written(out, format_args!("{:?}", instant.naive_utc())),
+        Some(instant) => format(out, format_args!("{:?}", instant.naive_utc())),
         // Outside the calendar: print the number.
-        None => written(out, format_args!("{micros}")),
+        None => format(out, format_args!("{micros}")),
     }
 }
 
-fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
+fn format(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
     let room = out.len();
     let mut rest = out;
     rest.write_fmt(text).expect("the buffer has room for a timestamp");

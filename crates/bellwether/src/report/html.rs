@@ -142,7 +142,7 @@ impl Write for Escaping<'_> {
 mod tests {
     use super::Html;
 
-    fn written(write: impl FnOnce(&mut Html)) -> String {
+    fn render(write: impl FnOnce(&mut Html)) -> String {
         let mut html = Html::default();
         write(&mut html);
         html.into_string()
@@ -152,11 +152,8 @@ mod tests {
     fn text_is_escaped_everywhere() {
         let hostile = "</td><script>alert(1)</script>\" onmouseover='x' & \u{0}";
         let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover=&#39;x&#39; &amp; \\u0000";
-        assert_eq!(written(|html| html.leaf("td", &[], hostile)), format!("<td>{escaped}</td>"));
-        assert_eq!(
-            written(|html| html.shape("rect", &[("data-v", &hostile)])),
-            format!("<rect data-v=\"{escaped}\"/>")
-        );
+        assert_eq!(render(|html| html.leaf("td", &[], hostile)), format!("<td>{escaped}</td>"));
+        assert_eq!(render(|html| html.shape("rect", &[("data-v", &hostile)])), format!("<rect data-v=\"{escaped}\"/>"));
     }
 
     #[test]
@@ -171,9 +168,9 @@ mod tests {
             "x",
             "",
         ] {
-            assert_eq!(written(|html| html.link(address, "t")), "<bdi>t</bdi>", "{address}");
+            assert_eq!(render(|html| html.link(address, "t")), "<bdi>t</bdi>", "{address}");
         }
-        let linked = written(|html| html.link("https://x.example/a\"b?c=d&e", "t"));
+        let linked = render(|html| html.link("https://x.example/a\"b?c=d&e", "t"));
         assert_eq!(
             linked,
             "<a href=\"https://x.example/a%22b?c=d&amp;e\" rel=\"noopener noreferrer nofollow\"><bdi>t</bdi></a>"

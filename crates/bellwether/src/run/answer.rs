@@ -25,7 +25,7 @@ pub(super) async fn answer(
     let read = {
         let (run, request) = (Arc::clone(run), Arc::clone(&request));
         move |body: &mut Body| {
-            let draft = written(&run, &request, rules, body)?;
+            let draft = decode(&run, &request, rules, body)?;
             let _work = work!("complete answer");
             let record = recorded(&request, body.seen(), &draft);
             run.commit(draft, record).map_err(ReadFault::Stop)
@@ -35,7 +35,7 @@ pub(super) async fn answer(
 }
 
 /// Decodes a body into a draft while it arrives.
-fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
+fn decode(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
     let _work = work!("receive and decode");
     let mut draft = run.draft();
     let answer = Answer { request, rules };

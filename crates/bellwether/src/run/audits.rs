@@ -122,10 +122,10 @@ pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    observed(options.control, "quality", || found(options, deliver))
+    observed(options.control, "quality", || find_quality(options, deliver))
 }
 
-fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     let view = options.view()?;
     let (answers, rows) = match options.plan {
         Some(plan) => {

@@ -233,7 +233,7 @@ impl Builder<'_> {
         // It is about the version before, so it is not part of the report.
         let changed = self.changed_definition();
         let made = if provenance.ad_hoc.is_none() {
-            self.made(data, provenance, stage)?
+            self.reuse_or_write(data, provenance, stage)?
         } else {
             if let Some((dataset, facts)) = built_before(&data.join("datasets"), &provenance, &self.control.stop)?
                 && let Ok(facts) = Facts::from_json(&facts)
@@ -244,7 +244,7 @@ impl Builder<'_> {
                 self.control.note(&notes);
                 return Ok(PublishedDataset { facts, dataset, as_of, new_rejects: None, notes });
             }
-            self.written(data, provenance, stage)?
+            self.write_version(data, provenance, stage)?
         };
         let BuiltVersion { mut staged, facts, beside, rewritten, notes: more } = made;
         notes.extend(more);
@@ -345,9 +345,9 @@ impl Builder<'_> {
     }
 
     /// The latest version again if it has the same basis, or else a new one.
-    fn made(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
+    fn reuse_or_write(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
         let Some(latest) = LatestVersion::of_basis(&data.join("datasets"), &provenance)? else {
-            return self.written(data, provenance, stage);
+            return self.write_version(data, provenance, stage);
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
@@ -368,11 +368,11 @@ impl Builder<'_> {
                 vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
             }
         };
-        Ok(BuiltVersion { notes, ..self.written(data, provenance, stage)? })
+        Ok(BuiltVersion { notes, ..self.write_version(data, provenance, stage)? })
     }
 
     /// Builds and writes the rows of a new version.
-    fn written(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
+    fn write_version(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
         let scratch = file::scratch(data, &unique_name(provenance.built_at));
         let mut publication = Publication::begin(&data.join("datasets"), self.plan, provenance, &self.control.stop)?;
         let mut tally = Tally::new(&self.plan.dataset);

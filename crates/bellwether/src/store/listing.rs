@@ -101,7 +101,7 @@ pub(crate) fn usable(answer: &[u8]) -> Result<UsableListing, ListingFault> {
                         open.key = answer.get(key_start..start).unwrap_or_default();
                     } else if depth == dialect.depth {
                         if !is_path(open.key) {
-                            usable.skipped.push(shown(open.key));
+                            usable.skipped.push(key_text(open.key));
                             usable.text.extend_from_slice(answer.get(copied..open.start).unwrap_or_default());
                             copied = position(&reader);
                         }
@@ -135,7 +135,7 @@ fn is_path(key: &[u8]) -> bool {
 }
 
 /// A key for a message.
-fn shown(key: &[u8]) -> String {
+fn key_text(key: &[u8]) -> String {
     let text = String::from_utf8_lossy(key);
     let text = unescape(&text).map_or_else(|_| text.to_string(), |text| text.into_owned());
     match text.char_indices().nth(SHOWN) {

@@ -66,7 +66,7 @@ impl Folder {
     pub(in crate::archive) fn checked(&self, name: &str) -> Result<PathBuf> {
         let (path, record) = (self.path.join(name), self.record(name)?);
         let damaged = |reason: String| FileError::damaged(&path, reason);
-        let found = found(&path, record)?.map_err(damaged)?;
+        let found = identify(&path, record)?.map_err(damaged)?;
         if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&found) {
             return Ok(path);
         }
@@ -168,7 +168,7 @@ enum FilePart<'a> {
 }
 
 /// The identity of a file from its metadata, or why it cannot match its record.
-fn found(path: &Path, record: &FileRecord) -> Result<Result<VerifiedFile, String>> {
+fn identify(path: &Path, record: &FileRecord) -> Result<Result<VerifiedFile, String>> {
     let failed = FileError::read(path);
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
     if !metadata.is_file() {

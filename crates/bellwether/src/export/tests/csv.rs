@@ -12,7 +12,7 @@ use crate::columns::{Rows, Segments};
 use crate::export::csv::{Coding, CsvWriter};
 use crate::plan::FormulaGuard;
 
-fn written(rows: &RecordBatch, guard: FormulaGuard) -> String {
+fn write(rows: &RecordBatch, guard: FormulaGuard) -> String {
     let mut out = Vec::new();
     let mut writer = CsvWriter::create(&mut out, Coding::Plain, rows.schema_ref(), guard).unwrap();
     writer.write(&[rows.clone().into()]).unwrap();
@@ -29,7 +29,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 
 #[test]
 fn a_csv_line_is_as_expected() {
-    let text = written(&rows(&signals(&["XOM"], 1)), FormulaGuard::None);
+    let text = write(&rows(&signals(&["XOM"], 1)), FormulaGuard::None);
     let expected = "\
 ticker,date,period,regime,signal,confidence,news_mean_7d,news_count_7d,observed_at,backfilled
 XOM,2026-11-20T00:00:00,15d,bear,buy,0.0,,0,2026-11-20T00:00:00Z,true
@@ -46,8 +46,8 @@ fn null_is_empty_and_an_empty_text_is_quoted() {
     let choices: DictionaryArray<Int8Type> = vec![None, Some(""), Some("x,y"), Some("z"), None].into_iter().collect();
     let rows = batch(vec![("text", Arc::new(texts)), ("choice", Arc::new(choices))]);
     let expected = "text,choice\n\"\",\n,\"\"\n\"a \"\"b\"\"\",\"x,y\"\n\"c,d\ne\r\",z\n f ,\n";
-    assert_eq!(written(&rows, FormulaGuard::None), expected);
-    assert_eq!(written(&rows, FormulaGuard::Formulas), expected);
+    assert_eq!(write(&rows, FormulaGuard::None), expected);
+    assert_eq!(write(&rows, FormulaGuard::Formulas), expected);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_null_in_a_dictionary_gives_null_cells() {
     let keys = arrow::array::Int8Array::from(vec![Some(0), Some(1), None]);
     let choices = DictionaryArray::<Int8Type>::new(keys, values);
     assert_eq!(
-        written(
+        write(
             &batch(vec![("c", Arc::new(choices)), ("n", Arc::new(Int32Array::from(vec![1, 2, 3])))]),
             FormulaGuard::None
         ),
@@ -71,11 +71,11 @@ fn formulas_are_guarded_against_spreadsheets() {
     let rows = batch(vec![("=t", Arc::new(StringArray::from_iter_values(texts))), ("n", Arc::new(numbers))]);
     let expected = "'=t,n\n'=1+1,-0.5\n'+1,-1.5\n'-1,-2.5\n'@x,-3.5\n'\tx,-4.5\n\"'\rx\",-5.5\n\"'=\"\"a\"\",b\",-6.5\n\
                     a=b,-7.5\n'x,-8.5\n";
-    assert_eq!(written(&rows, FormulaGuard::Formulas), expected);
+    assert_eq!(write(&rows, FormulaGuard::Formulas), expected);
     let choices: DictionaryArray<Int8Type> = vec!["-buy", "sell"].into_iter().collect();
     let rows = batch(vec![("signal", Arc::new(choices) as Arc<dyn Array>)]);
-    assert_eq!(written(&rows, FormulaGuard::Formulas), "signal\n'-buy\nsell\n");
-    assert_eq!(written(&rows, FormulaGuard::None), "signal\n-buy\nsell\n");
+    assert_eq!(write(&rows, FormulaGuard::Formulas), "signal\n'-buy\nsell\n");
+    assert_eq!(write(&rows, FormulaGuard::None), "signal\n-buy\nsell\n");
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn every_sign_of_a_formula_is_guarded_after_every_blank() {
     let breaks = ["\t", "\r", "\n"].map(|first| format!("{first}x"));
     for text in formulas.chain(breaks) {
         let rows = batch(vec![("t", Arc::new(StringArray::from_iter_values([&text])))]);
-        let field = written(&rows, FormulaGuard::Formulas).strip_prefix("t\n").unwrap().trim_matches('"').to_owned();
+        let field = write(&rows, FormulaGuard::Formulas).strip_prefix("t\n").unwrap().trim_matches('"').to_owned();
         assert!(field.starts_with(&format!("'{text}")), "{text:?}: {field:?}");
-        assert!(!written(&rows, FormulaGuard::None).contains('\''), "{text:?}");
+        assert!(!write(&rows, FormulaGuard::None).contains('\''), "{text:?}");
     }
     for text in ["", " ", "x", " x", "a=b", "1-2", "'=x", "x\n=y", "\u{a0}x", "＊x"] {
         let rows = batch(vec![("t", Arc::new(StringArray::from_iter_values([text])))]);
-        let both = [FormulaGuard::Formulas, FormulaGuard::None].map(|guard| written(&rows, guard));
+        let both = [FormulaGuard::Formulas, FormulaGuard::None].map(|guard| write(&rows, guard));
         assert_eq!(both[0], both[1], "{text:?}");
     }
 }
@@ -101,7 +101,7 @@ fn every_sign_of_a_formula_is_guarded_after_every_blank() {
 #[test]
 fn every_number_round_trips() {
     let numbers = [1.0, 0.1, 1.0 / 3.0, -0.0, 5e-324, f64::MAX, 1e16, 123_456_789.123_456_7, f64::NAN, f64::INFINITY];
-    let text = written(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), FormulaGuard::Formulas);
+    let text = write(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), FormulaGuard::Formulas);
     let read: Vec<f64> = text.lines().skip(1).map(|line| line.parse().unwrap()).collect();
     for (read, number) in read.iter().zip(numbers) {
         assert!(read.to_bits() == number.to_bits() || read.is_nan() && number.is_nan(), "{read} is not {number}");
@@ -117,7 +117,7 @@ fn lines_keep_their_order() {
         ("n", Arc::new(Int32Array::from(numbers.clone()))),
         ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(dates))),
     ];
-    let text = written(&batch(columns), FormulaGuard::None);
+    let text = write(&batch(columns), FormulaGuard::None);
     let first = |line: &str| line.split(',').next().unwrap().parse::<i32>().unwrap();
     assert_eq!(text.lines().skip(1).map(first).collect::<Vec<_>>(), numbers);
     assert_eq!(text.lines().nth(3602), Some("3601,2026-11-20T01:00:01"));

@@ -44,14 +44,14 @@ impl Calendar {
             _ => {
                 let (first, last) = self.bounds.unwrap_or((micros, micros));
                 self.bounds = Some((first.min(micros), last.max(micros)));
-                let place = self.found(micros.div_euclid(MICROS_PER_DAY));
+                let place = self.place_of_day(micros.div_euclid(MICROS_PER_DAY));
                 self.last = Some((micros, place));
                 place
             }
         }
     }
 
-    fn found(&mut self, day: i64) -> Option<usize> {
+    fn place_of_day(&mut self, day: i64) -> Option<usize> {
         let place = self.places.get_mut(usize::try_from(day.checked_sub(FIRST_DAY)?).ok()?)?;
         if *place == NEW {
             *place = self.days.len() as u32;

@@ -108,7 +108,7 @@ pub(super) fn history(
         return framed(before, key, form.key, entries.collect());
     }
     let entries = entries.zip(&newest).map(|(entry, &row)| {
-        let text = with_extra(written(&entry), extra_of(signals.extras, row));
+        let text = with_extra(to_json(&entry), extra_of(signals.extras, row));
         RawValue::from_string(text).expect("it is JSON")
     });
     framed(before, key, form.key, entries.collect::<Vec<Box<RawValue>>>())
@@ -117,9 +117,9 @@ pub(super) fn history(
 fn framed<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, entries: Vec<E>) -> String {
     let (ticker, period, regime) = named(key);
     match of_entries {
-        HistoryKey::Items => written_after(before, &BatchedHistory { items: entries, period, regime, ticker }),
+        HistoryKey::Items => to_json_after(before, &BatchedHistory { items: entries, period, regime, ticker }),
         HistoryKey::Predictions => {
-            written_after(before, &SectorHistory { ticker, regime, period, predictions: entries })
+            to_json_after(before, &SectorHistory { ticker, regime, period, predictions: entries })
         }
     }
 }
@@ -140,9 +140,9 @@ pub(super) fn latest(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet)
     let (signal, confidence) = (signals.signals[row], signals.confidences.value(row));
     let body = match (change_set.latest_form(), date) {
         (LatestForm::Indexed, Some(date)) => {
-            written(&IndexedSignal { ticker, date: date.into(), period, regime, ei: signal, ci: confidence })
+            to_json(&IndexedSignal { ticker, date: date.into(), period, regime, ei: signal, ci: confidence })
         }
-        (_, date) => written(&LatestSignal { ticker, date: date.map(Cow::from), period, regime, signal, confidence }),
+        (_, date) => to_json(&LatestSignal { ticker, date: date.map(Cow::from), period, regime, signal, confidence }),
     };
     Some(with_extra(body, extra_of(signals.extras, row)))
 }
@@ -165,7 +165,7 @@ pub(super) fn articles(rows: &RecordBatch) -> String {
             score: scores.is_valid(row).then(|| Score::Number(scores.value(row))),
             link: links.value(row).into(),
         };
-        with_extra(written(&article), extra_of(extras, row))
+        with_extra(to_json(&article), extra_of(extras, row))
     };
     list(order.into_iter().map(record))
 }
@@ -199,7 +199,7 @@ pub(super) fn summary(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet
         let crawled = take("crawl_date").and_then(|date| serde_json::from_str::<String>(date.get()).ok());
         let (link, title) =
             (|role: &str| text(&format!("{role}_link")).into(), |role: &str| text(&format!("{role}_summary")).into());
-        written(&TrailingSummary {
+        to_json(&TrailingSummary {
             debtor,
             ticker,
             crawl_date: crawled.unwrap_or_default().into(),
@@ -222,11 +222,11 @@ pub(super) fn summary(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet
                 link: text(&format!("{role}_link")).into(),
             };
             let below = take(&format!("{role}_article"));
-            let text = with_extra(written(&reference), below.as_deref().map(RawValue::get));
+            let text = with_extra(to_json(&reference), below.as_deref().map(RawValue::get));
             RawValue::from_string(text).expect("it is JSON")
         };
         let [low_article, high_article, avg_article] = ["low", "high", "avg"].map(&mut reference);
-        written(&SentimentSummary { debtor, ticker, low_article, high_article, avg_article })
+        to_json(&SentimentSummary { debtor, ticker, low_article, high_article, avg_article })
     };
     let rest: Vec<String> =
         extra.iter().map(|(name, json)| format!("{}:{}", serde_json::Value::from(&**name), json.get())).collect();
@@ -321,12 +321,12 @@ fn named(key: &SeriesKey) -> (Ticker, Period, Regime) {
     (key.ticker.clone(), key.period.unwrap_or_default(), key.regime.unwrap_or_default())
 }
 
-fn written(record: &impl Serialize) -> String {
-    written_after(String::new(), record)
+fn to_json(record: &impl Serialize) -> String {
+    to_json_after(String::new(), record)
 }
 
 /// A record after some text.
-fn written_after(before: String, record: &impl Serialize) -> String {
+fn to_json_after(before: String, record: &impl Serialize) -> String {
     let mut bytes = before.into_bytes();
     serde_json::to_writer(&mut bytes, record).expect("a record is text, numbers and lists, which serialize");
     String::from_utf8(bytes).expect("JSON is UTF-8")

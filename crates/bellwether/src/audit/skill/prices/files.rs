@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::table::{self, PriceRow};
-use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, shown};
+use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, path_text};
 use crate::audit::skill::error::SkillError;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
@@ -31,7 +31,7 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
             }
         }
         if found.is_empty() {
-            return Err(SkillError::NoFile { pattern: shown(name) }.into());
+            return Err(SkillError::NoFile { pattern: path_text(name) }.into());
         }
         found.sort();
         files.extend(found);
@@ -183,7 +183,7 @@ impl Reading {
             }
             *close = row.close;
         }
-        let file = |file: &ReadFile| PriceFile { path: shown(&file.path), blake3: file.digest.clone() };
+        let file = |file: &ReadFile| PriceFile { path: path_text(&file.path), blake3: file.digest.clone() };
         let files = self.files.iter().map(file).collect();
         let places = place_of_ticker.into_iter().map(|place| place as u16);
         let tickers = self.names.into_iter().zip(places).collect();

@@ -305,7 +305,7 @@ pub(in crate::audit) fn date(day: Day) -> NaiveDate {
 }
 
 /// A path as it is shown.
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
