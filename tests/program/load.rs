@@ -11,9 +11,9 @@ use arrow::record_batch::RecordBatchReader;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::interface::Ticker;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::Plan;
 use bellwether::project::Project;
 use chrono::NaiveDate;
+use tokio::runtime::Runtime;
 
 use crate::support::program::{DemoService, Outcome, Place};
 
@@ -30,14 +30,16 @@ fn published(output: &str) -> Place {
     place
 }
 
+fn project(place: &Place) -> Project {
+    Project::at(place.path()).expect("a project")
+}
+
 fn of_version(place: &Place) -> Dataset {
-    Dataset::published(&place.file("output/datasets"), "it").expect("a published dataset")
+    project(place).dataset("it").expect("a published dataset")
 }
 
 fn of_archive(place: &Place) -> Dataset {
-    let definition = place.file("pipelines/it.toml");
-    let plan = Plan::find(definition.to_str().expect("a path"), &Project::default()).expect("a definition");
-    Dataset::built(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
+    project(place).dataset_from_archive("it", &AdHoc::default()).expect("an archive")
 }
 
 /// All rows, with texts instead of dictionaries, which differ between batches.
@@ -66,6 +68,18 @@ fn a_published_dataset_equals_one_built_on_the_spot_in_every_format() {
         assert!(version.num_rows() > 10_000);
         assert_eq!(version, built, "{output}");
     }
+}
+
+#[test]
+fn a_project_runs_a_definition_by_its_name() {
+    let place = Place::new();
+    place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"utilities\"]\nperiods = [\"5d\"]\n");
+    let runtime = Runtime::new().expect("a runtime");
+    let refused = runtime.block_on(project(&place).run("other")).expect_err("no such definition");
+    assert!(refused.to_string().contains("no definition `other`"), "{refused}");
+    let summary = runtime.block_on(project(&place).run("it")).expect("a run");
+    assert_eq!(summary.rows, rows(&of_version(&place)).num_rows() as u64);
+    assert_eq!(rows(&of_version(&place)), rows(&of_archive(&place)));
 }
 
 #[test]
