@@ -35,6 +35,15 @@ pub fn portion(some: u64, all: u64) -> String {
     percent(if all == 0 { 0.0 } else { some as f64 / all as f64 })
 }
 
+/// A number with some decimals; one that is rounded to zero has no sign.
+pub fn rounded(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(size) if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) => size.to_owned(),
+        _ => text,
+    }
+}
+
 /// A number with its noun: `1 run`, `2 runs`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
@@ -86,7 +95,7 @@ pub fn lasted(time: Duration) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, counted, grouped, lasted, percent, portion, spanned, took};
+    use super::{bytes, counted, grouped, lasted, percent, portion, rounded, spanned, took};
 
     #[test]
     fn thousands_are_separated() {
@@ -94,6 +103,15 @@ mod tests {
             assert_eq!(grouped(number), text);
         }
         assert_eq!((counted(1, "run", "runs"), counted(2000, "run", "runs")), ("1 run".into(), "2,000 runs".into()));
+    }
+
+    #[test]
+    fn what_is_rounded_to_zero_has_no_sign() {
+        assert_eq!(
+            [-0.004, -0.005_1, 0.004, -1.0].map(|number| rounded(number, 2)),
+            ["0.00", "-0.01", "0.00", "-1.00"]
+        );
+        assert_eq!(rounded(-0.2, 0), "0");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Correlations by group.
 
 use bellwether::audit::skill::{Measure, RankMeasure, SeriesMeasure, Skill, State};
-use bellwether::human::grouped;
+use bellwether::human::{grouped, rounded};
 
 use super::super::aligned::{Aligned, RowLimit};
 use super::{interval, none, p_value};
@@ -64,7 +64,7 @@ impl Grouping {
                 grouped(of.dates),
                 grouped(of.windows),
                 of.names.map_or_else(none, |names| format!("{names:.0}")),
-                of.correlation.map_or_else(none, |mean| format!("{mean:.4}")),
+                of.correlation.map_or_else(none, |mean| rounded(mean, 4)),
                 test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
                 test.map_or_else(none, |test| p_value(test.p)),
             ]

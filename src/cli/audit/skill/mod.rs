@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bellwether::audit::skill::{
     self, Best, FeatureMeasure, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
 };
-use bellwether::human::{counted, grouped, percent, portion};
+use bellwether::human::{counted, grouped, percent, portion, rounded};
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
 use chrono::{DateTime, Utc};
@@ -257,7 +257,7 @@ fn partial(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
             measure.state.as_str().to_owned(),
             grouped(partial.dates),
             grouped(partial.windows),
-            partial.correlation.map_or_else(none, |mean| format!("{mean:.4}")),
+            partial.correlation.map_or_else(none, |mean| rounded(mean, 4)),
             test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
             test.map_or_else(none, |test| p_value(test.p)),
         ])
@@ -280,7 +280,7 @@ fn of_features(found: &skill::Skill) -> impl Iterator<Item = (String, &FeatureMe
 fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
     let test = ranks.test.as_ref();
     let mut cells = vec![name, state.as_str().to_owned(), grouped(ranks.dates), grouped(ranks.windows)];
-    cells.push(ranks.correlation.map_or_else(none, |mean| format!("{mean:.4}")));
+    cells.push(ranks.correlation.map_or_else(none, |mean| rounded(mean, 4)));
     cells.push(test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)));
     let p_values = [test.map(|test| test.p), ranks.p_holm, ranks.p_benjamini_hochberg];
     cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
@@ -289,7 +289,7 @@ fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
 
 /// An interval of a mean rank correlation.
 fn interval(lower: f64, upper: f64) -> String {
-    format!("{lower:.3} to {upper:.3}")
+    format!("{} to {}", rounded(lower, 3), rounded(upper, 3))
 }
 
 fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
@@ -317,7 +317,7 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
         let found = measure.confidence.as_ref()?;
         let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        cells.extend(numbers.map(|number| format!("{number:.4}")));
+        cells.extend(numbers.map(|number| rounded(number, 4)));
         Some(cells)
     };
     let rows: Vec<Vec<String>> = measures(found).filter_map(row).collect();
@@ -337,7 +337,7 @@ fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
         let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
         cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(grouped));
         let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
-        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| format!("{mean:.4}"))));
+        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| rounded(mean, 4))));
         cells
     };
     let rows: Vec<Vec<String>> = changed.map(row).collect();
@@ -401,5 +401,5 @@ fn p_value(p: f64) -> String {
 }
 
 fn in_percent(share: f64) -> String {
-    format!("{:.3} %", 100.0 * share)
+    format!("{} %", rounded(100.0 * share, 3))
 }

@@ -16,8 +16,8 @@ use crate::interface::Period;
 /// The number of lags.
 pub(super) const LAGS: usize = 5;
 
-/// All names of a pair are sorted if a date has at least this share of them: then it costs less than to sort each lag.
-const LEAST_SHARE: usize = 4;
+/// All names of a pair are sorted if a date has at least one in so many of them: then it costs less than to sort each lag.
+const ONE_IN: usize = 4;
 
 /// The order of the returns of the dates of a pair, one date after the other.
 pub(super) struct LaggedReturns<'a> {
@@ -44,7 +44,7 @@ impl<'a> LaggedReturns<'a> {
         let entry = cells[0].cell.entry;
         let are_together = cells.iter().all(|cell| cell.cell.entry == entry)
             && cells.is_sorted_by(|one, next| one.cell.ticker < next.cell.ticker);
-        if are_together && cells.len() * LEAST_SHARE >= self.tickers.len() {
+        if are_together && cells.len() * ONE_IN >= self.tickers.len() {
             self.of_names(usize::from(entry), cells)
         } else {
             self.of_cells(cells)

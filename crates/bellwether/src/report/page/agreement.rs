@@ -5,7 +5,7 @@ use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::mean::mean;
 
 use super::{Html, Topic, section};
-use crate::human::{counted, grouped, percent, portion};
+use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
 use crate::report::svg::{Area, Plot, TextPosition};
@@ -48,11 +48,14 @@ impl Facts {
             (_, Some([least, most])) => Some(match least.kappa().zip(most.kappa()) {
                 None => format!("Pairs agree on {} to {} of their signals", share(least), share(most)),
                 Some((low, high)) if self.are_apart(least, most) => {
-                    format!("Agreement of pairs beyond chance is {low:.2} to {high:.2}")
+                    format!("Agreement of pairs beyond chance is {} to {}", rounded(low, 2), rounded(high, 2))
                 }
                 Some(_) => {
                     let mean = self.mean_kappa().unwrap_or_default();
-                    format!("Agreement of pairs beyond chance is {mean:.2}, and differs by no more than noise")
+                    format!(
+                        "Agreement of pairs beyond chance is {}, and differs by no more than noise",
+                        rounded(mean, 2)
+                    )
                 }
             }),
         }
@@ -108,7 +111,7 @@ impl Agreement {
         let share = portion(self.same, self.both);
         match (self.by_chance(), self.kappa()) {
             (Some(chance), Some(kappa)) => {
-                format!("{share} where chance gives {}: {kappa:.2} beyond it", percent(chance))
+                format!("{share} where chance gives {}: {} beyond it", percent(chance), rounded(kappa, 2))
             }
             (Some(_), None) => format!("{share} where chance gives 100 %"),
             (None, _) => share,

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use super::{Html, Topic, cut, figure, section};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
-use crate::human::{counted, grouped, percent, portion};
+use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
 
@@ -74,8 +74,9 @@ impl Skill {
         let said = |measure: &Measure| {
             let mean = measure.ranks.correlation.unwrap_or_default();
             let interval = measure.ranks.test.as_ref().map(|test| test.interval);
-            let interval = interval.map(|interval| format!(" ({:.3} to {:.3})", interval.lower, interval.upper));
-            format!("{mean:.3}{}", interval.unwrap_or_default())
+            let interval =
+                interval.map(|interval| format!(" ({} to {})", rounded(interval.lower, 3), rounded(interval.upper, 3)));
+            format!("{}{}", rounded(mean, 3), interval.unwrap_or_default())
         };
         let [published, today] = [of(pair, State::Published), of(pair, State::Today)];
         let PairSkill { period, regime, .. } = pair;
@@ -347,7 +348,11 @@ fn decay(html: &mut Html, pairs: &[&PairSkill]) {
                     let area = Area::column(2 * *lag as usize + second, 2 * lags);
                     let (top, bottom) = (y(value.max(0.0)), y(value.min(0.0)));
                     let area = area.between(top, bottom.max(top + 0.5));
-                    canvas.mark(&format!("dot {class}"), area, format_args!("lag {lag}, {class}\n{value:.4}"));
+                    canvas.mark(
+                        &format!("dot {class}"),
+                        area,
+                        format_args!("lag {lag}, {class}\n{}", rounded(*value, 4)),
+                    );
                 }
                 canvas.rule("base", y(0.0));
                 for lag in 0..lags {

@@ -3,7 +3,7 @@
 use super::super::{Html, figure};
 use super::{STATES, of};
 use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
-use crate::human::counted;
+use crate::human::{counted, rounded};
 use crate::interface::Period;
 use crate::report::svg::{Area, Plot};
 use bellwether_statistics::MeanTest;
@@ -70,8 +70,12 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
             for (place, mean) in means.iter().enumerate() {
                 html.leaf("span", &[], &mean.name);
                 let id = format!("plot-{}-{place}", title.to_lowercase().replace(' ', "-"));
-                let said =
-                    format!("{}: {:.4} of {}", mean.name, mean.correlation, counted(mean.dates, "date", "dates"));
+                let said = format!(
+                    "{}: {} of {}",
+                    mean.name,
+                    rounded(mean.correlation, 4),
+                    counted(mean.dates, "date", "dates")
+                );
                 Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
                     let x = |value: f64| (value / end + 1.0) / 2.0;
                     let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
@@ -86,7 +90,7 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
                     let begin = (x(mean.correlation) - width / 2.0).clamp(0.0, 1.0 - width);
                     canvas.mark(&format!("dot {}", mean.class), Area { x: begin, width, ..track }, &said);
                 });
-                html.leaf("span", &[], format_args!("{:.4}", mean.correlation));
+                html.leaf("span", &[], rounded(mean.correlation, 4));
             }
         });
     });
