@@ -19,7 +19,7 @@ const WEEKS: u64 = 26;
 
 /// What the picture shows.
 const LABEL: &str = "Signals of the demo as published, and as its history shows them today: the sum of the rank correlations of \
-                     five-day signals, and how many came true";
+                     five-day signals, how many of them came true, and how many of all that were turned after their horizon";
 
 #[test]
 #[ignore = "it asks for all sectors on 26 days; each night does"]
@@ -74,7 +74,7 @@ fn picture(page: &str) -> String {
     let rates = [
         ("buys as published", "plot-hits-5d-neutral-published-buys"),
         ("sells as published", "plot-hits-5d-neutral-published-sells"),
-        ("turned once it was over", "plot-hits-turned"),
+        ("turned after the horizon", "plot-hits-turned"),
     ];
     for (y, (name, id)) in (204..).step_by(19).zip(rates) {
         let (plot, said) = plot(page, id);

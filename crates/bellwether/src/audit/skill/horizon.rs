@@ -66,15 +66,16 @@ pub(super) fn first_after(sessions: &[Day], day: Day) -> usize {
 pub(super) struct DatedEntries {
     /// The day before the first session.
     first: Day,
-    /// From that day to the one after the last session.
+    /// From that day to the one after the last session, or as far as a cell can be from the first one.
     by_day: Vec<u32>,
 }
 
 impl DatedEntries {
     pub(super) fn of(sessions: &[Day], lag: u32) -> Self {
-        let (first, last) = (sessions[0] - 1, sessions[sessions.len() - 1] + 1);
+        let first = sessions[0] - 1;
+        let last = (sessions[sessions.len() - 1] + 1).min(first + Day::from(u16::MAX) + 1);
         let entry = |day: Day| match lag.checked_sub(1) {
-            Some(more) => first_after(sessions, day) as u32 + more,
+            Some(more) => (first_after(sessions, day) as u32).saturating_add(more),
             None => first_after(sessions, day - 1) as u32,
         };
         Self { first, by_day: (first..=last).map(entry).collect() }
@@ -124,6 +125,9 @@ mod tests {
             let dated = DatedEntries::of(&sessions, lag);
             assert_eq!([1, 9, 10, 12, 14, 99].map(|day| dated.entry(day)), entries, "a lag of {lag}");
         }
+        assert_eq!(DatedEntries::of(&sessions, u32::MAX).entry(12), u32::MAX as usize, "no lag begins anew");
+        let far = DatedEntries::of(&[10, 11, 90_000_000], 1);
+        assert_eq!(([10, 11, 65_545].map(|day| far.entry(day)), far.by_day.len()), ([1, 2, 2], 65_537));
     }
 
     #[test]

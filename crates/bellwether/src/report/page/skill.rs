@@ -218,7 +218,7 @@ fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
                 }
             }
             if let Some(rate) = hindsight.share {
-                let (name, id) = ("turned once it was over".to_owned(), "turned".to_owned());
+                let (name, id) = ("all pairs, turned after the horizon".to_owned(), "turned".to_owned());
                 let (signals, interval) = (hindsight.turned, hindsight.interval());
                 HitRate { name, id, class: "today", rate, signals, interval }.draw(html);
             }
