@@ -8,6 +8,7 @@
 compile_error!("bellwether runs on Unix systems");
 
 mod cli;
+mod explanation;
 pub mod schedule;
 
 pub use cli::{main, main_with};

@@ -4,11 +4,9 @@
 //! writer that removes queries.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
-use bellwether::definition::DefinitionError;
-use bellwether::error::{Error, causes};
 use bellwether::escape::escaped;
-use bellwether::human::counted;
 use bellwether::run::Event;
 use bellwether::time::{Clock, to_record};
 use bellwether::trace::WORK;
@@ -24,6 +22,8 @@ use tracing_subscriber::{Layer, fmt, registry};
 use super::outcome::Failure;
 use super::talk::note;
 use super::trace::Trace;
+use crate::explanation::Explanation;
+use crate::schedule::ScheduleEvent;
 
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -84,9 +84,9 @@ pub(super) enum Level {
     Error,
 }
 
-/// An event of a run, as a line of JSON.
+/// An event as a line of JSON. `docs/operations.md` lists the events; members may be added.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct LogLine<'a> {
+pub(super) struct LogLine<'a, E> {
     /// When it happened.
     timestamp: String,
     level: Level,
@@ -97,66 +97,73 @@ pub(super) struct LogLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
     #[serde(flatten)]
-    event: &'a Event<'a>,
+    event: E,
 }
 
-impl LogLine<'_> {
-    /// The line of an event.
-    pub(super) fn of(definition: Option<&str>, run: Option<&str>, event: &Event<'_>) -> String {
-        let level = if matches!(event, Event::Warning { .. }) { Level::Warn } else { Level::Info };
-        let line = LogLine { timestamp: to_record(Clock::System.now()), level, definition, run, event };
-        serde_json::to_string(&line).expect("an event is text and numbers")
+/// Any line of the log, but those of libraries.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is needed")]
+pub(super) enum AnyLine<'a> {
+    Run(LogLine<'a, Event<'a>>),
+    Scheduler(LogLine<'a, ScheduleEvent<'a>>),
+    Command(LogLine<'a, CommandEvent>),
+}
+
+impl<'a, E: Serialize> LogLine<'a, E> {
+    /// An event at this moment.
+    pub(super) fn now(level: Level, event: E) -> Self {
+        Self { timestamp: to_record(Clock::System.now()), level, definition: None, run: None, event }
+    }
+
+    /// An event of a run: of a definition, if a scheduler has several, and with its name, once it has one.
+    pub(super) fn of(self, definition: Option<&'a str>, run: Option<&'a str>) -> Self {
+        Self { definition, run, ..self }
+    }
+
+    /// Writes it to standard error.
+    pub(super) fn print(&self) {
+        note(&serde_json::to_string(self).expect("an event is text and numbers"));
     }
 }
 
-/// An event as a line of JSON: its time (UTC), level, kind and fields. `docs/operations.md` lists the
-/// kinds. Fields may be added.
-pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
-    let mut event = json!({
-        "timestamp": to_record(Clock::System.now()),
-        "level": level,
-        "event": kind,
-    });
-    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
-        event.extend(fields);
+impl<'a, 'e> LogLine<'a, &'e Event<'e>> {
+    /// An event of a run at this moment.
+    pub(super) fn of_run(event: &'e Event<'e>) -> Self {
+        Self::now(if matches!(event, Event::Warning { .. }) { Level::Warn } else { Level::Info }, event)
     }
-    event.to_string()
 }
 
-/// An error as an event.
-pub(super) fn error_event(error: &Failure) -> String {
-    error_event_of(None, error)
+/// What happens to a command.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(super) enum CommandEvent {
+    /// It failed.
+    Error {
+        #[serde(flatten)]
+        explanation: Explanation,
+        /// Its exit code.
+        exit_code: u8,
+    },
+    /// The status page is served.
+    Listening {
+        /// Where.
+        address: SocketAddr,
+    },
 }
 
-/// An error as an event of a run, if that had a name already.
-pub(super) fn error_event_of(run: Option<&str>, error: &Failure) -> String {
-    let mut fields = match error {
-        Failure::Library(error) => error_fields(error),
-        Failure::NoDefinition { what, hint, known } if !known.is_empty() => {
-            json!({ "message": what, "because": [], "hint": format!("{hint}; {}", known.trim_end()) })
-        }
-        error => json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() }),
-    };
-    fields["exit_code"] = error.exit_code().into();
-    if let Some(run) = run {
-        fields["run"] = run.into();
+impl CommandEvent {
+    /// The failure of a command.
+    pub(super) fn failed(error: &Failure) -> LogLine<'static, Self> {
+        let explanation = match error {
+            Failure::Library(error) => Explanation::of(error),
+            Failure::NoDefinition { hint, known, .. } if !known.is_empty() => {
+                Explanation::with_hint(error, Some(format!("{hint}; {}", known.trim_end())))
+            }
+            error => Explanation::with_hint(error, error.hint()),
+        };
+        LogLine::now(Level::Error, Self::Error { explanation, exit_code: error.exit_code() })
     }
-    event(Level::Error, "error", fields)
-}
-
-/// The message, causes and hint of an error; the problems of a definition are objects.
-pub(super) fn error_fields(error: &Error) -> Value {
-    if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() {
-        let list = problems.list();
-        let message =
-            format!("{} in `{}`", counted(list.len() as u64, "problem", "problems"), problems.path().display());
-        return json!({ "message": message, "file": problems.path(), "problems": list });
-    }
-    json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() })
-}
-
-fn reasons(error: &(dyn std::error::Error + 'static)) -> Vec<String> {
-    causes(error).map(ToString::to_string).collect()
 }
 
 /// A text without the queries of the addresses in it.

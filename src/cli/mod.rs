@@ -188,7 +188,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
         Err(error) => {
             match error {
                 Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => {}
-                _ if is_json => note(&log::error_event(&error)),
+                _ if is_json => log::CommandEvent::failed(&error).print(),
                 _ => complain(&error),
             }
             error.exit_code()

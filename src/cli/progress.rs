@@ -172,7 +172,7 @@ impl Observer for Json {
             _ => {}
         }
         let (definition, run) = (self.definition.as_deref(), self.run.get().map(String::as_str));
-        note(&LogLine::of(definition, run, event));
+        LogLine::of_run(event).of(definition, run).print();
     }
 }
 
@@ -213,7 +213,7 @@ impl Interval {
 pub(super) fn warn(form: LogForm, warning: &str) {
     match form {
         LogForm::Text => note(&format!("warning: {}", escaped(warning))),
-        LogForm::Json => note(&LogLine::of(None, None, &Event::Warning { message: warning })),
+        LogForm::Json => LogLine::of_run(&Event::Warning { message: warning }).print(),
     }
 }
 

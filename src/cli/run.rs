@@ -11,12 +11,12 @@ use bellwether::time::Clock;
 use super::document::document;
 use super::folders::Folders;
 use super::help::PROGRESS;
-use super::log::{LogForm, LogLevel};
+use super::log::{CommandEvent, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::timings::{Recording, Timings};
 use super::typed::{plan_of, worded};
-use super::{interruptible, log, note, progress, say};
+use super::{interruptible, log, progress, say};
 use crate::schedule::{Folders as Places, Overview, execute, metrics};
 
 /// Fetch the data of a definition and publish its dataset.
@@ -79,7 +79,9 @@ impl Run {
         let run = OnceLock::new();
         let result = self.run_definition(project, recording, &run);
         match (&result, self.log) {
-            (Err(error), LogForm::Json) => note(&log::error_event_of(run.get().map(String::as_str), error)),
+            (Err(error), LogForm::Json) => {
+                CommandEvent::failed(error).of(None, run.get().map(String::as_str)).print();
+            }
             _ => return result,
         }
         // Already reported, in the requested format.

@@ -15,16 +15,15 @@ use bellwether::human::{counted, grouped, took};
 use bellwether::key_source::{FILE_VARIABLE, VARIABLE};
 use bellwether::project::Project;
 use bellwether::run::Observer;
-use bellwether::time::{Clock, to_record};
+use bellwether::time::Clock;
 use bellwether::trust;
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::folders::Folders;
 use super::help::PROGRESS;
-use super::log::{self, Level, LogForm, LogLevel};
+use super::log::{self, CommandEvent, Level, LogForm, LogLevel, LogLine};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::typed::{one_of, usage, worded};
@@ -120,7 +119,7 @@ impl Schedule {
         match (&result, self.log) {
             (Err(Failure::Reported { .. }), _) | (Ok(()), _) | (_, LogForm::Text) => result,
             (Err(error), LogForm::Json) => {
-                note(&log::error_event(error));
+                CommandEvent::failed(error).print();
                 Err(Failure::Reported { code: error.exit_code() })
             }
         }
@@ -201,7 +200,7 @@ impl Schedule {
     fn say_where(&self, address: SocketAddr) {
         match self.log {
             LogForm::Text => note(&format!("listening on http://{address}/")),
-            LogForm::Json => note(&log::event(Level::Info, "listening", json!({ "address": address.to_string() }))),
+            LogForm::Json => LogLine::now(Level::Info, CommandEvent::Listening { address }).print(),
         }
     }
 
@@ -270,7 +269,7 @@ impl Watcher for EventPrinter {
         }
         match self.form {
             LogForm::Text => note(&line(event)),
-            LogForm::Json => note(&as_json(event)),
+            LogForm::Json => LogLine::now(level(event), event).print(),
         }
         self.changed.notify_one();
     }
@@ -311,11 +310,11 @@ fn line(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Missed { definition, missed } => {
             format!("{definition}: skipped {}", counted(*missed as u64, "missed time", "missed times"))
         }
-        ScheduleEvent::Started { definition, due, attempts: 0 } => {
+        ScheduleEvent::Started { definition, due, attempt: 1 } => {
             format!("{definition}: started, due {}", to_minute(*due))
         }
-        ScheduleEvent::Started { definition, due, attempts } => {
-            format!("{definition}: started again, due {}, attempt {}", to_minute(*due), attempts + 1)
+        ScheduleEvent::Started { definition, due, attempt } => {
+            format!("{definition}: started again, due {}, attempt {attempt}", to_minute(*due))
         }
         ScheduleEvent::Ended { record, retry } => ended_line(record, *retry),
         ScheduleEvent::InProgress { definition, retry: Some(at) } => {
@@ -371,51 +370,24 @@ fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     }
 }
 
-fn record_fields(record: &RunRecord) -> Value {
-    let mut fields = json!(record);
-    fields["record_version"] = fields["version"].take();
-    fields
-}
-
-fn as_json(event: &ScheduleEvent<'_>) -> String {
-    let (level, kind, fields): (Level, &str, Value) = match event {
-        ScheduleEvent::Scheduled { definition, next } => {
-            (Level::Info, "scheduled", json!({ "definition": definition, "next": next.map(to_record) }))
+fn level(event: &ScheduleEvent<'_>) -> Level {
+    match event {
+        ScheduleEvent::Broken { .. } | ScheduleEvent::LookFailed { .. } | ScheduleEvent::NotStarted { .. } => {
+            Level::Error
         }
-        ScheduleEvent::Unscheduled { definition } => (Level::Info, "unscheduled", json!({ "definition": definition })),
-        ScheduleEvent::Broken { definition, error } => {
-            (Level::Error, "broken", json!({ "definition": definition, "error": log::error_fields(error) }))
+        ScheduleEvent::Missed { .. } | ScheduleEvent::InProgress { .. } | ScheduleEvent::Unanswered { .. } => {
+            Level::Warn
         }
-        ScheduleEvent::LookFailed { error } => {
-            (Level::Error, "look_failed", json!({ "error": log::error_fields(error) }))
-        }
-        ScheduleEvent::Recovered { definition } => (Level::Info, "recovered", json!({ "definition": definition })),
-        ScheduleEvent::NotStarted { record } => (Level::Error, "not_started", record_fields(record)),
-        ScheduleEvent::Missed { definition, missed } => {
-            (Level::Warn, "missed", json!({ "definition": definition, "missed": missed }))
-        }
-        ScheduleEvent::Started { definition, due, attempts } => {
-            let fields = json!({ "definition": definition, "due": to_record(*due), "attempt": attempts + 1 });
-            (Level::Info, "started", fields)
-        }
-        ScheduleEvent::Ended { record, retry } => {
-            let level = match record.outcome {
-                Outcome::Success | Outcome::Interrupted => Level::Info,
-                Outcome::Later => Level::Warn,
-                Outcome::Failure => Level::Error,
-            };
-            let mut fields = record_fields(record);
-            fields["retry"] = retry.map(to_record).into();
-            (level, "ended", fields)
-        }
-        ScheduleEvent::InProgress { definition, retry } => {
-            (Level::Warn, "in_progress", json!({ "definition": definition, "retry": retry.map(to_record) }))
-        }
-        ScheduleEvent::AlreadyRun { definition, due, run } => {
-            (Level::Info, "already_run", json!({ "definition": definition, "due": to_record(*due), "run": run }))
-        }
-        ScheduleEvent::Unanswered { reason } => (Level::Warn, "unanswered", json!({ "reason": reason })),
-        ScheduleEvent::Stopping { running } => (Level::Info, "stopping", json!({ "running": running })),
-    };
-    log::event(level, kind, fields)
+        ScheduleEvent::Ended { record, .. } => match record.outcome {
+            Outcome::Success | Outcome::Interrupted => Level::Info,
+            Outcome::Later => Level::Warn,
+            Outcome::Failure => Level::Error,
+        },
+        ScheduleEvent::Scheduled { .. }
+        | ScheduleEvent::Unscheduled { .. }
+        | ScheduleEvent::Recovered { .. }
+        | ScheduleEvent::Started { .. }
+        | ScheduleEvent::AlreadyRun { .. }
+        | ScheduleEvent::Stopping { .. } => Level::Info,
+    }
 }

@@ -11,7 +11,7 @@ use super::check::Checked;
 use super::datasets::{Removed, Versions};
 use super::doctor::Diagnoses;
 use super::document::Document;
-use super::log::LogLine;
+use super::log::AnyLine;
 use super::outcome::Result;
 use super::say;
 use super::verify::Verification;
@@ -34,7 +34,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("datasets remove", schema_of::<Removed>),
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
-    ("events", whole_schema_of::<LogLine<'_>>),
+    ("events", whole_schema_of::<AnyLine<'_>>),
     ("import", schema_of::<Imported>),
     ("plan", schema_of::<PlanDocument>),
     ("prune", schema_of::<Prunable>),

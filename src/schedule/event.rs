@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use bellwether::error::Error;
 use bellwether::run::Observer;
+use bellwether::time::as_record;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::record::RunRecord;
+use super::record::{RunRecord, optional};
+use crate::explanation::Explanation;
 
 /// Follows a scheduler. The library prints nothing.
 pub trait Watcher: Send + Sync {
@@ -17,8 +21,9 @@ pub trait Watcher: Send + Sync {
     fn observer(&self, definition: &str) -> Option<Arc<dyn Observer>>;
 }
 
-/// What happens in a scheduler.
-#[derive(Clone, Copy, Debug)]
+/// What happens in a scheduler. As JSON, it is what `--log json` prints.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ScheduleEvent<'a> {
     /// A definition with a schedule is new, or was changed.
@@ -26,6 +31,8 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// Its next time.
+        #[serde(serialize_with = "optional::serialize")]
+        #[schemars(with = "Option<String>")]
         next: Option<DateTime<Utc>>,
     },
     /// A definition is no longer scheduled: it was removed, or lost its `[schedule]`.
@@ -39,11 +46,15 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// Why.
+        #[serde(serialize_with = "Explanation::serialize_of")]
+        #[schemars(with = "Explanation")]
         error: &'a Error,
     },
     /// A look at the definitions failed, so nothing is started. It is reported once, and again when the reason changes.
     LookFailed {
         /// Why.
+        #[serde(serialize_with = "Explanation::serialize_of")]
+        #[schemars(with = "Explanation")]
         error: &'a Error,
     },
     /// What was reported as broken or failed works again.
@@ -54,6 +65,7 @@ pub enum ScheduleEvent<'a> {
     /// A run was due and did not start.
     NotStarted {
         /// Its record.
+        #[serde(flatten)]
         record: &'a RunRecord,
     },
     /// Times were missed that will not be run.
@@ -68,15 +80,20 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// The time that it is for.
+        #[serde(with = "as_record")]
+        #[schemars(with = "String")]
         due: DateTime<Utc>,
-        /// The number of attempts before.
-        attempts: u32,
+        /// The number of the attempt, from 1.
+        attempt: u32,
     },
     /// A run ended.
     Ended {
         /// Its record.
+        #[serde(flatten)]
         record: &'a RunRecord,
         /// When it is retried, if it is.
+        #[serde(serialize_with = "optional::serialize")]
+        #[schemars(with = "Option<String>")]
         retry: Option<DateTime<Utc>>,
     },
     /// Another run of the definition is in progress, started manually or by another scheduler.
@@ -84,6 +101,8 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// When the run is retried; none if its deadline has passed.
+        #[serde(serialize_with = "optional::serialize")]
+        #[schemars(with = "Option<String>")]
         retry: Option<DateTime<Utc>>,
     },
     /// A due time is covered by a later run, started manually or by another scheduler.
@@ -91,6 +110,8 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// The time.
+        #[serde(with = "as_record")]
+        #[schemars(with = "String")]
         due: DateTime<Utc>,
         /// The run.
         run: &'a str,

@@ -216,7 +216,7 @@ impl Fault {
 }
 
 /// An instant that may be missing.
-mod optional {
+pub(super) mod optional {
     use chrono::{DateTime, Utc};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -225,11 +225,16 @@ mod optional {
     #[derive(Serialize, Deserialize)]
     struct Instant(#[serde(with = "as_record")] DateTime<Utc>);
 
-    pub(super) fn serialize<S: Serializer>(instant: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::schedule) fn serialize<S: Serializer>(
+        instant: &Option<DateTime<Utc>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         instant.map(Instant).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    pub(in crate::schedule) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<DateTime<Utc>>, D::Error> {
         Ok(Option::<Instant>::deserialize(deserializer)?.map(|Instant(instant)| instant))
     }
 }

@@ -76,7 +76,7 @@ impl Turn {
         let (mut record, due, attempts) = match task {
             Task::GiveUp { due } => (Some(given_up(&name, due, clock.now())), due, 0),
             Task::Run { due, attempts } => {
-                self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempts });
+                self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempt: attempts + 1 });
                 (perform(self.plan.clone(), self.options.clone(), Some(due)).await.record, due, attempts)
             }
         };

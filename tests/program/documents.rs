@@ -10,7 +10,7 @@ use crate::support::python;
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
 
 /// Checks a document against the schema that is printed for it.
-fn check(place: &Place, name: &str, document: &str) {
+pub(crate) fn check(place: &Place, name: &str, document: &str) {
     let schema = place.run(["schema", "--for", name]).succeeded().stdout;
     let files = [("schema.json", schema.as_str()), ("document.json", document)].map(|(file, text)| {
         let path = place.file(file);

@@ -1,12 +1,13 @@
 //! The log as JSON and the environment variables, compared with the operations page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
+use crate::documents::check;
 use crate::schedules::process::{KEY, define, history, journal};
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
@@ -101,7 +102,10 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
     text["done"] = (Utc::now() - TimeDelta::hours(3)).to_rfc3339_opts(chrono::SecondsFormat::Micros, true).into();
     fs::write(&memory, text.to_string()).unwrap();
     let events = events(&once());
-    let kinds: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let by_kind: BTreeMap<&str, &Value> =
+        events.iter().map(|event| (event["event"].as_str().unwrap(), event)).collect();
+    by_kind.values().for_each(|event| check(&place, "events", &event.to_string()));
+    let kinds: BTreeSet<&str> = by_kind.into_keys().collect();
     assert!(kinds.is_superset(&["broken", "missed", "started", "finished", "ended"].into()), "{events:?}");
     let run = &journal(&place, "energy")[0]["run"];
     assert!(events.iter().all(|event| event["run"].is_null() || event["run"] == *run), "{events:?}");
