@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::buckets::quantile;
 use crate::distributions::binomial_density;
-use crate::isotonic::isotonic_regression;
+use crate::isotonic::{isotonic_regression, pool};
 use crate::{CONFIDENCE, Interval, Random};
 
 /// Resamples behind a consistency band.
@@ -130,15 +130,23 @@ impl Calibration {
         let points = self.levels.len().min(BAND_POINTS);
         let shown: Vec<usize> = (0..points).map(|point| point * last / (points - 1).max(1)).collect();
         let tables: Vec<Binomial> = self.levels.iter().map(Binomial::of_level).collect();
-        let weights: Vec<f64> = self.levels.iter().map(|level| level.cases as f64).collect();
         let mut random = Random::new(SEED);
         let mut seen = vec![Vec::with_capacity(RESAMPLES); points];
+        let mut blocks = Vec::with_capacity(self.levels.len());
         for _ in 0..RESAMPLES {
-            let rates: Vec<f64> =
-                tables.iter().zip(&weights).map(|(table, weight)| table.draw(&mut random) as f64 / weight).collect();
-            let fitted = isotonic_regression(&rates, &weights);
-            for (values, &level) in seen.iter_mut().zip(&shown) {
-                values.push(fitted[level]);
+            let draw = |(table, level): (&Binomial, &Level)| (table.draw(&mut random) as f64, level.cases as f64);
+            pool(tables.iter().zip(&self.levels).map(draw), &mut blocks);
+            let mut end = 0;
+            let mut ends = blocks.iter().map(|block| {
+                end += block.length;
+                (end, block.fit())
+            });
+            let mut of_level = ends.next();
+            for (values, level) in seen.iter_mut().zip(&shown) {
+                while of_level.is_some_and(|(end, _)| end <= *level) {
+                    of_level = ends.next();
+                }
+                values.extend(of_level.map(|(_, fit)| fit));
             }
         }
         let interval = |values: &mut Vec<f64>| {

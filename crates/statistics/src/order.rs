@@ -28,6 +28,22 @@ pub struct Order {
     /// By place, twice the distance of its average rank from the middle: whole numbers, so that sums of their products are
     /// exact. Zero without a value.
     ranks: Vec<f64>,
+    /// The sum of the squares of the ranks.
+    square: f64,
+}
+
+/// The ranks of an order among some of its places.
+struct Ranks<'a> {
+    /// By place; zero of all others.
+    values: Cow<'a, [f64]>,
+    /// The sum of their squares.
+    square: f64,
+}
+
+impl Ranks<'_> {
+    fn product(&self, other: &Self) -> f64 {
+        product(&self.values, &other.values)
+    }
 }
 
 /// The rank correlation of some cases.
@@ -55,18 +71,15 @@ impl Order {
     /// If there are more than four billion.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let values = values.into_iter();
         let mut order = Self::default();
-        let mut keys = Vec::new();
+        let mut keys = Vec::with_capacity(values.size_hint().0);
         for value in values {
             let place = u32::try_from(order.places).expect("fewer than four billion values");
             keys.extend(value.filter(|value| !value.is_nan()).map(|value| (ascending_bits(value), place)));
             order.places += 1;
         }
-        sort(&mut keys);
-        for equal in keys.chunk_by(|(one, _), (next, _)| one == next) {
-            order.ascending.extend(equal.iter().map(|(_, place)| place));
-            order.ends.push(order.ascending.len() as u32);
-        }
+        (order.ascending, order.ends) = sorted(&keys);
         order.ranked()
     }
 
@@ -83,13 +96,12 @@ impl Order {
     /// If a new place is not below `places`.
     #[must_use]
     pub fn at_places(&self, moved: &[Option<u32>], places: usize) -> Self {
-        let mut order = Self { places, ascending: Vec::with_capacity(places), ..Self::default() };
-        let mut begin = 0;
-        for end in self.ends.iter().map(|end| *end as usize) {
+        let [ascending, ends] = std::array::from_fn(|_| Vec::with_capacity(places));
+        let mut order = Self { places, ascending, ends, ..Self::default() };
+        for equal in self.equals() {
             let before = order.ascending.len();
-            order.ascending.extend(self.ascending[begin..end].iter().filter_map(|place| moved[*place as usize]));
+            order.ascending.extend(equal.iter().filter_map(|place| moved[*place as usize]));
             order.ascending[before..].sort_unstable();
-            begin = end;
             if order.ascending.len() > before {
                 order.ends.push(order.ascending.len() as u32);
             }
@@ -102,19 +114,30 @@ impl Order {
         self.known = vec![false; self.places];
         self.ascending.iter().for_each(|place| self.known[*place as usize] = true);
         self.ranks = self.ranks_among(&self.known, self.count());
+        self.square = product(&self.ranks, &self.ranks);
         self
+    }
+
+    /// The ranks of all its places.
+    fn own_ranks(&self) -> Ranks<'_> {
+        Ranks { values: Cow::Borrowed(&self.ranks), square: self.square }
+    }
+
+    /// The places of equal values, ascending by the value.
+    fn equals(&self) -> impl Iterator<Item = &[u32]> {
+        let mut begin = 0;
+        self.ends.iter().map(move |end| &self.ascending[std::mem::replace(&mut begin, *end as usize)..*end as usize])
     }
 
     /// The rank of each place among some of those with a value; zero of all others.
     fn ranks_among(&self, taken: &[bool], count: usize) -> Vec<f64> {
         let mut ranks = vec![0.0; self.places];
-        let (mut begin, mut below) = (0, 0);
-        for end in self.ends.iter().map(|end| *end as usize) {
-            let ties = || self.ascending[begin..end].iter().map(|place| *place as usize).filter(|place| taken[*place]);
-            let equal = ties().count();
+        let mut below = 0;
+        for equal in self.equals() {
+            let taken = || equal.iter().map(|place| *place as usize).filter(|place| taken[*place]);
+            let equal = taken().count();
             let rank = (2 * below + equal) as f64 - count as f64;
-            ties().for_each(|place| ranks[place] = rank);
-            begin = end;
+            taken().for_each(|place| ranks[place] = rank);
             below += equal;
         }
         ranks
@@ -134,7 +157,7 @@ impl Order {
     #[must_use]
     pub fn correlation(&self, other: &Self) -> RankedCases {
         let (count, [own, others]) = common_ranks([self, other]);
-        RankedCases::of(count as u64, [product(&own, &others), product(&own, &own), product(&others, &others)])
+        RankedCases::of(count as u64, [own.product(&others), own.square, others.square])
     }
 
     /// The rank correlation within each of some groups, of the places that have both values. The group of a place is its
@@ -185,48 +208,50 @@ impl Order {
     #[must_use]
     pub fn partial_correlation(&self, other: &Self, given: &Self) -> RankedCases {
         let (cases, ranks) = common_ranks([self, other, given]);
-        let product = |one: usize, other: usize| product(&ranks[one], &ranks[other]);
-        let correlation =
-            |(one, other): (usize, usize)| product(one, other) / (product(one, one) * product(other, other)).sqrt();
+        let correlation = |(one, other): (usize, usize)| {
+            let (one, other) = (&ranks[one], &ranks[other]);
+            one.product(other) / (one.square * other.square).sqrt()
+        };
         let [both, own, others] = [(0, 1), (0, 2), (1, 2)].map(correlation);
         let partial = (both - own * others) / ((1.0 - own * own) * (1.0 - others * others)).sqrt();
         RankedCases { cases: cases as u64, rank_correlation: partial.is_finite().then(|| partial.clamp(-1.0, 1.0)) }
     }
 
-    /// By place, twice the distance of its average rank from the middle, within its group. Places whose group
-    /// has no size are in none.
+    /// By place, twice the distance of its average rank from the middle, within its group. Of places that are in none, whose
+    /// number is that of the groups, it says nothing.
     fn ranks(&self, groups: &[usize], sizes: &[u32]) -> Vec<f64> {
         let mut ranks = vec![0.0; self.places];
-        let (mut below, mut equal) = (vec![0_u32; sizes.len()], vec![0_u32; sizes.len()]);
-        let mut begin = 0;
-        for end in self.ends.iter().map(|end| *end as usize) {
-            let ties = || self.ascending[begin..end].iter().map(|place| (*place as usize, groups[*place as usize]));
-            let grouped = || ties().filter(|(_, group)| *group < sizes.len());
-            grouped().for_each(|(_, group)| equal[group] += 1);
-            for (place, group) in grouped() {
-                ranks[place] = f64::from(2 * below[group] + equal[group]) - f64::from(sizes[group]);
+        let (mut below, mut ties) = (vec![0_u32; sizes.len() + 1], vec![0_u32; sizes.len() + 1]);
+        let size = |group: usize| sizes.get(group).copied().unwrap_or_default();
+        for equal in self.equals() {
+            let places = || equal.iter().map(|place| (*place as usize, groups[*place as usize]));
+            places().for_each(|(_, group)| ties[group] += 1);
+            for (place, group) in places() {
+                ranks[place] = f64::from(2 * below[group] + ties[group]) - f64::from(size(group));
             }
-            for (_, group) in grouped() {
-                below[group] += std::mem::take(&mut equal[group]);
+            for (_, group) in places() {
+                below[group] += std::mem::take(&mut ties[group]);
             }
-            begin = end;
         }
         ranks
     }
 }
 
 /// The ranks of some orders among the places that have a value in each of them, and the number of these places.
-fn common_ranks<const ORDERS: usize>(orders: [&Order; ORDERS]) -> (usize, [Cow<'_, [f64]>; ORDERS]) {
+fn common_ranks<const ORDERS: usize>(orders: [&Order; ORDERS]) -> (usize, [Ranks<'_>; ORDERS]) {
     let places = orders[0].places;
     assert!(orders.iter().all(|order| order.places == places), "values of the same places");
+    if orders.iter().all(|order| order.count() == places) {
+        return (places, orders.map(Order::own_ranks));
+    }
     let known: Vec<bool> = (0..places).map(|place| orders.iter().all(|order| order.known[place])).collect();
     let count = known.iter().filter(|known| **known).count();
     let ranks = orders.map(|order| {
         if order.count() == count {
-            Cow::Borrowed(order.ranks.as_slice())
-        } else {
-            Cow::Owned(order.ranks_among(&known, count))
+            return order.own_ranks();
         }
+        let ranks = order.ranks_among(&known, count);
+        Ranks { square: product(&ranks, &ranks), values: Cow::Owned(ranks) }
     });
     (count, ranks)
 }
@@ -243,36 +268,58 @@ fn product(one: &[f64], other: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// Sorts keys with their places. Most keys differ in their high bits, and a word with these and the number of the key is
-/// sorted twice as fast as a pair.
-fn sort(keys: &mut Vec<(u64, u32)>) {
+/// The places of keys, ascending by the key and then by the place, and where each run of equal keys ends among them. Most
+/// keys differ in their high bits, and a word with these and the number of the key is sorted twice as fast as a pair.
+fn sorted(keys: &[(u64, u32)]) -> (Vec<u32>, Vec<u32>) {
     let low = (1_u64 << usize::BITS.saturating_sub(keys.len().leading_zeros())) - 1;
     let mut words: Vec<u64> = keys.iter().zip(0_u64..).map(|((key, _), number)| key & !low | number).collect();
     words.sort_unstable();
-    let mut sorted: Vec<(u64, u32)> = words.iter().map(|word| keys[(word & low) as usize]).collect();
-    for alike in sorted.chunk_by_mut(|(one, _), (next, _)| one & !low == next & !low) {
-        if alike.len() > 1 {
-            alike.sort_unstable();
+    let key = |word: &u64| keys[(word & low) as usize];
+    let [mut places, mut ends] = std::array::from_fn(|_| Vec::with_capacity(keys.len()));
+    let mut alike_keys = Vec::new();
+    for alike in words.chunk_by(|one, next| one & !low == next & !low) {
+        if let [word] = alike {
+            places.push(key(word).1);
+            ends.push(places.len() as u32);
+            continue;
+        }
+        alike_keys.clear();
+        alike_keys.extend(alike.iter().map(key));
+        alike_keys.sort_unstable();
+        for equal in alike_keys.chunk_by(|(one, _), (next, _)| one == next) {
+            places.extend(equal.iter().map(|(_, place)| place));
+            ends.push(places.len() as u32);
         }
     }
-    *keys = sorted;
+    (places, ends)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, sort};
+    use super::{Order, sorted};
     use crate::Random;
 
     #[test]
     fn keys_that_differ_in_their_low_bits_alone_are_sorted_too() {
         let mut random = Random::new(3);
         for (count, range) in [(0, 1.0), (1, 1.0), (2, 3.0), (700, 5.0), (700, 2000.0), (5000, 1e18)] {
-            let mut keys: Vec<(u64, u32)> =
-                (0..count).map(|place| ((random.uniform() * range) as u64, place)).collect();
+            let keys: Vec<(u64, u32)> = (0..count).map(|place| ((random.uniform() * range) as u64, place)).collect();
             let mut expected = keys.clone();
             expected.sort_unstable();
-            sort(&mut keys);
-            assert_eq!(keys, expected, "{count} keys below {range}");
+            let (places, ends) = sorted(&keys);
+            assert_eq!(
+                places,
+                expected.iter().map(|(_, place)| *place).collect::<Vec<_>>(),
+                "{count} keys below {range}"
+            );
+            let runs = expected.chunk_by(|(one, _), (next, _)| one == next).map(<[_]>::len);
+            let expected: Vec<u32> = runs
+                .scan(0, |end, run| {
+                    *end += run as u32;
+                    Some(*end)
+                })
+                .collect();
+            assert_eq!(ends, expected, "{count} keys below {range}");
         }
     }
 

@@ -53,10 +53,11 @@ impl<'a> LaggedReturns<'a> {
 
     /// Of cells that are all entered at a session.
     fn of_names(&mut self, entry: usize, cells: &[DatedCell]) -> [Rc<Order>; LAGS] {
+        let are_all = cells.len() == self.tickers.len();
         // Both are in the order of tickers.
         let mut places = (0_u32..).zip(cells).peekable();
         let moved = |ticker: &u16| places.next_if(|(_, cell)| cell.cell.ticker == *ticker).map(|(place, _)| place);
-        let moved: Vec<Option<u32>> = self.tickers.iter().map(moved).collect();
+        let moved: Vec<Option<u32>> = if are_all { Vec::new() } else { self.tickers.iter().map(moved).collect() };
         // Later dates are entered later.
         self.by_entry = self.by_entry.split_off(&entry);
         let Self { measuring, period, tickers, by_entry } = self;
@@ -66,11 +67,7 @@ impl<'a> LaggedReturns<'a> {
             next = measuring.exits.exit(*period, entry);
             let value = |ticker: &u16| measuring.prices.between(*ticker, entry, next?);
             let of_all = by_entry.entry(entry).or_insert_with(|| Rc::new(Order::of(tickers.iter().map(value))));
-            if cells.len() == tickers.len() {
-                Rc::clone(of_all)
-            } else {
-                Rc::new(of_all.at_places(&moved, cells.len()))
-            }
+            if are_all { Rc::clone(of_all) } else { Rc::new(of_all.at_places(&moved, cells.len())) }
         })
     }
 

@@ -62,7 +62,6 @@ pub(super) struct Measuring<'a> {
 }
 
 /// The columns that a state is measured from.
-#[derive(Default)]
 pub(super) struct Columns {
     pub(super) confidences: Vec<f64>,
     pub(super) are_sells: Vec<bool>,
@@ -74,6 +73,19 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// No rows yet of a date with some cells.
+    fn of_date(cells: usize) -> Self {
+        let numbers = || Vec::with_capacity(cells);
+        Self {
+            confidences: numbers(),
+            are_sells: Vec::with_capacity(cells),
+            returns: numbers(),
+            excesses: Vec::new(),
+            places: Vec::with_capacity(cells),
+            cells,
+        }
+    }
+
     fn push(&mut self, (confidence, is_sell): (f64, bool), (place, cell): (usize, &DatedCell)) {
         self.places.push(place);
         self.confidences.push(confidence);
@@ -83,6 +95,9 @@ impl Columns {
 
     /// The order of the confidences, by the places of all cells of the date.
     pub(super) fn order(&self) -> Order {
+        if self.places.len() == self.cells {
+            return Order::of(self.confidences.iter().copied().map(Some));
+        }
         let mut values = vec![None; self.cells];
         self.places.iter().zip(&self.confidences).for_each(|(place, confidence)| values[*place] = Some(*confidence));
         Order::of(values)
@@ -94,8 +109,7 @@ impl Columns {
     }
 
     /// Takes the returns relative to their mean.
-    fn finish(&mut self, cells: usize) {
-        self.cells = cells;
+    fn finish(&mut self) {
         self.excesses = relative_to_mean(&self.returns);
     }
 
@@ -106,26 +120,18 @@ impl Columns {
 
     /// What followed.
     pub(super) fn measure(&self) -> DateReturns {
-        let rows = |is_taken: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            (0..self.returns.len()).filter(|row| is_taken(*row)).collect()
-        };
-        let side = |rows: &[usize], direction: &dyn Fn(usize) -> f64| {
-            let excess = rows.iter().map(|row| self.excesses[*row] * direction(*row)).sum::<f64>() / rows.len() as f64;
-            Side {
-                signals: rows.len() as u64,
-                hits: rows.iter().filter(|row| self.is_hit(**row)).count() as u64,
-                excess: (!rows.is_empty()).then_some(excess),
-            }
-        };
         let sizes: Vec<f64> = self.confidences.iter().map(|confidence| confidence.abs()).collect();
         let sure = quantile_of(&sizes, FIFTHS[1]).unwrap_or(f64::INFINITY);
-        DateReturns {
-            mean_return: self.mean_return(),
-            buys: side(&rows(&|row| !self.are_sells[row]), &|_| 1.0),
-            sells: side(&rows(&|row| self.are_sells[row]), &|_| 1.0),
-            confident: side(&rows(&|row| sizes[row] > sure), &|row| self.direction(row)),
-            spread: self.spread(),
+        let [mut buys, mut sells, mut confident] = [SideSum::default(); 3];
+        for (row, (size, excess)) in sizes.iter().zip(&self.excesses).enumerate() {
+            let is_hit = self.is_hit(row);
+            (if self.are_sells[row] { &mut sells } else { &mut buys }).add(*excess, is_hit);
+            if *size > sure {
+                confident.add(excess * self.direction(row), is_hit);
+            }
         }
+        let [buys, sells, confident] = [buys, sells, confident].map(SideSum::side);
+        DateReturns { mean_return: self.mean_return(), buys, sells, confident, spread: self.spread() }
     }
 
     /// The mean return.
@@ -142,6 +148,27 @@ impl Columns {
             mean(rows().filter(|(confidence, _)| is_taken(**confidence)).map(|(_, value)| *value))
         };
         Some(of(&|confidence| confidence > high)? - of(&|confidence| confidence <= low)?)
+    }
+}
+
+/// The signals of a side while they are added.
+#[derive(Clone, Copy, Default)]
+struct SideSum {
+    signals: u64,
+    hits: u64,
+    excess: f64,
+}
+
+impl SideSum {
+    fn add(&mut self, excess: f64, is_hit: bool) {
+        self.signals += 1;
+        self.hits += u64::from(is_hit);
+        self.excess += excess;
+    }
+
+    fn side(self) -> Side {
+        let Self { signals, hits, excess } = self;
+        Side { signals, hits, excess: (signals > 0).then(|| excess / signals as f64) }
     }
 }
 
@@ -187,7 +214,8 @@ impl Measuring<'_> {
 
     /// The cells as first published, as they stand today, and both of those that have both.
     fn columns(&self, of_date: &[DatedCell]) -> [Columns; 4] {
-        let [mut published, mut today, mut before, mut after] = std::array::from_fn(|_| Columns::default());
+        let [mut published, mut today, mut before, mut after] =
+            std::array::from_fn(|_| Columns::of_date(of_date.len()));
         for (place, cell) in of_date.iter().enumerate() {
             let (first, of) = ((cell.cell.first, cell.cell.is_sell()), (place, cell));
             if cell.cell.is_live() {
@@ -202,7 +230,7 @@ impl Measuring<'_> {
             }
         }
         let mut columns = [published, today, before, after];
-        columns.iter_mut().for_each(|columns| columns.finish(of_date.len()));
+        columns.iter_mut().for_each(Columns::finish);
         columns
     }
 
