@@ -19,7 +19,7 @@ FACTS = """
   named: [...document.querySelectorAll("svg.plot")].every((plot) => plot.getAttribute("aria-label")),
   names: [...document.querySelectorAll("h2.verbatim")].map((name) => [name.textContent, getComputedStyle(name).textTransform]),
   table: [...document.querySelectorAll("#definitions tbody tr")].map((row) => [...row.children].slice(0, 2).map((cell) => cell.textContent)),
-  first: document.querySelector("main table").id,
+  first: document.querySelector("main section").id,
   // Each time is on one line.
   broken: [...document.querySelectorAll("td .whole")].filter((time) => time.getClientRects().length > 1).length,
   refresh: document.querySelector("meta[http-equiv=refresh]").content,

@@ -21,7 +21,7 @@ pub struct Html {
 
 impl Html {
     /// An empty page with its doctype.
-    pub fn page() -> Self {
+    pub(super) fn document() -> Self {
         Self { text: "<!doctype html>\n".to_owned() }
     }
 
@@ -72,12 +72,12 @@ impl Html {
     }
 
     /// The page's style.
-    pub fn style(&mut self, style: &'static str) {
+    pub(super) fn style(&mut self, style: &'static str) {
         self.ours("style", style);
     }
 
     /// The page's script.
-    pub(crate) fn script(&mut self, script: &'static str) {
+    pub(super) fn script(&mut self, script: &'static str) {
         self.ours("script", script);
     }
 
@@ -111,7 +111,7 @@ impl Html {
     }
 
     /// The finished page.
-    pub fn into_string(self) -> String {
+    pub(super) fn into_string(self) -> String {
         self.text
     }
 }

@@ -14,6 +14,7 @@ pub mod facts;
 mod html;
 mod observed;
 mod page;
+mod parts;
 mod policy;
 mod summary;
 mod svg;
@@ -34,7 +35,7 @@ use crate::tables::Watch;
 use facts::{Activity, ColumnFacts, Facts, SectorFacts};
 pub use html::Html;
 pub use observed::Observed;
-pub use policy::policy;
+pub use parts::{Frame, Heading, Topic};
 pub use summary::DatasetSummary;
 
 /// The style of every page.

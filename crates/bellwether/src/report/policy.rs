@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 /// The Content-Security-Policy for a page with one style and one script.
-pub fn policy(style: &str, script: &str) -> String {
+pub(super) fn policy(style: &str, script: &str) -> String {
     let [style, script] = [style, script].map(|text| base64(&Sha256::digest(text.as_bytes())));
     format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"

@@ -4,7 +4,7 @@ use bellwether_statistics::CONFIDENCE;
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::mean::mean;
 
-use super::{Html, Topic, section};
+use super::{Html, Topic};
 use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
@@ -26,7 +26,7 @@ impl Report {
             .into_iter()
             .chain(self.facts.on_kappa())
             .collect();
-        section(html, &Topic { id: "agreement", heading: "Agreement", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("agreement", "Agreement", finding).with_asides(&asides), |html| {
             if let Some(agreements) = self.facts.agreements.as_deref().filter(|_| extremes.is_some()) {
                 matrix(html, &self.facts, agreements);
             }
@@ -144,16 +144,9 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
     // The last pair has a row and no column of its own.
     let count = facts.pairs.len() - 1;
     let title = "Share of signals that agree";
-    html.element("figure", &[], |html| {
-        html.element("figcaption", &[], |html| {
-            html.leaf("b", &[], title);
-            html.leaf(
-                "span",
-                &[],
-                "In percent of the tickers and dates for which both have a signal; the color is the agreement beyond chance. \
-                 Column numbers refer to rows.",
-            );
-        });
+    let note = "In percent of the tickers and dates for which both have a signal; the color is the agreement beyond chance. \
+                Column numbers refer to rows.";
+    html.figure(title, note, |html| {
         html.element("div", &[("class", &"map matrix")], |html| {
             html.element("ol", &[], |html| {
                 for (place, pair) in facts.pairs.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! What a version holds: its files and how to load them, its columns, which news its signals use, and what changed since
 //! the version before.
 
-use super::{Heading, Html, Topic, compared, cut, figure, section};
+use super::{Heading, Html, Topic};
 use crate::human::{grouped, portion};
 use crate::report::facts::ColumnFacts;
 use crate::report::{Report, Version};
@@ -10,16 +10,16 @@ impl Report {
     pub(super) fn contents(&self, html: &mut Html) {
         let asides = [self.identity.in_words.clone()];
         let finding = self.columns_with_nulls();
-        section(html, &Topic { id: "columns", heading: "Columns", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("columns", "Columns", finding).with_asides(&asides), |html| {
             if !self.columns.is_empty() {
                 columns(html, &self.columns, self.facts.rows);
             }
             let commands = self.commands();
             if !commands.is_empty() {
-                figure(html, "How to read it", "In Python, and in a shell.", |html| {
+                html.figure("How to read it", "In Python, and in a shell.", |html| {
                     html.leaf("pre", &[], commands.join("\n"));
                     if let Some(version) = &self.identity.version {
-                        cut(html, format_args!("The content is blake3:{}.", version.content));
+                        html.cut(format_args!("The content is blake3:{}.", version.content));
                     }
                 });
             }
@@ -69,8 +69,8 @@ fn columns(html: &mut Html, columns: &[ColumnFacts], rows: u64) {
     let heads =
         [Heading::Text("column"), Heading::Number("null"), Heading::Number("lowest"), Heading::Number("highest")];
     let note = "Share of rows without a value, and the range of the others.";
-    figure(html, "Columns", note, |html| {
-        compared(html, &heads, columns.len(), |html, row, column| {
+    html.figure("Columns", note, |html| {
+        html.compared(&heads, columns.len(), |html, row, column| {
             let ColumnFacts { name, nulls, range } = &columns[row];
             match (column, range) {
                 (0, _) => html.leaf("code", &[], name),

@@ -1,6 +1,6 @@
 //! Coverage: which tickers have signals, and when.
 
-use super::{Html, Topic, cut, figure, section};
+use super::{Html, Topic};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Coverage, TickerCoverage};
@@ -25,7 +25,7 @@ impl Report {
         ];
         asides.extend(self.facts.beyond_the_plots());
         let finding = coverage.finding();
-        section(html, &Topic { id: "coverage", heading: "Coverage", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("coverage", "Coverage", finding).with_asides(&asides), |html| {
             if !coverage.axis.is_empty() {
                 tickers(html, &coverage);
                 if coverage.incomplete > 0 {
@@ -55,7 +55,7 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
     let most = tickers.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Tickers with signals, by {}", axis.step.as_str());
     let note = format!("Peak: {}.", counted(most, "ticker", "tickers"));
-    figure(html, &title, &note, |html| {
+    html.figure(&title, &note, |html| {
         Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, (count, days)) in tickers.iter().zip(days).enumerate() {
                 let top = 44.0 * (1.0 - *count as f64 / most as f64);
@@ -74,16 +74,14 @@ fn map(html: &mut Html, coverage: &Coverage) {
     let axis = &coverage.axis;
     let shown = &coverage.rows[..coverage.incomplete.min(ROWS)];
     let title = format!("Tickers with gaps, by {}", axis.step.as_str());
-    html.element("figure", &[], |html| {
-        html.element("figcaption", &[], |html| {
-            html.leaf("b", &[], &title);
-            html.element("span", &[("class", &"keys")], |html| {
-                html.text("Those with the most gaps first. Present: ");
-                let keys =
-                    [("q0", "none"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
-                keys.into_iter().for_each(|(class, text)| key(html, class, text));
-            });
+    let keys = |html: &mut Html| {
+        html.element("span", &[("class", &"keys")], |html| {
+            html.text("Those with the most gaps first. Present: ");
+            let keys = [("q0", "none"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
+            keys.into_iter().for_each(|(class, text)| html.key(class, text));
         });
+    };
+    html.captioned(&title, keys, |html| {
         html.element("div", &[("class", &"map")], |html| {
             html.element("ol", &[], |html| shown.iter().for_each(|covered| html.leaf("li", &[], &covered.ticker)));
             html.element("div", &[], |html| cells(html, coverage, shown, &title));
@@ -105,18 +103,8 @@ fn map(html: &mut Html, coverage: &Coverage) {
             rest.push(format!("{complete} complete"));
         }
         if !rest.is_empty() {
-            cut(html, format_args!("{}.", rest.join("; ")));
+            html.cut(format_args!("{}.", rest.join("; ")));
         }
-    });
-}
-
-/// A legend entry: a swatch and its meaning.
-fn key(html: &mut Html, class: &str, text: &str) {
-    html.element("span", &[], |html| {
-        html.element("svg", &[("class", &"key"), ("aria-hidden", &"true"), ("viewBox", &"0 0 10 10")], |html| {
-            html.shape("rect", &[("class", &class), ("x", &"1"), ("y", &"1"), ("width", &"8"), ("height", &"8")]);
-        });
-        html.text(text);
     });
 }
 

@@ -1,7 +1,7 @@
 //! News: how many articles, their scores, and how many signals they reach.
 
 use super::signals::quarters;
-use super::{Bar, Html, Topic, figure, level, section};
+use super::{Bar, Html, Topic, level};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, News, Step, WindowFacts};
@@ -14,11 +14,11 @@ impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
         let Some(news) = &self.facts.news else {
             let finding = "This dataset has no news".to_owned();
-            return section(html, &Topic { id: "news", heading: "News", finding, asides: &[] }, |_| ());
+            return html.section(&Topic::new("news", "News", finding), |_| ());
         };
         let finding = self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles"));
         let asides = [news.scope(&self.facts)];
-        section(html, &Topic { id: "news", heading: "News", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("news", "News", finding).with_asides(&asides), |html| {
             if !self.facts.windows.is_empty() {
                 windows(html, &self.facts);
             }
@@ -93,7 +93,7 @@ fn windows(html: &mut Html, facts: &Facts) {
     let is_known = facts.windows.iter().all(|window| window.unknown == 0);
     let of_known = if is_known { "" } else { ", of the signals for which it is known" };
     let note = format!("By window length{of_known}. A window ends at the signal's date minus the lag of the join.");
-    figure(html, "Signals with news", note, |html| {
+    html.figure("Signals with news", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for window in &facts.windows {
                 let (some, all) = facts.with_news(window);
@@ -150,7 +150,7 @@ struct Columns<'a> {
 }
 
 fn columns(html: &mut Html, Columns { id, title, note, axis, values }: &Columns<'_>) {
-    figure(html, title, note, |html| {
+    html.figure(title, note, |html| {
         Plot { id, label: title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, (height, value)) in values.iter().enumerate() {
                 let area = Area::column(place, axis.len()).between(76.0 * (1.0 - height), 76.0);
@@ -170,7 +170,7 @@ fn scores(html: &mut Html, news: &News) {
         count => format!(" {} fall outside the plotted range.", grouped(count)),
     };
     let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
-    figure(html, title, note, |html| {
+    html.figure(title, note, |html| {
         let count = bins.counts.len();
         Plot { id: &"plot-scores", label: &title, height: 116.0, columns: count }.draw(html, |canvas| {
             let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
@@ -186,7 +186,7 @@ fn scores(html: &mut Html, news: &News) {
 }
 
 fn headlines(html: &mut Html, title: &str, headlines: &[Headline]) {
-    figure(html, title, "", |html| {
+    html.figure(title, "", |html| {
         html.element("ul", &[("class", &"headlines")], |html| {
             for Headline { score, ticker, date, title, link } in headlines {
                 html.element("li", &[], |html| {

@@ -1,6 +1,6 @@
 //! Persistence: how often signals flip, and whether confident ones flip less.
 
-use super::{Bar, Html, Topic, cut, figure, level, section};
+use super::{Bar, Html, Topic, level};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{Facts, Histogram, PairFacts, Persistence};
@@ -15,7 +15,7 @@ impl Report {
         let asides: Vec<String> =
             [self.facts.flip_range(), self.facts.flips_by_confidence()].into_iter().flatten().collect();
         let finding = self.facts.flipping();
-        section(html, &Topic { id: "persistence", heading: "Persistence", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("persistence", "Persistence", finding).with_asides(&asides), |html| {
             let Some(persistence) = self.facts.persistence.as_ref().filter(|it| it.followed.count() > 0) else {
                 return;
             };
@@ -88,7 +88,7 @@ fn by_pair(html: &mut Html, facts: &Facts) {
     }
     let most = pairs.iter().map(|pair| share(pair)).fold(f64::MIN_POSITIVE, f64::max);
     let note = "Share of signals followed by their opposite in the same series.";
-    figure(html, "How often signals flip", note, |html| {
+    html.figure("How often signals flip", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for pair in pairs.iter().take(PAIRS) {
                 let (period, regime) = (pair.period, pair.regime);
@@ -105,7 +105,7 @@ fn by_pair(html: &mut Html, facts: &Facts) {
             }
         });
         if pairs.len() > PAIRS {
-            cut(html, format_args!("Showing the {PAIRS} of {} pairs that flip most often.", pairs.len()));
+            html.cut(format_args!("Showing the {PAIRS} of {} pairs that flip most often.", pairs.len()));
         }
     });
 }
@@ -119,7 +119,7 @@ fn by_confidence(html: &mut Html, persistence: &Persistence) {
     let most = bins.iter().map(|bin| share(*bin)).fold(f64::MIN_POSITIVE, f64::max);
     let note =
         format!("Share of signals at each confidence that are followed by their opposite. Peak: {}.", percent(most));
-    figure(html, title, note, |html| {
+    html.figure(title, note, |html| {
         Plot { id: &"plot-persistence", label: &title, height: 116.0, columns: bins.len() }.draw(html, |canvas| {
             for (bin, counts) in bins.iter().enumerate().filter(|(_, (all, _))| *all > 0) {
                 let area = Area::column(bin, bins.len()).between(96.0 * (1.0 - share(*counts) / most), 96.0);

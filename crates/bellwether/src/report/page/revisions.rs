@@ -1,6 +1,6 @@
 //! Revisions: which signals and articles the vendor changed after the fact.
 
-use super::{Bar, Html, Topic, cut, figure, level, section};
+use super::{Bar, Html, Topic, level};
 use crate::audit::revisions::{AgeGroup, Revisions, Rewrites};
 use crate::human::{counted, grouped, percent};
 use crate::interface::Ticker;
@@ -27,8 +27,8 @@ impl Report {
             }
             (None, _) => Vec::new(),
         };
-        let topic = Topic { id: "rewrites", heading: "Revisions", finding: self.rewritten(), asides: &asides };
-        section(html, &topic, |html| {
+        let topic = Topic::new("rewrites", "Revisions", self.rewritten()).with_asides(&asides);
+        html.section(&topic, |html| {
             let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
             let tables = [(signals, "signals"), (articles, "articles")];
             let changed = || tables.iter().filter(|(rewrites, _)| rewrites.total.changed > 0);
@@ -114,7 +114,7 @@ pub(in crate::report) fn highest_rate<'a>(tables: impl Iterator<Item = &'a Rewri
 
 fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str, most: f64) {
     let note = format!("Share of the {what} that reached this age and changed then.");
-    figure(html, format_args!("Age of {what} when they changed"), note, |html| {
+    html.figure(format_args!("Age of {what} when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for (place, (age, rate)) in rewrites.ages().enumerate() {
                 level(
@@ -144,7 +144,7 @@ fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let highest = (0..axis.len()).max_by(|one, other| rate(*one).total_cmp(&rate(*other)));
     let note = highest
         .map_or_else(String::new, |place| format!("Peak: {}, in {}.", percent(rate(place)), axis.in_words(place)));
-    figure(html, &title, note, |html| {
+    html.figure(&title, note, |html| {
         Plot { id: &format_args!("plot-rewrites-{what}"), label: &title, height: 96.0, columns: axis.len() }.draw(
             html,
             |canvas| {
@@ -164,8 +164,7 @@ fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
 fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let tickers = rewrites.most();
     let Some(&(_, most, _)) = tickers.first() else { return };
-    figure(
-        html,
+    html.figure(
         format_args!("Tickers with the most changed {what}"),
         format_args!("Changed {what}, and their share of all {what} of the ticker."),
         |html| {
@@ -185,7 +184,7 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
             });
             if tickers.len() > TICKERS {
                 let others = counted((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
-                cut(html, format_args!("{others} changed {what} too."));
+                html.cut(format_args!("{others} changed {what} too."));
             }
         },
     );

@@ -2,7 +2,7 @@
 
 use bellwether_statistics::CONFIDENCE;
 
-use super::{Heading, Html, Topic, compared, figure, section};
+use super::{Heading, Html, Topic};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{SectorExtremes, SectorFacts, ShareDifference};
@@ -16,7 +16,7 @@ impl Report {
         let Some(finding) = self.split() else { return };
         let whole = "Each ticker counts in the sector that the service lists it in, as of the report.".to_owned();
         let asides: Vec<String> = self.sector_test().into_iter().chain([whole]).collect();
-        section(html, &Topic { id: "sectors", heading: "Sectors", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("sectors", "Sectors", finding).with_asides(&asides), |html| {
             let columns = [
                 Heading::Text("sector"),
                 Heading::Number("tickers"),
@@ -25,24 +25,19 @@ impl Report {
                 Heading::Number("confidence"),
                 Heading::Number("flips"),
             ];
-            figure(
-                html,
-                "By sector",
-                "Share of signals that are buys, and share followed by their opposite.",
-                |html| {
-                    compared(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
-                        let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
-                        match column {
-                            0 => html.text(self.sectors[row].named()),
-                            1 => html.text(grouped(*tickers)),
-                            2 => html.text(grouped(totals.rows)),
-                            3 => html.text(portion(totals.buys, totals.rows)),
-                            4 => html.text(format_args!("{:.3}", totals.mean_confidence().unwrap_or_default())),
-                            _ => html.text(flips.share().map_or_else(|| "-".to_owned(), percent)),
-                        }
-                    });
-                },
-            );
+            html.figure("By sector", "Share of signals that are buys, and share followed by their opposite.", |html| {
+                html.compared(&columns, self.sectors.len().min(SECTORS), |html, row, column| {
+                    let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
+                    match column {
+                        0 => html.text(self.sectors[row].named()),
+                        1 => html.text(grouped(*tickers)),
+                        2 => html.text(grouped(totals.rows)),
+                        3 => html.text(portion(totals.buys, totals.rows)),
+                        4 => html.text(format_args!("{:.3}", totals.mean_confidence().unwrap_or_default())),
+                        _ => html.text(flips.share().map_or_else(|| "-".to_owned(), percent)),
+                    }
+                });
+            });
         });
     }
 

@@ -2,7 +2,7 @@
 
 mod heat;
 
-use super::{Html, Topic, figure, section};
+use super::{Html, Topic};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Histogram, PairFacts, SignalTotals, Step};
@@ -35,29 +35,28 @@ impl Report {
             asides.push(format!("Lowest for {}; highest for {}.", share_of(least), share_of(most)));
         }
         asides.extend(facts.beyond_the_plots());
-        let topic = Topic { id: "signals", heading: "Buy and sell", finding, asides: &asides };
+        let topic = Topic::new("signals", "Buy and sell", finding).with_asides(&asides);
         if facts.pairs.len() > MANY {
-            return section(html, &topic, |html| heat::map(html, facts));
+            return html.section(&topic, |html| heat::map(html, facts));
         }
         let axis = Axis::of(&facts.days, Step::Week, COLUMNS);
-        section(html, &topic, |html| {
+        html.section(&topic, |html| {
             let of_pairs: Vec<Vec<SignalTotals>> =
                 facts.pairs.iter().map(|pair| pair.over(&facts.days, &axis)).collect();
             let scale = scale(&of_pairs);
-            html.element("figure", &[], |html| {
-                html.element("figcaption", &[], |html| {
-                    html.leaf("b", &[], format_args!("By period, regime and {}", axis.step.as_str()));
-                    html.element("span", &[], |html| {
-                        html.text("Top: share of signals that are ");
-                        html.leaf("em", &[("class", &"say-buy")], "buy");
-                        html.text(" and ");
-                        html.leaf("em", &[("class", &"say-sell")], "sell");
-                        let (low, high) = scale;
-                        html.text(format_args!(
-                            "; the dashed line is at 50 %. Bottom: mean confidence, from {low:.2} to {high:.2}."
-                        ));
-                    });
+            let note = |html: &mut Html| {
+                html.element("span", &[], |html| {
+                    html.text("Top: share of signals that are ");
+                    html.leaf("em", &[("class", &"say-buy")], "buy");
+                    html.text(" and ");
+                    html.leaf("em", &[("class", &"say-sell")], "sell");
+                    let (low, high) = scale;
+                    html.text(format_args!(
+                        "; the dashed line is at 50 %. Bottom: mean confidence, from {low:.2} to {high:.2}."
+                    ));
                 });
+            };
+            html.captioned(format_args!("By period, regime and {}", axis.step.as_str()), note, |html| {
                 html.element("div", &[("class", &"multiples")], |html| {
                     for (pair, totals) in facts.pairs.iter().zip(&of_pairs) {
                         multiple(html, pair, totals, &axis, scale);
@@ -79,10 +78,10 @@ impl Report {
         if left_out > 0 {
             asides.push(format!("{} confidences fall outside the plotted range.", grouped(left_out)));
         }
-        section(html, &Topic { id: "confidence", heading: "Confidence", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("confidence", "Confidence", finding).with_asides(&asides), |html| {
             let title = "Confidence of buys and sells";
             let note = format!("Signals by confidence, in steps of {}.", of_buys.width);
-            figure(html, title, note, |html| {
+            html.figure(title, note, |html| {
                 let bins = of_buys.counts.len();
                 Plot { id: &"plot-confidence", label: &title, height: 204.0, columns: bins }.draw(html, |canvas| {
                     let most = of_buys.counts.iter().chain(&of_sells.counts).copied().max().unwrap_or_default().max(1);

@@ -4,7 +4,7 @@ mod news;
 
 use std::fmt::Display;
 
-use super::{Html, Topic, cut, figure, section};
+use super::{Html, Topic};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
@@ -35,7 +35,7 @@ impl Report {
             Ok(skill) => (skill.finding(), skill.remarks()),
             Err(why) => ("Signals were not measured against prices".to_owned(), vec![format!("{why}.")]),
         };
-        section(html, &Topic { id: "skill", heading: "Skill", finding, asides: &asides }, |html| {
+        html.section(&Topic::new("skill", "Skill", finding).with_asides(&asides), |html| {
             let Ok(skill) = skill else { return };
             let pairs = skill.chosen();
             if pairs.is_empty() {
@@ -49,7 +49,7 @@ impl Report {
             news::features(html, skill, pairs[0].period);
             let measured = skill.pairs.iter().filter(|pair| is_measured(pair)).count();
             if measured > pairs.len() {
-                cut(html, format_args!("Showing the {} of {measured} pairs with the most dates.", pairs.len()));
+                html.cut(format_args!("Showing the {} of {measured} pairs with the most dates.", pairs.len()));
             }
         });
     }
@@ -157,7 +157,7 @@ fn cumulative(html: &mut Html, pairs: &[&PairSkill]) {
     const HEIGHT: f64 = 120.0;
     let note = "The sum of the rank correlations of all dates so far: dark as published, green as it stands today. The \
                 steeper, the better; neighbouring dates share most of their returns.";
-    figure(html, "Cumulative rank correlation", note, |html| {
+    html.figure("Cumulative rank correlation", note, |html| {
         multiples(html, pairs, |html, pair| {
             let lines = STATES.map(|(state, class)| (sums(of(pair, state)), class));
             let all = || lines.iter().flat_map(|(line, _)| line);
@@ -203,7 +203,7 @@ fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
     let note = "Share of signals after which the return went their way, relative to the mean of the date, with its 95 % \
                 interval by date; the line is at one half, the scale from 30 to 70 %. Signals that were turned once their \
                 horizon was over, of all pairs, count as they stand today.";
-    figure(html, "Came true", note, |html| {
+    html.figure("Came true", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
                 let measure = of(pair, state);
@@ -270,7 +270,7 @@ fn reliability(html: &mut Html, pairs: &[&PairSkill]) {
     let note = "The share of signals that came true at each confidence, of dates whose windows do not overlap: as published, or \
                 today if nothing is. In the grey band 95 % of the time if confidences are probabilities; the straight line is \
                 the confidence itself.";
-    figure(html, "Reliability", note, |html| {
+    html.figure("Reliability", note, |html| {
         multiples(html, &with_points, |html, pair| {
             let Some((reliability, class)) = drawn(pair) else { return };
             let what = format!(
@@ -327,7 +327,7 @@ fn decay(html: &mut Html, pairs: &[&PairSkill]) {
     const HEIGHT: f64 = 90.0;
     let note = "Mean rank correlation with the return over the horizon, over the horizon after it, and so on; no two share a \
                 session. Dark as published, green as it stands today.";
-    figure(html, "Decay", note, |html| {
+    html.figure("Decay", note, |html| {
         multiples(html, pairs, |html, pair| {
             let values: Vec<(u64, &str, f64)> = STATES
                 .iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bar, Heading, Html, Topic, cut, figure, level, section, table};
+use super::{Bar, Heading, Html, Topic, level};
 use crate::audit::answers::{AnsweredRun, RejectReason, Rejects};
 use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
@@ -27,9 +27,8 @@ impl Report {
         } else {
             Vec::new()
         };
-        let topic =
-            Topic { id: "rejects", heading: "Rejected records", finding: self.work.unusable(), asides: &asides };
-        section(html, &topic, |html| {
+        let topic = Topic::new("rejects", "Rejected records", self.work.unusable()).with_asides(&asides);
+        html.section(&topic, |html| {
             if !rejects.reasons.is_empty() {
                 reasons(html, rejects);
             }
@@ -42,10 +41,10 @@ impl Report {
     pub(super) fn timings(&self, html: &mut Html) {
         let stages = self.timed();
         let finding = self.fetched();
-        section(html, &Topic { id: "timings", heading: "Time", finding, asides: &[] }, |html| {
+        html.section(&Topic::new("timings", "Time", finding), |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
             if !stages.is_empty() {
-                figure(html, "By stage", "Fetching for the latest run, and the stages after it.", |html| {
+                html.figure("By stage", "Fetching for the latest run, and the stages after it.", |html| {
                     html.element("div", &[("class", &"rows")], |html| {
                         for (name, time) in &stages {
                             let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
@@ -104,7 +103,7 @@ impl Activity {
 /// Notes how many rows were cut.
 fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
     if all > ROWS {
-        cut(html, format_args!("Showing {ROWS} of {} {what}.", grouped(all as u64)));
+        html.cut(format_args!("Showing {ROWS} of {} {what}.", grouped(all as u64)));
     }
 }
 
@@ -117,8 +116,8 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
         count => format!(" {} more are counted but not listed.", grouped(*count)),
     };
     let note = format!("Every rejected record is kept in the archive with its position and raw text.{unlisted}");
-    figure(html, "Why records were rejected", note, |html| {
-        table(html, &columns, reasons.len().min(ROWS), |html, row, column| {
+    html.figure("Why records were rejected", note, |html| {
+        html.table(&columns, reasons.len().min(ROWS), |html, row, column| {
             let RejectReason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
             match column {
                 0 => html.foreign(reason),
@@ -134,8 +133,8 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
 fn unknown_fields(html: &mut Html, fields: &[Drift]) {
     let columns =
         [Heading::Text("field"), Heading::Text("operation"), Heading::Text("example"), Heading::Number("times")];
-    figure(html, "Unknown fields", "", |html| {
-        table(html, &columns, fields.len().min(ROWS), |html, row, column| match column {
+    html.figure("Unknown fields", "", |html| {
+        html.table(&columns, fields.len().min(ROWS), |html, row, column| match column {
             0 => html.foreign(&fields[row].field),
             1 => html.text(fields[row].endpoint),
             2 => html.foreign(&fields[row].example),
@@ -159,7 +158,7 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
             stretches[stretch.min(STRETCHES - 1)] += 1;
         }
         let most = stretches.iter().copied().max().unwrap_or_default().max(1);
-        figure(html, &title, note, |html| {
+        html.figure(&title, note, |html| {
             let plot =
                 Plot { id: &format_args!("plot-answers-{place}"), label: &title, height: 62.0, columns: STRETCHES };
             plot.draw(html, |canvas| {
@@ -190,8 +189,8 @@ fn runs(html: &mut Html, work: &Activity) {
         Heading::Number("rejected"),
     ];
     let note = "Runs that answered a request of this dataset, newest first. Changes cover everything a run requested.";
-    figure(html, "Runs", note, |html| {
-        table(html, &columns, work.runs.len().min(ROWS), |html, row, column| {
+    html.figure("Runs", note, |html| {
+        html.table(&columns, work.runs.len().min(ROWS), |html, row, column| {
             let run = &work.runs[row];
             match column {
                 0 => html.leaf("code", &[], &run.name),

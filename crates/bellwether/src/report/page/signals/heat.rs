@@ -3,7 +3,6 @@
 use crate::human::{grouped, portion};
 use crate::report::facts::{Axis, Facts, PairFacts, Step};
 use crate::report::html::Html;
-use crate::report::page::figure;
 use crate::report::svg::{Area, Plot};
 
 /// The most buckets.
@@ -21,7 +20,7 @@ pub(super) fn map(html: &mut Html, facts: &Facts) {
     let title = format!("Share of buys by period, regime and {}", axis.step.as_str());
     let note = "The most one-sided pairs first. The color is the distance from as many buys as sells; on the right, the share of \
                 all signals that are buys.";
-    figure(html, &title, note, |html| {
+    html.figure(&title, note, |html| {
         html.element("div", &[("class", &"map")], |html| {
             html.element("ol", &[], |html| {
                 pairs.iter().for_each(|pair| html.leaf("li", &[], format_args!("{} {}", pair.period, pair.regime)));

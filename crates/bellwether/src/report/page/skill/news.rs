@@ -1,6 +1,6 @@
 //! Skill by the number of news, and that of the features of the news.
 
-use super::super::{Html, figure};
+use super::super::Html;
 use super::{STATES, of};
 use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
 use crate::human::{counted, rounded};
@@ -65,7 +65,7 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
         [interval[0], interval[1], mean.correlation]
     });
     let end = ends.map(f64::abs).fold(LEAST_END, f64::max);
-    figure(html, title, format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end), |html| {
+    html.figure(title, format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end), |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for (place, mean) in means.iter().enumerate() {
                 html.leaf("span", &[], &mean.name);
