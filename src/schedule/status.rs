@@ -15,7 +15,7 @@ use bellwether::footprint::{free_space, size};
 use bellwether::freshness::{Age, days_ahead, today};
 use bellwether::human::{counted, grouped};
 use bellwether::lock::Holder;
-use bellwether::plan::{Days, MaxAge, Plan, Schedule};
+use bellwether::plan::{DayCount, Days, Plan, Schedule};
 use bellwether::report::facts::Facts;
 use bellwether::run::{Prunable, PruneOptions, kept_versions};
 use bellwether::time::Clock;
@@ -33,7 +33,7 @@ use super::record::{Fault, Outcome, RunRecord};
 use super::times::upcoming;
 
 /// The age that data may have if the definition sets no `max_age`.
-const DEFAULT_MAX_AGE: MaxAge = MaxAge::Trading(Days::new(2));
+const DEFAULT_MAX_AGE: DayCount = DayCount::Trading(Days::new(2));
 
 /// The folders of a project.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ pub struct Status {
     /// How old that is.
     pub age: Option<Age>,
     /// How old it may be.
-    pub max_age: Option<MaxAge>,
+    pub max_age: Option<DayCount>,
     /// When the archive was last fetched for it.
     pub fetched_at: Option<DateTime<Utc>>,
     /// When it is due next, or tried again; none if it has no schedule.

@@ -228,7 +228,7 @@ fn incompatible_options_are_refused_with_a_hint() {
         &[],
         "empty date range: 2026-02-01 to 2026-01-01",
     );
-    refused("[join]\nlag = \"a day\"\n", &[], "`a day` is not a lag");
+    refused("[join]\nlag = \"a day\"\n", &[], "`a day` is not a number of days");
     refused("", &["--output", "-", "--format", "csv", "--format", "arrow"], "standard output takes one format");
     refused("", &["--output", "x.parquet", "--format", "csv"], "`--format csv` does not fit the name `x.parquet`");
     refused("", &["--as-of", "yesterday"], "use a day");

@@ -9,7 +9,7 @@ use std::fmt;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::human::counted;
-use crate::plan::{MaxAge, NaiveRule, Plan};
+use crate::plan::{DayCount, NaiveRule, Plan};
 use crate::sessions::{Sessions, day_of};
 use crate::time::MICROS_PER_DAY;
 
@@ -38,21 +38,21 @@ impl Age {
     }
 
     /// Whether it is above a limit.
-    pub fn is_above(self, limit: MaxAge) -> bool {
+    pub fn is_above(self, limit: DayCount) -> bool {
         let (age, limit) = match limit {
-            MaxAge::Calendar(limit) => (self.days, limit),
-            MaxAge::Trading(limit) => (self.trading_days, limit),
+            DayCount::Calendar(limit) => (self.days, limit),
+            DayCount::Trading(limit) => (self.trading_days, limit),
         };
         i64::from(age) > i64::from(limit.count())
     }
 }
 
 /// The last microsecond in which the age of a date, in microseconds, is not above a limit.
-pub(crate) fn fresh_until(date: i64, limit: MaxAge, sessions: &Sessions) -> i64 {
+pub(crate) fn fresh_until(date: i64, limit: DayCount, sessions: &Sessions) -> i64 {
     let days = |count: i64| count.saturating_mul(MICROS_PER_DAY);
     match limit {
-        MaxAge::Calendar(limit) => date.saturating_add(days(limit.count().into())),
-        MaxAge::Trading(limit) => {
+        DayCount::Calendar(limit) => date.saturating_add(days(limit.count().into())),
+        DayCount::Trading(limit) => {
             let late = sessions.nth_after(day_of(date), limit.count() as u32 + 1);
             days(late.into()).saturating_sub(1)
         }
@@ -92,7 +92,7 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::{Age, fresh_until};
-    use crate::plan::MaxAge;
+    use crate::plan::DayCount;
     use crate::sessions::Sessions;
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let with_holidays = Sessions::of_rule(None, &["1970-01-26", "1970-01-27"].map(|day| day.parse().unwrap()));
         for sessions in [Sessions::default(), with_holidays] {
             for limit in ["0 trading days", "1 trading day", "2 trading days", "5 trading days", "11 trading days"] {
-                let limit: MaxAge = limit.parse().unwrap();
+                let limit: DayCount = limit.parse().unwrap();
                 for date in first.iter_days().take(30) {
                     let late = date.iter_days().find(|day| Age::of(date, *day, &sessions).is_above(limit)).unwrap();
                     for time in [0, 77_700_000_001] {

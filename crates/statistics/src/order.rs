@@ -169,22 +169,22 @@ impl Order {
     #[must_use]
     pub fn correlations(&self, other: &Self, groups: &[usize], count: usize) -> Vec<RankedCases> {
         assert_eq!((self.places, self.places), (other.places, groups.len()), "a value and a group for each place");
-        let (mut of_places, mut sizes) = (vec![count; self.places], vec![0; count]);
+        // The last group is that of the places that are in none.
+        let (mut of_places, mut sizes) = (vec![count; self.places], vec![0; count + 1]);
         for (place, group) in groups.iter().enumerate() {
             if *group < count && self.known[place] && other.known[place] {
                 of_places[place] = *group;
                 sizes[*group] += 1;
             }
         }
-        let [own, others] = [self, other].map(|order| order.ranks(&of_places, &sizes));
-        let mut sums = vec![[0.0; 3]; count];
-        for (place, group) in of_places.iter().enumerate().filter(|(_, group)| **group < count) {
-            let (own, other) = (own[place], others[place]);
+        let [own, others] = [self, other].map(|order| order.ranks_within(&of_places, &sizes));
+        let mut sums = vec![[0.0; 3]; count + 1];
+        for (group, (own, other)) in of_places.iter().zip(own.iter().zip(&others)) {
             for (sum, product) in sums[*group].iter_mut().zip([own * other, own * own, other * other]) {
                 *sum += product;
             }
         }
-        sizes.into_iter().zip(sums).map(|(size, sums)| RankedCases::of(size.into(), sums)).collect()
+        sizes.into_iter().zip(sums).take(count).map(|(size, sums)| RankedCases::of(size.into(), sums)).collect()
     }
 
     /// The partial rank correlation given some more values, of the places that have all three: what the ranks of both have in
@@ -217,18 +217,21 @@ impl Order {
         RankedCases { cases: cases as u64, rank_correlation: partial.is_finite().then(|| partial.clamp(-1.0, 1.0)) }
     }
 
-    /// By place, twice the distance of its average rank from the middle, within its group. Of places that are in none, whose
-    /// number is that of the groups, it says nothing.
-    fn ranks(&self, groups: &[usize], sizes: &[u32]) -> Vec<f64> {
+    /// By place, twice the distance of its average rank from the middle, within its group, of which each has a size.
+    fn ranks_within(&self, groups: &[usize], sizes: &[u32]) -> Vec<f64> {
         let mut ranks = vec![0.0; self.places];
-        let (mut below, mut ties) = (vec![0_u32; sizes.len() + 1], vec![0_u32; sizes.len() + 1]);
-        let size = |group: usize| sizes.get(group).copied().unwrap_or_default();
+        let (mut below, mut ties) = (vec![0_u32; sizes.len()], vec![0_u32; sizes.len()]);
+        let rank = |below: u32, ties: u32, group: usize| f64::from(2 * below + ties) - f64::from(sizes[group]);
         for equal in self.equals() {
+            if let [place] = equal {
+                let (place, group) = (*place as usize, groups[*place as usize]);
+                ranks[place] = rank(below[group], 1, group);
+                below[group] += 1;
+                continue;
+            }
             let places = || equal.iter().map(|place| (*place as usize, groups[*place as usize]));
             places().for_each(|(_, group)| ties[group] += 1);
-            for (place, group) in places() {
-                ranks[place] = f64::from(2 * below[group] + ties[group]) - f64::from(size(group));
-            }
+            places().for_each(|(place, group)| ranks[place] = rank(below[group], ties[group], group));
             for (_, group) in places() {
                 below[group] += std::mem::take(&mut ties[group]);
             }

@@ -46,7 +46,7 @@ use crate::error::Result;
 use crate::export::Content;
 use crate::file::FileError;
 use crate::interface::Ticker;
-use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag, Vintage};
+use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, Vintage};
 use crate::remove;
 use crate::sessions::number;
 use crate::tables::{SeriesKey, Slab};
@@ -247,14 +247,14 @@ impl Experiment<'_> {
     /// The last day whose news a signal of a day may use.
     fn last_served_day(&self, day: NaiveDate, all_days: &[NaiveDate]) -> Option<NaiveDate> {
         match self.plan.lag {
-            Lag::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
-            Lag::Trading(count) if self.plan.sessions.are_given() => {
-                let before = self.plan.sessions.nth_before(number(day), count.into());
+            DayCount::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
+            DayCount::Trading(lag) if self.plan.sessions.are_given() => {
+                let before = self.plan.sessions.nth_before(number(day), lag.count() as usize);
                 before.and_then(NaiveDate::from_epoch_days)
             }
-            Lag::Trading(count) => {
+            DayCount::Trading(lag) => {
                 let place = all_days.partition_point(|other| *other < day);
-                place.checked_sub(usize::from(count)).map(|place| all_days[place])
+                place.checked_sub(lag.count() as usize).map(|place| all_days[place])
             }
         }
     }
@@ -288,14 +288,14 @@ impl Experiment<'_> {
         let next = planted.succ_opt().unwrap_or(planted);
         match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
-            Lag::Calendar(_) if self.plan.is_same_day() => {
+            DayCount::Calendar(_) if self.plan.is_same_day() => {
                 let (begins, over) =
                     (DayBoundary::of(planted, self.plan.dates), DayBoundary::of(next, self.plan.dates));
                 let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
                 (part, format!("signals made before {planted} was over"))
             }
-            Lag::Calendar(_) => before(day),
-            Lag::Trading(_) => before(next),
+            DayCount::Calendar(_) => before(day),
+            DayCount::Trading(_) => before(next),
         }
     }
 

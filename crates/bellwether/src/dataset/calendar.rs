@@ -9,7 +9,7 @@ use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use super::naive::{self, Day, day};
 use super::slab_columns::column;
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Lag};
+use crate::plan::{DatasetPlan, DayCount};
 use crate::sessions::Sessions;
 use crate::tables::Slab;
 
@@ -45,18 +45,17 @@ impl Calendar {
     }
 
     /// The last day whose news a signal of a day may use, which knows what was seen by an instant.
-    pub(super) fn cutoff(&self, date: Day, seen_by: i64, lag: Lag) -> Day {
+    pub(super) fn cutoff(&self, date: Day, seen_by: i64, lag: DayCount) -> Day {
         match lag {
-            Lag::Calendar(days) => date - days.count(),
-            Lag::Trading(0) => date,
-            Lag::Trading(count) if self.sessions.are_given() => {
-                self.sessions.nth_before(date, count.into()).unwrap_or(Day::MIN)
+            DayCount::Calendar(days) => date - days.count(),
+            DayCount::Trading(days) if self.sessions.are_given() => {
+                self.sessions.nth_before(date, days.count() as usize).unwrap_or(Day::MIN)
             }
-            Lag::Trading(count) => {
+            DayCount::Trading(days) => {
                 let before = &self.seen[..self.seen.partition_point(|(day, _)| *day < date)];
                 let mut known = before.iter().rev().filter(|(_, first)| *first <= seen_by);
                 // Trading days before the first date with signals are unknown.
-                known.nth(usize::from(count) - 1).map_or(Day::MIN, |(day, _)| *day)
+                known.nth(days.count() as usize - 1).map_or(Day::MIN, |(day, _)| *day)
             }
         }
     }
@@ -65,7 +64,7 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::{Calendar, Day};
-    use crate::plan::Lag;
+    use crate::plan::DayCount;
 
     #[test]
     fn one_trading_day_back_is_the_previous_date_with_signals_that_had_been_seen() {
@@ -79,7 +78,11 @@ mod tests {
             (14, 0, "1 trading day", Day::MIN),
             (14, 0, "1d", 13),
         ] {
-            assert_eq!(calendar.cutoff(date, seen_by, lag.parse::<Lag>().unwrap()), expected, "{date} {seen_by} {lag}");
+            assert_eq!(
+                calendar.cutoff(date, seen_by, lag.parse::<DayCount>().unwrap()),
+                expected,
+                "{date} {seen_by} {lag}"
+            );
         }
     }
 }

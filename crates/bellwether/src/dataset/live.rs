@@ -9,7 +9,7 @@ use super::naive::{Day, Timing, day, face};
 use super::slab_columns::TickerCodes;
 use crate::freshness::fresh_until;
 use crate::interface::Ticker;
-use crate::plan::{DatasetPlan, Lag};
+use crate::plan::{DatasetPlan, DayCount};
 use crate::tables::Past;
 use crate::time::MICROS_PER_DAY;
 
@@ -92,8 +92,8 @@ impl Live<'_> {
     /// The lag after a day, in microseconds.
     fn lag_after(self, day: Day) -> i64 {
         let days = match self.plan.lag {
-            Lag::Calendar(days) => days.count(),
-            Lag::Trading(count) => self.plan.sessions.nth_after(day, count.into()) - day,
+            DayCount::Calendar(days) => days.count(),
+            DayCount::Trading(days) => self.plan.sessions.nth_after(day, days.count().unsigned_abs()) - day,
         };
         i64::from(days) * MICROS_PER_DAY
     }

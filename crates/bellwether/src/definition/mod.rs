@@ -6,12 +6,12 @@
 //! come from them.
 
 mod address;
-mod age;
 mod changes;
 mod choices;
 mod confidence;
 mod cron;
 mod cron_fields;
+mod days;
 mod error;
 mod find;
 mod hook;
@@ -37,7 +37,6 @@ use serde::Deserialize;
 use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 
 pub(crate) use address::Address;
-pub use age::{CatchUp, MaxAge};
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
@@ -46,6 +45,7 @@ pub use choices::{
 pub use confidence::Confidence;
 pub use cron::Cron;
 pub use cron_fields::{CronFields, DayField};
+pub use days::{DayCount, Days};
 pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names};
@@ -60,7 +60,7 @@ pub(crate) use reader::ParsedDefinition;
 pub(crate) use share::Share;
 pub use store_url::{StoreKind, StoreUrl};
 pub(crate) use tickers::Tickers;
-pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};
+pub use values::{BaseUrl, CalendarDay, CatchUp, NaiveRule, TimeSpan, Zone};
 
 /// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -280,7 +280,7 @@ pub(crate) struct JoinSection {
     /// as they had been seen by then. An article is never used for a signal that was made before it: an article without an
     /// offset is known at the end of its day, and a signal without an offset or a time is made at the end of its day,
     /// unless `made_at` says when. Default: `1d`.
-    pub lag: Option<Placed<Lag>>,
+    pub lag: Option<Placed<DayCount>>,
     /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen, and not
     /// after the signal was. Default: `dated`.
     pub availability: Option<Placed<Availability>>,
@@ -313,7 +313,7 @@ pub(crate) struct ChecksSection {
     pub universe: Option<Placed<Share>>,
     /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are those
     /// of `[calendar]`, or without it Monday to Friday, holidays too. Friday's signals are 0 trading days old on Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
-    pub max_age: Option<Placed<MaxAge>>,
+    pub max_age: Option<Placed<DayCount>>,
     /// What to do if the newest date lies more than a week in the future, or before that of the previous version: `fail`
     /// or `warn`. Default: `fail`.
     pub dates: Option<Placed<OnFinding>>,
@@ -388,7 +388,7 @@ pub(crate) struct OutputSection {
     /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
     /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
     /// Default: `2 trading days`.
-    pub live_within: Option<Placed<MaxAge>>,
+    pub live_within: Option<Placed<DayCount>>,
     /// The columns to partition by, as Hive-style folders. Default: none.
     pub partition_by: Option<Placed<List<String>>>,
     /// The compression of Parquet. Default: `zstd`.

@@ -1,4 +1,4 @@
-//! The values of a definition that are not part of the service's interface: days, addresses, zones, times.
+//! The values of a definition that are not part of the service's interface: addresses, zones, times.
 //!
 //! Each has one spelling. The error for anything else is a message with a hint on a second line.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
 use crate::address::{self, is_loopback};
@@ -31,112 +31,6 @@ macro_rules! parsed_from_text {
 }
 
 pub(super) use parsed_from_text;
-
-/// A number of calendar days, spelled `7d`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Days(u16);
-
-impl Days {
-    /// Ten years: more than any window or lag that makes sense.
-    const MAX: u16 = 3660;
-
-    /// A number of days, known to be in range.
-    pub const fn new(count: u16) -> Self {
-        assert!(count <= Self::MAX, "a number of days beyond the bound");
-        Self(count)
-    }
-
-    /// The number of days.
-    pub fn count(self) -> i32 {
-        i32::from(self.0)
-    }
-}
-
-impl fmt::Display for Days {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}d", self.0)
-    }
-}
-
-impl Serialize for Days {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl FromStr for Days {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let digits = text.strip_suffix('d').filter(|digits| !digits.is_empty() && digits.len() <= 5);
-        let count = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        match count.and_then(|digits| digits.parse::<u16>().ok()).filter(|&count| count <= Self::MAX) {
-            Some(count) => Ok(Self(count)),
-            None => {
-                Err(format!("`{text}` is not a number of days\nuse a whole number and `d`, such as `7d`, up to 3660d"))
-            }
-        }
-    }
-}
-
-impl JsonSchema for Days {
-    fn schema_name() -> Cow<'static, str> {
-        "Days".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}d$", "examples": ["1d", "7d", "30d"] })
-    }
-}
-
-parsed_from_text!(Days);
-
-/// How much older than a signal its news must be: `1d`, or `1 trading day`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lag {
-    /// Calendar days.
-    Calendar(Days),
-    /// Dates with signals.
-    Trading(u16),
-}
-
-impl fmt::Display for Lag {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Calendar(days) => days.fmt(formatter),
-            Self::Trading(1) => formatter.write_str("1 trading day"),
-            Self::Trading(count) => write!(formatter, "{count} trading days"),
-        }
-    }
-}
-
-impl FromStr for Lag {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let trading = text.strip_suffix(" trading days").or_else(|| text.strip_suffix(" trading day"));
-        let Some(count) = trading else { return text.parse().map(Self::Calendar).map_err(|_| no_lag(text)) };
-        let days: Days = format!("{count}d").parse().map_err(|_| no_lag(text))?;
-        // Without a lag, trading days and calendar days are the same.
-        Ok(if days.0 == 0 { Self::Calendar(days) } else { Self::Trading(days.0) })
-    }
-}
-
-fn no_lag(text: &str) -> Refusal {
-    format!("`{text}` is not a lag\nuse calendar days, such as `1d`, or trading days, such as `1 trading day`")
-}
-
-impl JsonSchema for Lag {
-    fn schema_name() -> Cow<'static, str> {
-        "Lag".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "1 trading day"] })
-    }
-}
-
-parsed_from_text!(Lag);
 
 /// A day of the calendar, spelled `2026-11-20`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -326,7 +220,7 @@ impl FromStr for TimeSpan {
 }
 
 /// The seconds of a duration with a unit: `90s`, `15m`, `2h` or `1d`.
-pub(super) fn seconds(text: &str) -> Option<u64> {
+fn seconds(text: &str) -> Option<u64> {
     let (at, unit) = text.char_indices().next_back()?;
     let unit = match unit {
         's' => 1,
@@ -350,3 +244,40 @@ impl JsonSchema for TimeSpan {
 }
 
 parsed_from_text!(TimeSpan);
+
+/// How late a run may start, spelled `12h` or `1d`; zero to start on time or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatchUp(Duration);
+
+impl CatchUp {
+    /// How long.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for CatchUp {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        const MONTH: u64 = 31 * 86_400;
+        match seconds(text).filter(|seconds| *seconds <= MONTH) {
+            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
+            None => Err(format!(
+                "`{text}` is not a duration\nuse a number and `s`, `m`, `h` or `d`, such as `1d`, up to `31d`; `0s` for none"
+            )),
+        }
+    }
+}
+
+impl JsonSchema for CatchUp {
+    fn schema_name() -> Cow<'static, str> {
+        "CatchUp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["1d", "12h", "0s"] })
+    }
+}
+
+parsed_from_text!(CatchUp);

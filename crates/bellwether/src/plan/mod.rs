@@ -23,8 +23,8 @@ use chrono::{NaiveDate, TimeDelta};
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Confidence, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, License, MaxAge, NaiveRule,
-    OnFinding, OnSuspect, Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
+    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, License, NaiveRule, OnFinding,
+    OnSuspect, Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
@@ -196,7 +196,7 @@ pub struct Checks {
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version.
     pub universe: f64,
     /// How old the newest date may be.
-    pub max_age: Option<MaxAge>,
+    pub max_age: Option<DayCount>,
     /// What to do if the newest date lies in the future or goes back.
     pub dates: OnFinding,
     /// The maximum share of known signals, and of articles, that may be rewritten since the previous version.
@@ -236,7 +236,7 @@ pub struct DatasetPlan {
     /// When a row may be traded on.
     pub trade_at: TradeAt,
     /// How much older than a signal its news must be.
-    pub lag: Lag,
+    pub lag: DayCount,
     /// Which news can be joined to a signal.
     pub availability: Availability,
     /// How to count articles that are listed more than once.
@@ -262,7 +262,7 @@ pub struct DatasetPlan {
     /// Which observation of a signal to use.
     pub vintage: Vintage,
     /// A signal that was first seen, or whose news was asked for, longer than this after its date is backfilled.
-    pub live_within: MaxAge,
+    pub live_within: DayCount,
     /// Rows or matrices.
     pub shape: Shape,
 }
@@ -294,7 +294,7 @@ impl DatasetPlan {
 
     /// Whether a signal may use news of its own day.
     pub fn is_same_day(&self) -> bool {
-        matches!(self.lag, Lag::Calendar(days) if days.count() == 0)
+        self.lag.count() == 0
     }
 
     /// Whether it matters at what time of a day signals are made and news is known.
@@ -305,7 +305,7 @@ impl DatasetPlan {
 
     /// Whether its trading days are those that signals tell of.
     pub fn counts_dates_of_signals(&self) -> bool {
-        matches!(self.lag, Lag::Trading(_)) && !self.sessions.are_given()
+        matches!(self.lag, DayCount::Trading(_)) && !self.sessions.are_given()
     }
 
     /// Whether a signal uses only news that was known when it was first seen.
@@ -365,7 +365,7 @@ impl DatasetPlan {
 
     /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
     pub fn reach(&self) -> Option<TimeDelta> {
-        let Lag::Calendar(lag) = self.lag else { return None };
+        let DayCount::Calendar(lag) = self.lag else { return None };
         let window = |feature: &Feature| feature.window().map(|days| i64::from(days.count()));
         let longest = self.features.iter().map(window).try_fold(0, |longest, days| Some(days?.max(longest)))?;
         Some(TimeDelta::days(longest + i64::from(lag.count())))

@@ -1,6 +1,6 @@
 //! A dataset in a few sentences: which signals, and which news each may use.
 
-use super::{Availability, DatasetPlan, Lag, RowKind, Vintage};
+use super::{Availability, DatasetPlan, DayCount, RowKind, Vintage};
 use crate::human::{counted, spanned};
 
 impl DatasetPlan {
@@ -15,13 +15,13 @@ impl DatasetPlan {
             return vintage;
         }
         let dated = match self.lag {
-            Lag::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
-            Lag::Calendar(days) => {
+            DayCount::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
+            DayCount::Calendar(days) => {
                 let days = counted(days.count().unsigned_abs().into(), "day", "days");
                 format!("dated at least {days} before it")
             }
-            Lag::Trading(days) => {
-                let days = counted(days.into(), "trading day", "trading days");
+            DayCount::Trading(days) => {
+                let days = counted(days.count().unsigned_abs().into(), "trading day", "trading days");
                 format!("dated at least {days} before it")
             }
         };

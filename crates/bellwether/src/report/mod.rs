@@ -30,7 +30,7 @@ use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
 use crate::export::VersionRecord;
 use crate::file::FileRecord;
-use crate::plan::MaxAge;
+use crate::plan::DayCount;
 use crate::tables::Watch;
 use facts::{Activity, ColumnFacts, Facts, SectorFacts};
 pub use html::Html;
@@ -80,7 +80,7 @@ pub struct Identity {
     /// When the vendor told of its series.
     pub watched: Option<Watch>,
     /// How long after its date a row is live.
-    pub live_within: MaxAge,
+    pub live_within: DayCount,
     /// The text of its definition.
     pub definition: String,
     /// Which signals it has, and which news each may use.

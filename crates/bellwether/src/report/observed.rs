@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::Report;
 use crate::audit::answers::CutOff;
 use crate::human::{counted, portion, spanned};
-use crate::plan::MaxAge;
+use crate::plan::DayCount;
 
 /// What was observed of a dataset.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Observed {
     /// Rows that were first seen live; all others are backfilled. None if an earlier program counted them.
     pub live: Option<u64>,
     /// How long after its date a row is live.
-    pub live_within: MaxAge,
+    pub live_within: DayCount,
     /// Rows whose news is unknown in the longest window; none without windows.
     pub news_unknown: Option<u64>,
     /// Where lists of articles seem to be cut off.

@@ -94,8 +94,7 @@ impl Report {
 
     fn signals_in_lines(&self, lines: &mut Lines) {
         let facts = &self.facts;
-        let all = facts.totals();
-        lines.heading(format!("{} of signals are buys", portion(all.buys, all.rows)));
+        lines.heading(facts.buying());
         let axis = Axis::of(&facts.days, Step::Week, lines.middle());
         lines.wrapped(
             "",
@@ -105,10 +104,7 @@ impl Report {
             lines
                 .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
         }
-        lines.heading(match all.mean_confidence() {
-            Some(mean) => format!("Mean confidence is {mean:.3}"),
-            None => "No signals".to_owned(),
-        });
+        lines.heading(facts.trusting());
         let [buys, sells] = &facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
         lines.bins("buys", &of_buys);

@@ -1,7 +1,7 @@
 //! Datasets that a statement cannot express.
 
 use crate::error::{Diagnostic, ErrorKind};
-use crate::plan::{Column, DatasetPlan, Feature, Lag, MaxAge, NaiveRule, OnSuspect, RowKind, Shape};
+use crate::plan::{Column, DatasetPlan, DayCount, Feature, NaiveRule, OnSuspect, RowKind, Shape};
 
 /// A part of a dataset that cannot be expressed the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,8 +80,8 @@ impl Refusal {
         if let Some(column) = plan.columns.iter().find(is_time) {
             return Err(Self::Times { column: column.name().to_owned() });
         }
-        let counts_backwards = matches!(plan.lag, Lag::Trading(_)) && !plan.features.is_empty();
-        let counts_age = matches!(plan.live_within, MaxAge::Trading(_)) && plan.columns.contains(&Column::Backfilled);
+        let counts_backwards = matches!(plan.lag, DayCount::Trading(_)) && !plan.features.is_empty();
+        let counts_age = matches!(plan.live_within, DayCount::Trading(_)) && plan.columns.contains(&Column::Backfilled);
         if plan.sessions.are_given() && (counts_backwards || counts_age) {
             return Err(Self::Calendar);
         }

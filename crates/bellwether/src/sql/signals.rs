@@ -11,7 +11,7 @@ use super::text::{indented, number, one_of, quoted, rows, wrapped};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
 use crate::interface::Ticker;
-use crate::plan::{Column, Filter, Lag, MaxAge, Request, TimeOfDay, Vintage};
+use crate::plan::{Column, DayCount, Filter, Request, TimeOfDay, Vintage};
 use crate::sessions::days_until_nth_weekday;
 use crate::tables::{ClaimedUntil, Table};
 use crate::time::to_record;
@@ -131,10 +131,10 @@ impl Signals<'_> {
     }
 
     /// The lag, if it is in trading days before that of the signal.
-    fn trading_days(&self) -> Option<u16> {
+    fn trading_days(&self) -> Option<i32> {
         match self.question.plan.lag {
-            Lag::Trading(count) if count > 0 && self.has_features() => Some(count),
-            Lag::Trading(_) | Lag::Calendar(_) => None,
+            DayCount::Trading(days) if self.has_features() => Some(days.count()),
+            DayCount::Trading(_) | DayCount::Calendar(_) => None,
         }
     }
 
@@ -237,9 +237,8 @@ impl Signals<'_> {
     fn selected(&self) -> String {
         let from = match self.question.plan.lag {
             _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
-            Lag::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
-            Lag::Trading(0) => "select *, day as cutoff\nfrom signals s".to_owned(),
-            Lag::Trading(_) => "select s.*, d.cutoff\nfrom signals s\n\
+            DayCount::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
+            DayCount::Trading(_) => "select s.*, d.cutoff\nfrom signals s\n\
                                 left join trading_days d on d.day = s.day and d.seen_by = s.seen_by"
                 .to_owned(),
         };
@@ -250,8 +249,8 @@ impl Signals<'_> {
     /// The condition that an instant was too late for a signal to be live.
     fn is_late(&self, instant: &str) -> String {
         match self.question.plan.live_within {
-            MaxAge::Calendar(days) => format!("{instant} > s.date + interval '{}' day", days.count()),
-            MaxAge::Trading(limit) => {
+            DayCount::Calendar(days) => format!("{instant} > s.date + interval '{}' day", days.count()),
+            DayCount::Trading(limit) => {
                 let dialect = self.view.dialect;
                 let since = dialect.days_between("date '1970-01-05'", "s.day");
                 let of = |weekday: i64| {

@@ -49,7 +49,7 @@ use crate::archive::StoredObservations;
 use crate::error::{Error, Result};
 use crate::in_order::in_order;
 use crate::interface::{Period, Regime};
-use crate::plan::{DatasetPlan, MaxAge, NaiveRule};
+use crate::plan::{DatasetPlan, DayCount, NaiveRule};
 use crate::sessions::Sessions;
 use crate::tables::Table;
 use crate::time::{as_record, to_record};
@@ -99,7 +99,7 @@ pub(crate) struct SkillRules {
     /// The rule that makes dates naive.
     pub(crate) dates: NaiveRule,
     /// How long after its date a live cell was first seen at the latest.
-    pub(crate) live_within: MaxAge,
+    pub(crate) live_within: DayCount,
     /// The trading days in which that is counted.
     pub(crate) sessions: Sessions,
     /// The sessions from the date of a backfilled cell to its entry.
@@ -135,7 +135,7 @@ pub struct Skill {
     /// The prices.
     pub prices: PriceSummary,
     /// How long after its date a live cell was first seen at the latest.
-    pub live_within: MaxAge,
+    pub live_within: DayCount,
     /// The sessions from the date of a backfilled cell to its entry.
     pub lag_sessions: u32,
     /// The share of signals that were first seen while they were fresh.

@@ -9,7 +9,7 @@ use super::columns::{ChosenColumns, constant, is_wide};
 use super::kinds::{of_join, row_kind};
 use super::{Validator, repeated};
 use crate::definition::{
-    Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, MaxAge, NaiveRule, NewsSource,
+    Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, List, NaiveRule, NewsSource,
     OnSuspect, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
@@ -17,11 +17,11 @@ use crate::plan::written::{ColumnChoice, WrittenColumns};
 use crate::plan::{DatasetPlan, Shape};
 use crate::problem::{Problem, suggestion};
 
-const DEFAULT_LAG: Lag = Lag::Calendar(Days::new(1));
+const DEFAULT_LAG: DayCount = DayCount::Calendar(Days::new(1));
 const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
 const DEFAULT_STATISTICS: [Statistic; 5] =
     [Statistic::Count, Statistic::Mean, Statistic::Min, Statistic::Max, Statistic::Last];
-const DEFAULT_LIVE_WITHIN: MaxAge = MaxAge::Trading(Days::new(2));
+const DEFAULT_LIVE_WITHIN: DayCount = DayCount::Trading(Days::new(2));
 /// Enough for two million rows with the default columns.
 const SORT_MEMORY: usize = 256 << 20;
 const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
@@ -70,7 +70,11 @@ impl Validator {
             sessions,
             identity,
             trade_at: definition.calendar.trade_at.as_deref().copied().unwrap_or(TradeAt::Either),
-            lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
+            lag: match lag.as_deref().copied().unwrap_or(DEFAULT_LAG) {
+                // Without a lag, trading days and calendar days are the same.
+                DayCount::Trading(days) if days.count() == 0 => DayCount::Calendar(days),
+                lag => lag,
+            },
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
             suspect: definition.dataset.suspect.as_deref().copied().unwrap_or(OnSuspect::Keep),

@@ -5,7 +5,7 @@ mod heat;
 use super::{Html, Topic};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Axis, Bins, Histogram, PairFacts, SignalTotals, Step};
+use crate::report::facts::{Axis, Bins, Facts, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
 
 /// The most buckets in the plot of a pair.
@@ -21,8 +21,7 @@ const CONFIDENCE: (f64, f64) = (54.0, 84.0);
 impl Report {
     pub(super) fn signals(&self, html: &mut Html) {
         let facts = &self.facts;
-        let all = facts.totals();
-        let finding = format!("{} of signals are buys", portion(all.buys, all.rows));
+        let finding = facts.buying();
         let mut asides = Vec::new();
         let share = |pair: &&PairFacts| pair.total().buy_share().unwrap_or_default();
         let least = facts.pairs.iter().min_by(|one, other| share(one).total_cmp(&share(other)));
@@ -67,10 +66,7 @@ impl Report {
     }
 
     pub(super) fn confidence(&self, html: &mut Html) {
-        let finding = match self.facts.totals().mean_confidence() {
-            Some(mean) => format!("Mean confidence is {mean:.3}"),
-            None => "No signals".to_owned(),
-        };
+        let finding = self.facts.trusting();
         let [buys, sells] = &self.facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
         let mut asides = Vec::new();
@@ -113,6 +109,21 @@ impl Report {
                 });
             });
         });
+    }
+}
+
+impl Facts {
+    /// The finding: how many signals are buys.
+    pub(in crate::report) fn buying(&self) -> String {
+        let all = self.totals();
+        format!("{} of signals are buys", portion(all.buys, all.rows))
+    }
+
+    /// The finding: how confident signals are.
+    pub(in crate::report) fn trusting(&self) -> String {
+        self.totals()
+            .mean_confidence()
+            .map_or_else(|| "No signals".to_owned(), |mean| format!("Mean confidence is {mean:.3}"))
     }
 }
 
