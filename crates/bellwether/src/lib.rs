@@ -76,7 +76,7 @@
 //! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
 //! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
 //! | `tables` | the schemas of the columns that travel between stages |
-//! | `columns` | columns as runs of equal values, and the Parquet files written from them |
+//! | `columns` | columns as runs of equal values, and the files written from them: the crate `bellwether-columns` |
 //! | `listen` | listening on an address, with bounded connections |
 //! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
 //! | `remove` | the only module that removes files |
@@ -123,7 +123,7 @@ pub mod cancel;
 #[doc(hidden)]
 pub mod child;
 #[doc(hidden)]
-pub mod columns;
+pub use bellwether_columns as columns;
 #[doc(hidden)]
 pub mod dataset;
 mod date;

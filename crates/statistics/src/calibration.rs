@@ -259,6 +259,7 @@ impl Binomial {
 
     fn draw(&self, random: &mut Random) -> u64 {
         match self {
+            Self::Single { cases: 1, probability } => u64::from(random.uniform() < *probability),
             Self::Single { probability: 0.0, .. } => 0,
             Self::Single { cases, probability: 1.0 } => *cases,
             Self::Single { cases, probability } => {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::timestamps;
+use crate::columns::timestamps;
 
 pub(super) const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
 

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::timestamps;
+use crate::columns::timestamps;
 use crate::error::Reason;
 
 /// A JSON Lines file being written.

@@ -24,7 +24,6 @@
 mod arrow_ipc;
 mod citation;
 mod content;
-mod csv;
 mod durable_file;
 mod error;
 #[cfg(feature = "spark")]
@@ -52,18 +51,17 @@ mod table;
 mod target_folder;
 #[cfg(test)]
 mod tests;
-mod timestamps;
 
 use std::io::Write;
 
 use ::arrow::datatypes::SchemaRef;
 
+use crate::columns::csv::CsvWriter;
 use arrow_ipc::ArrowFileWriter;
-use csv::CsvWriter;
 
+pub use crate::columns::csv::Coding;
 pub use citation::{Citation, CitationFormat};
 pub(crate) use content::Content;
-pub use csv::Coding;
 pub use error::stream_failure;
 pub use published::{ListedVersion, VersionKind, latest, published, version_of};
 pub use reader::PublishedReader;

@@ -9,10 +9,10 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 
 use super::arrow_ipc::ArrowFileWriter;
-use super::csv::{Coding, CsvWriter};
 use super::error::ExportError;
 use super::json::JsonWriter;
 use super::{Encoding, coding, parquet};
+use crate::columns::csv::{Coding, CsvWriter};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
 use crate::error::{Error, Reason, system_error};
 use crate::plan::{Codec, Format, FormulaGuard};

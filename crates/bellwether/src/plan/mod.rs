@@ -22,6 +22,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::{NaiveDate, TimeDelta};
 use url::Url;
 
+pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
     Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, License, NaiveRule, OnFinding,
     OnSuspect, Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
@@ -457,15 +458,6 @@ pub enum Codec {
     Snappy,
     /// No compression.
     None,
-}
-
-/// What CSV hides from spreadsheets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormulaGuard {
-    /// Nothing.
-    None,
-    /// Text that would be read as a formula.
-    Formulas,
 }
 
 /// The prices that signals are measured against.

@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
 use chrono::DateTime;
 
 use super::{DAY, rows, signals};
+use crate::columns::csv::{Coding, CsvWriter};
 use crate::columns::{Rows, Segments};
-use crate::export::csv::{Coding, CsvWriter};
 use crate::plan::FormulaGuard;
 
 fn write(rows: &RecordBatch, guard: FormulaGuard) -> String {

@@ -2,7 +2,7 @@
 
 /// Packs flags into a word; the first flag is the lowest bit.
 #[inline]
-pub(crate) fn pack_bits(flags: [bool; u64::BITS as usize]) -> u64 {
+pub fn pack_bits(flags: [bool; u64::BITS as usize]) -> u64 {
     /// Multiplying eight bytes of 0 or 1 by this collects them in the highest byte, the first as its lowest bit.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let bytes = flags.map(u8::from);

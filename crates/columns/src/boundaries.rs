@@ -20,52 +20,53 @@ const WORD: usize = u64::BITS as usize;
 
 /// The boundaries between the runs of a column. The first row always starts a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Boundaries {
+pub struct Boundaries {
     /// A bit for each row; the first is ignored.
     bits: BooleanBuffer,
 }
 
 impl Boundaries {
     /// The boundaries of an array.
-    pub(crate) fn of(array: &dyn Array) -> Self {
+    pub fn of(array: &dyn Array) -> Self {
         Self { bits: bits(array) }
     }
 
     /// Boundaries at the given rows.
-    pub(crate) fn at(starts: impl IntoIterator<Item = usize>, rows: usize) -> Self {
+    pub fn at(starts: impl IntoIterator<Item = usize>, rows: usize) -> Self {
         let mut words = vec![0_u64; rows.div_ceil(WORD)];
         starts.into_iter().for_each(|row| words[row / WORD] |= 1 << (row % WORD));
         Self { bits: BooleanBuffer::new(words.into(), 0, rows) }
     }
 
     /// The boundaries of `count` rows from `from` on.
-    pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
+    pub fn slice(&self, from: usize, count: usize) -> Self {
         Self { bits: self.bits.slice(from, count) }
     }
 
     /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether there are none")]
+    pub fn len(&self) -> usize {
         self.bits.len()
     }
 
     /// Number of boundaries; the first row may or may not count.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.bits.count_set_bits()
     }
 
     /// Whether a row starts a run.
     #[inline]
-    pub(crate) fn is_at(&self, row: usize) -> bool {
+    pub fn is_at(&self, row: usize) -> bool {
         row == 0 || self.bits.value(row)
     }
 
     /// The rows that start a run, in order.
-    pub(crate) fn starts(&self) -> impl Iterator<Item = usize> {
+    pub fn starts(&self) -> impl Iterator<Item = usize> {
         self.runs().map(|(start, _)| start)
     }
 
     /// The first row of each run, and the row after its last.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
         let words = self.bits.bit_chunks();
         let words = words.iter().chain([words.remainder_bits()]);
         Runs { words, next: 0, start: 0, ends: [0; WORD], found: 0, given: 0, rows: self.len() }

@@ -46,7 +46,7 @@ impl Coding {
     }
 
     /// The text of a file.
-    pub(in crate::export) fn text_of(self, file: File) -> io::Result<Box<dyn Read + Send>> {
+    pub fn text_of(self, file: File) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::Plain => Box::new(file),
             Self::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::new(file))),

@@ -11,7 +11,7 @@ const ARRAY_BYTES: usize = 256;
 
 /// Rows that are buffered until they fill a block.
 #[derive(Debug)]
-pub(crate) struct RowBuffer {
+pub struct RowBuffer {
     block_rows: usize,
     pieces: Vec<Rows>,
     rows: usize,
@@ -19,12 +19,13 @@ pub(crate) struct RowBuffer {
 }
 
 impl RowBuffer {
-    pub(crate) fn new(block_rows: usize) -> Self {
+    /// A buffer for blocks of so many rows.
+    pub fn new(block_rows: usize) -> Self {
         Self { block_rows, pieces: Vec::new(), rows: 0, bytes: 0 }
     }
 
     /// Adds rows, and returns the blocks that they complete.
-    pub(crate) fn push(&mut self, rows: &Rows) -> Vec<Vec<Rows>> {
+    pub fn push(&mut self, rows: &Rows) -> Vec<Vec<Rows>> {
         let mut complete = Vec::new();
         let mut from = 0;
         while from < rows.num_rows() {
@@ -42,19 +43,19 @@ impl RowBuffer {
     }
 
     /// Takes the buffered rows, if there are any.
-    pub(crate) fn take(&mut self) -> Option<Vec<Rows>> {
+    pub fn take(&mut self) -> Option<Vec<Rows>> {
         (self.rows, self.bytes) = (0, 0);
         let pieces = std::mem::take(&mut self.pieces);
         (!pieces.is_empty()).then_some(pieces)
     }
 
     /// Approximate memory of the buffered rows, which does not depend on their pieces.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Approximate memory including the pieces, which take more than the rows if these arrived one by one.
-    pub(crate) fn bytes_with_overhead(&self) -> usize {
+    pub fn bytes_with_overhead(&self) -> usize {
         let arrays: usize = self.pieces.iter().map(|piece| piece.columns().len()).sum();
         self.bytes + arrays * ARRAY_BYTES
     }
@@ -93,7 +94,7 @@ mod tests {
     use arrow::datatypes::{DataType, Field};
 
     use super::RowBuffer;
-    use crate::columns::Rows;
+    use crate::Rows;
 
     #[test]
     fn the_size_of_rows_does_not_depend_on_how_they_are_pushed() {

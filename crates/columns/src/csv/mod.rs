@@ -22,9 +22,16 @@ use coding::Coded;
 pub use coding::Coding;
 use lines::Lines;
 
-use crate::columns::Rows;
-use crate::plan::FormulaGuard;
-use crate::trace::work;
+use crate::Rows;
+
+/// What CSV hides from spreadsheets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormulaGuard {
+    /// Nothing.
+    None,
+    /// Text that would be read as a formula.
+    Formulas,
+}
 
 /// Rows per block; a thread writes one block at a time.
 const BLOCK_ROWS: usize = 1 << 12;
@@ -33,7 +40,7 @@ const BLOCK_ROWS: usize = 1 << 12;
 const BLOCKS: usize = 8;
 
 /// Writes a CSV file.
-pub(super) struct CsvWriter<W: Write> {
+pub struct CsvWriter<W: Write> {
     out: Coded<W>,
     guard: FormulaGuard,
     /// Lines being sent to the output, and lines being written meanwhile.
@@ -41,7 +48,12 @@ pub(super) struct CsvWriter<W: Write> {
 }
 
 impl<W: Write + Send> CsvWriter<W> {
-    pub(super) fn create(out: W, coding: Coding, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
+    /// Begins a file with its header.
+    ///
+    /// # Errors
+    ///
+    /// If the output fails.
+    pub fn create(out: W, coding: Coding, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
         let mut out = coding.to(out)?;
         let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
         let mut header = names.collect::<Vec<_>>().join(&b',');
@@ -50,7 +62,12 @@ impl<W: Write + Send> CsvWriter<W> {
         Ok(Self { out, guard, buffers: [(); 2].map(|()| vec![Lines::default(); BLOCKS]) })
     }
 
-    pub(super) fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
+    /// Writes rows.
+    ///
+    /// # Errors
+    ///
+    /// If a column has a type that CSV has no text for, or the output fails.
+    pub fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let Self { out, guard, buffers: [ready, next] } = self;
         let blocks: Vec<Rows> = pieces.iter().flat_map(blocks).collect();
         for blocks in blocks.chunks(BLOCKS) {
@@ -70,11 +87,17 @@ impl<W: Write + Send> CsvWriter<W> {
         Ok(())
     }
 
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// Completes the file.
+    ///
+    /// # Errors
+    ///
+    /// If the output fails.
+    pub fn finish(&mut self) -> io::Result<()> {
         self.out.finish()
     }
 
-    pub(super) fn out(&self) -> &W {
+    /// The output.
+    pub fn out(&self) -> &W {
         self.out.inner()
     }
 }

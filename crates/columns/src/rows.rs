@@ -20,7 +20,7 @@ pub struct Rows {
 
 impl Rows {
     /// Rows from their columns.
-    pub(crate) fn of(schema: SchemaRef, columns: Vec<Column>) -> Result<Self, ArrowError> {
+    pub fn of(schema: SchemaRef, columns: Vec<Column>) -> Result<Self, ArrowError> {
         let count = columns.first().map_or(0, Column::len);
         let is_sound = columns.len() == schema.fields().len()
             && columns.iter().zip(schema.fields()).all(|(column, field)| {
@@ -45,17 +45,18 @@ impl Rows {
         &self.schema
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
+    /// The columns, in order.
+    pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
     /// A column by its name.
-    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&Column> {
         self.schema.index_of(name).ok().map(|index| &self.columns[index])
     }
 
     /// The rows with some of their columns, under the names of a schema.
-    pub(crate) fn project(&self, schema: &SchemaRef, places: &[usize]) -> Self {
+    pub fn project(&self, schema: &SchemaRef, places: &[usize]) -> Self {
         let columns = places.iter().map(|&place| self.columns[place].clone()).collect();
         Self { schema: Arc::clone(schema), columns, count: self.count }
     }

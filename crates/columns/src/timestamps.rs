@@ -7,23 +7,23 @@ use std::io::Write;
 
 use chrono::DateTime;
 
-use crate::time::MICROS_PER_DAY;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// Maximum length of a timestamp.
-pub(super) const TIMESTAMP: usize = 32;
+pub const TIMESTAMP: usize = 32;
 
 /// The days from 0000-01-01 to 9999-12-31, counted from 1970.
 const DAYS: std::ops::RangeInclusive<i64> = -719_528..=2_932_896;
 
 /// The text of a naive timestamp, or of one in UTC without its `Z`.
-pub(super) fn text(micros: i64) -> String {
+pub fn text(micros: i64) -> String {
     let mut text = [0; TIMESTAMP];
     let length = write(&mut text, micros);
     String::from_utf8_lossy(&text[..length]).into_owned()
 }
 
 /// Writes a naive timestamp, or one in UTC without its `Z`, and returns the length of its text.
-pub(super) fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
+pub fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     let (days, since_midnight) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
     if !DAYS.contains(&days) {
         return write_far(out, micros);
@@ -88,7 +88,7 @@ fn date(days: i32) -> (u32, u32, u32) {
 }
 
 /// Whether a naive timestamp is at midnight.
-pub(super) fn is_midnight(micros: i64) -> bool {
+pub fn is_midnight(micros: i64) -> bool {
     micros.rem_euclid(MICROS_PER_DAY) == 0
 }
 

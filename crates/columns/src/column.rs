@@ -15,7 +15,7 @@ use super::Boundaries;
 /// What holds for a ticker's date holds for all its signals, so adjacent rows may share a value. It is then stored once,
 /// and hashing, encoding or counting the rows reads it once.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
     values: ArrayRef,
     /// The index of each row's value; none if each row has its own value, in order.
     indices: Option<ScalarBuffer<u32>>,
@@ -24,28 +24,29 @@ pub(crate) struct Column {
 
 impl Column {
     /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether there are none")]
+    pub fn len(&self) -> usize {
         self.boundaries.len()
     }
 
     /// The values; the rows may not use all of them.
-    pub(crate) fn values(&self) -> &ArrayRef {
+    pub fn values(&self) -> &ArrayRef {
         &self.values
     }
 
     /// The type of the values.
-    pub(crate) fn data_type(&self) -> &DataType {
+    pub fn data_type(&self) -> &DataType {
         self.values.data_type()
     }
 
     /// The index of a row's value.
     #[inline]
-    pub(crate) fn index(&self, row: usize) -> usize {
+    pub fn index(&self, row: usize) -> usize {
         self.indices.as_ref().map_or(row, |indices| indices[row] as usize)
     }
 
     /// Number of rows that are null.
-    pub(crate) fn null_count(&self) -> usize {
+    pub fn null_count(&self) -> usize {
         match (&self.indices, self.values.nulls()) {
             (None, _) => self.values.null_count(),
             (Some(_), None) => 0,
@@ -54,27 +55,27 @@ impl Column {
     }
 
     /// Number of rows whose value, given by its index, meets a condition.
-    pub(crate) fn rows_where(&self, matches: impl Fn(usize) -> bool) -> usize {
+    pub fn rows_where(&self, matches: impl Fn(usize) -> bool) -> usize {
         self.runs().filter(|(index, _)| matches(*index)).map(|(_, rows)| rows).sum()
     }
 
     /// Whether rows may share a value.
-    pub(crate) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.indices.is_some()
     }
 
     /// Where the values change.
-    pub(crate) fn boundaries(&self) -> &Boundaries {
+    pub fn boundaries(&self) -> &Boundaries {
         &self.boundaries
     }
 
     /// The runs of equal values: the index of the value, and the number of rows.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
         self.boundaries.runs().map(|(start, end)| (self.index(start), end - start))
     }
 
     /// `count` rows from `from` on.
-    pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
+    pub fn slice(&self, from: usize, count: usize) -> Self {
         let boundaries = self.boundaries.slice(from, count);
         match &self.indices {
             Some(indices) => {
@@ -85,7 +86,7 @@ impl Column {
     }
 
     /// The column as a plain array, with a value for each row.
-    pub(crate) fn flat(&self) -> Result<ArrayRef, ArrowError> {
+    pub fn flat(&self) -> Result<ArrayRef, ArrowError> {
         match &self.indices {
             Some(indices) => take(&self.values, &UInt32Array::new(indices.clone(), None), None),
             None => Ok(Arc::clone(&self.values)),
@@ -101,7 +102,7 @@ impl From<ArrayRef> for Column {
 
 /// Rows divided into segments; the rows of a segment share the values of some columns.
 #[derive(Debug)]
-pub(crate) struct Segments {
+pub struct Segments {
     /// The segment of each row.
     indices: ScalarBuffer<u32>,
     /// The first row of each segment.
@@ -110,7 +111,7 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Adjacent segments with the given numbers of rows.
-    pub(crate) fn of(counts: impl Iterator<Item = usize>) -> Self {
+    pub fn of(counts: impl Iterator<Item = usize>) -> Self {
         /// Indices written at once.
         const STRIDE: usize = 8;
         let (mut indices, mut starts) = (Vec::new(), Vec::new());
@@ -125,7 +126,7 @@ impl Segments {
     }
 
     /// A column with one value per segment.
-    pub(crate) fn column(&self, values: ArrayRef) -> Column {
+    pub fn column(&self, values: ArrayRef) -> Column {
         let rows = self.indices.len();
         if values.len() == rows {
             return values.into();

@@ -1,6 +1,6 @@
 //! Speed of writing the columns of a dataset as Parquet, compared with the `parquet` crate's `ArrowWriter`.
 //!
-//! Run with `cargo bench -p bellwether --bench columns`. Each line gives the rows written per second, with one signal per ticker and
+//! Run with `cargo bench -p bellwether-columns`. Each line gives the rows written per second, with one signal per ticker and
 //! date, and with fifteen. Both write one row group on one core, with zstd at level 3, and discard the bytes.
 
 use std::io;
@@ -10,8 +10,7 @@ use arrow::array::{
     ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Field, Schema};
-use bellwether::export::{Destination, RowOutput};
-use bellwether::plan::{Format, FormulaGuard};
+use bellwether_columns::{ParquetOptions, ParquetWriter, Rows};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use parquet::arrow::ArrowWriter;
@@ -69,6 +68,10 @@ fn dataset(signals: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns.map(|(_, column)| column).to_vec()).expect("equal lengths")
 }
 
+fn zstd() -> Compression {
+    Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has this level"))
+}
+
 fn one_core() -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started")
 }
@@ -76,11 +79,12 @@ fn one_core() -> ThreadPool {
 #[divan::bench(args = [1, 15])]
 fn bellwether(bencher: Bencher<'_, '_>, signals: usize) {
     let (rows, core) = (dataset(signals), one_core());
+    let options =
+        ParquetOptions { compression: zstd(), uncompressed_below: 0, sorted_by: Vec::new(), metadata: Vec::new() };
     let write = || {
-        let sink = Destination::Stream(Box::new(io::sink()));
-        let mut out = RowOutput::begin(Format::Parquet.into(), sink, rows.schema(), FormulaGuard::None)
-            .expect("a sink accepts everything");
-        out.write(&rows).expect("a sink accepts everything");
+        let mut out =
+            ParquetWriter::create(io::sink(), rows.schema(), options.clone()).expect("a sink accepts everything");
+        out.write(&[Rows::from(rows.clone())]).expect("a sink accepts everything");
         out.finish().expect("a sink accepts everything");
     };
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| core.install(write));
@@ -89,8 +93,7 @@ fn bellwether(bencher: Bencher<'_, '_>, signals: usize) {
 #[divan::bench(args = [1, 15])]
 fn arrow_writer(bencher: Bencher<'_, '_>, signals: usize) {
     let (rows, core) = (dataset(signals), one_core());
-    let compression = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has this level"));
-    let properties = WriterProperties::builder().set_compression(compression).build();
+    let properties = WriterProperties::builder().set_compression(zstd()).build();
     let write = || {
         let mut out = ArrowWriter::try_new(io::sink(), rows.schema(), Some(properties.clone()))
             .expect("a sink accepts everything");

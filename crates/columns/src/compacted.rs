@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Int8Type};
 use arrow::error::ArrowError;
 
 /// Rows with dictionaries reduced to the names that occur.
-pub(crate) fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let column = |column: &ArrayRef| match column.data_type() {
         DataType::Dictionary(keys, _) if **keys == DataType::Int8 => occurring(column.as_dictionary()),
         _ => Ok(Arc::clone(column)),

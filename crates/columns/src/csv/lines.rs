@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use arrow::error::ArrowError;
 
+use super::FormulaGuard;
 use super::fields::Field;
-use crate::columns::{Boundaries, Rows};
-use crate::plan::FormulaGuard;
+use crate::{Boundaries, Rows};
 
 /// Number of copies of a text that take about as long as writing one field.
 const COPIES: usize = 8;

@@ -29,26 +29,25 @@ use rayon::prelude::*;
 
 use super::Rows;
 use super::concat::concat_column;
-use crate::trace::work;
 use chunk::Chunk;
 use dictionary::DictionaryColumn;
 use write_buffer::WriteBuffer;
 
 /// How a Parquet file is written.
 #[derive(Clone, Debug)]
-pub(crate) struct ParquetOptions {
+pub struct ParquetOptions {
     /// The codec of the pages.
-    pub(crate) compression: Compression,
+    pub compression: Compression,
     /// Columns of fewer bytes in a row group are not compressed: reading them is faster than preparing a decompressor.
-    pub(crate) uncompressed_below: usize,
+    pub uncompressed_below: usize,
     /// The columns by which the rows are sorted.
-    pub(crate) sorted_by: Vec<usize>,
+    pub sorted_by: Vec<usize>,
     /// Metadata of the file.
-    pub(crate) metadata: Vec<KeyValue>,
+    pub metadata: Vec<KeyValue>,
 }
 
 /// Writes a Parquet file.
-pub(crate) struct ParquetWriter<W: Write + Send> {
+pub struct ParquetWriter<W: Write + Send> {
     schema: SchemaRef,
     compression: Compression,
     uncompressed_below: usize,
@@ -71,7 +70,7 @@ enum Encoded {
 
 impl<W: Write + Send> ParquetWriter<W> {
     /// Starts a file.
-    pub(crate) fn create(out: W, schema: SchemaRef, options: ParquetOptions) -> Result<Self, ParquetError> {
+    pub fn create(out: W, schema: SchemaRef, options: ParquetOptions) -> Result<Self, ParquetError> {
         let ParquetOptions { compression, uncompressed_below, sorted_by, metadata } = options;
         let sorting: Vec<SortingColumn> = sorted_by
             .into_iter()
@@ -91,7 +90,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// Writes a row group, given in one or more pieces.
-    pub(crate) fn write(&mut self, pieces: &[Rows]) -> Result<(), ParquetError> {
+    pub fn write(&mut self, pieces: &[Rows]) -> Result<(), ParquetError> {
         let encoders = self.encoders(pieces)?;
         let (schema, leaves) = (&self.schema, self.inner.schema_descr().columns());
         let (compression, uncompressed_below) = (self.compression, self.uncompressed_below);
@@ -147,13 +146,13 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// Completes the file.
-    pub(crate) fn finish(&mut self) -> Result<(), ParquetError> {
+    pub fn finish(&mut self) -> Result<(), ParquetError> {
         self.inner.finish()?;
         Ok(self.inner.inner_mut().out_mut().flush()?)
     }
 
     /// The output.
-    pub(crate) fn out(&self) -> &W {
+    pub fn out(&self) -> &W {
         self.inner.inner().out()
     }
 }

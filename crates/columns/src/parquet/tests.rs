@@ -15,7 +15,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 
 use super::{ParquetOptions, ParquetWriter};
-use crate::columns::Rows;
+use crate::Rows;
 
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     written_with(

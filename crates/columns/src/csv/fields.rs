@@ -10,11 +10,11 @@ use arrow::compute::cast;
 use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use super::FormulaGuard;
 use super::buffer::{ahead, put};
 use super::numbers::{self, REAL, WHOLE};
-use crate::columns::Column;
-use crate::export::timestamps::{self, TIMESTAMP};
-use crate::plan::FormulaGuard;
+use crate::Column;
+use crate::timestamps::{self, TIMESTAMP};
 
 /// A column of values to write.
 pub(super) struct Field<'a> {

@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use super::Rows;
 
 /// Concatenates rows to one record batch.
-pub(crate) fn concat(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch, ArrowError> {
+pub fn concat(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch, ArrowError> {
     if let [piece] = pieces {
         return piece.flat();
     }
@@ -26,7 +26,7 @@ pub(super) fn concat_column(pieces: &[Rows], index: usize) -> Result<ArrayRef, A
 }
 
 /// Concatenates arrays, and keeps the dictionary if all have the same.
-pub(crate) fn concat_arrays(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
+pub fn concat_arrays(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
     // Arrays that are all null are the most common.
     if pieces.iter().all(|piece| piece.null_count() == piece.len()) {
         return Ok(new_null_array(pieces[0].data_type(), pieces.iter().map(|piece| piece.len()).sum()));
@@ -47,21 +47,19 @@ pub(crate) fn concat_arrays(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, Arrow
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Array, AsArray, Int8Array, Int32Array, RecordBatch};
+    use arrow::array::{Array, AsArray, DictionaryArray, Int8Array, Int32Array, RecordBatch, StringArray};
     use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 
     use super::concat;
-    use crate::columns::{RowBuffer, Rows};
-    use crate::tables::{choice, choices};
+    use crate::{RowBuffer, Rows};
 
     fn batch(from: i32, to: i32) -> RecordBatch {
-        let schema =
-            Schema::new(vec![Field::new("number", DataType::Int32, false), Field::new("regime", choice(), false)]);
+        let names = Arc::new(StringArray::from(vec!["bear", "bull", "neutral"]));
         let regimes = Int8Array::from_iter_values((from..to).map(|number| (number % 3) as i8));
-        let columns = [
-            Arc::new(Int32Array::from_iter_values(from..to)) as Arc<dyn Array>,
-            choices(regimes, ["bear", "bull", "neutral"]),
-        ];
+        let regimes = DictionaryArray::new(regimes, names);
+        let numbers = Field::new("number", DataType::Int32, false);
+        let schema = Schema::new(vec![numbers, Field::new("regime", regimes.data_type().clone(), false)]);
+        let columns = [Arc::new(Int32Array::from_iter_values(from..to)) as Arc<dyn Array>, Arc::new(regimes)];
         RecordBatch::try_new(Arc::new(schema), columns.to_vec()).unwrap()
     }
 

@@ -10,7 +10,7 @@ use parquet::file::statistics::Statistics;
 
 use super::distinct::{DistinctNumbers, DistinctTexts, MAX_BYTES};
 use super::rle::bit_width;
-use crate::columns::{Boundaries, Column};
+use crate::{Boundaries, Column};
 
 /// Takes the place of an index for null; no dictionary has so many values.
 pub(super) const NULL: u32 = u32::MAX;
