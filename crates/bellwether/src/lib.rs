@@ -50,7 +50,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`interface`] | the service as types: operations, parameters, records, faults |
+//! | [`interface`] | the service as types: operations, parameters, records, faults; the crate `bellwether-interface` |
 //! | [`definition`] | the definition file: keys, values, and their locations |
 //! | [`plan`] | the meaning of a definition: requests, columns, order, with every default filled in |
 //! | `fetch` | requests, retries, proxies, limits |
@@ -63,7 +63,7 @@
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
-//! | [`serve`] | the service's interface, answered by the demo or from an archive |
+//! | [`serve`] | the service's interface, answered from an archive or by the demo, whose market is the crate `bellwether-demo` |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //!
@@ -150,7 +150,8 @@ pub mod harness;
 pub mod human;
 mod identity;
 mod in_order;
-pub mod interface;
+#[doc(inline)]
+pub use bellwether_interface as interface;
 pub mod key_source;
 #[doc(hidden)]
 pub mod links;

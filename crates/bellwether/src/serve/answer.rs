@@ -9,16 +9,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use bellwether_demo::Universe;
+use bellwether_demo::companies::{self, Company};
+use bellwether_demo::news::{Article, Day, Extremes};
+use bellwether_demo::prediction::{Model, Outlook, Series};
 use chrono::{Days, NaiveDate};
 use futures_util::{StreamExt, stream};
 use tokio::task::spawn_blocking;
 
-use super::companies::{self, Company};
-use super::news::{Article, Day, Extremes};
-use super::prediction::{Model, Outlook, Series};
 use super::question::Question;
 use super::refusal::{Refusal, json};
-use super::universe::Universe;
 use crate::interface::{
     ArticleReference, BatchedHistory, ChangeSet, HistoricalSentiment, HistoryEntry, HistoryKey, IndexedSignal,
     LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,

@@ -5,10 +5,6 @@
 //! from it, and [`start`] serves that on a listener. The records are the interface's own types, so the answers match
 //! what the client reads.
 //!
-//! The universe is a pure function of its seed and its `today`: it reads no clock and stores nothing. With a later
-//! `today` it has the same past except for a small share of rewritten cells, like a vendor's, and
-//! [`Universe::rewrites`] lists each of them. So tests know the expected findings.
-//!
 //! Where the interface is not documented, these are the answers:
 //!
 //! | not documented | here |
@@ -32,27 +28,13 @@
 
 mod answer;
 mod archived;
-mod calendar;
-mod companies;
-pub mod draw;
-mod headline;
 mod key;
-mod market;
-mod mood;
-mod news;
-mod prediction;
 mod question;
 mod refusal;
-mod revision;
-mod rewrites;
 mod server;
 mod service;
-mod universe;
 
 pub use archived::ArchivedServices;
-pub use market::price_schema;
-pub use prediction::Prediction;
-pub use rewrites::{ScoreRewrite, SignalRewrite, UniverseRewrites};
+pub use bellwether_demo::{Prediction, ScoreRewrite, SignalRewrite, Universe, UniverseRewrites, draw, price_schema};
 pub use server::{Running, ServedAddresses, start};
 pub use service::Service;
-pub use universe::Universe;

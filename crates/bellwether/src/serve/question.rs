@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::num::IntErrorKind;
 use std::str::FromStr;
 
+use bellwether_demo::prediction::{Model, Outlook};
 use url::form_urlencoded;
 
 use super::key::Key;
-use super::prediction::{Model, Outlook};
 use super::refusal::Refusal;
 use crate::interface::{ChangeSet, Endpoint, Location, Period, Regime, ValidationFault, ValidationProblem};
 
@@ -112,19 +112,6 @@ impl Request<'_> {
             Endpoint::NewsArticles => Question::Articles { symbol },
             Endpoint::HistoricalSentiment => Question::DailySentiment { symbol },
         })
-    }
-}
-
-impl Model {
-    /// The model behind an operation.
-    fn behind(endpoint: Endpoint) -> Self {
-        match endpoint {
-            Endpoint::LegacyHistoryAll
-            | Endpoint::LegacyHistoryBatched
-            | Endpoint::LegacyHistory
-            | Endpoint::LegacySignals => Self::Legacy,
-            _ => Self::Current,
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use axum::routing::get;
+use bellwether_demo::Universe;
 use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
@@ -19,7 +20,6 @@ use super::archived::{ArchivedServices, Given, Subject};
 use super::key::Key;
 use super::question::Request;
 use super::refusal::Refusal;
-use super::universe::Universe;
 use crate::interface::{Base, ChangeSet, Endpoint};
 
 /// The service: where its answers come from, the point of its change record, and its key.

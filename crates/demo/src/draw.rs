@@ -27,12 +27,12 @@ impl Draw {
     }
 
     /// The number for a day or a week, counted from any fixed day.
-    pub(super) fn on(self, day: i32) -> Self {
+    pub(crate) fn on(self, day: i32) -> Self {
         self.at(u64::from(day.cast_unsigned()))
     }
 
     /// The number for a symbol.
-    pub(super) fn of(self, symbol: &str) -> Self {
+    pub(crate) fn of(self, symbol: &str) -> Self {
         self.at(purpose(symbol))
     }
 
@@ -43,24 +43,24 @@ impl Draw {
     }
 
     /// True once in `count` draws.
-    pub(super) fn is_one_in(self, count: u32) -> bool {
+    pub(crate) fn is_one_in(self, count: u32) -> bool {
         self.below(count) == 0
     }
 
     /// One of the choices.
-    pub(super) fn choose<T: Copy>(self, choices: &[T]) -> T {
+    pub(crate) fn choose<T: Copy>(self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u32) as usize]
     }
 
     /// A fraction from -1 to 1.
-    pub(super) fn signed(self) -> f64 {
+    pub(crate) fn signed(self) -> f64 {
         const STEPS: f64 = (1_u64 << 52) as f64;
         // A float has 53 bits.
         (self.0 >> 11) as f64 / STEPS - 1.0
     }
 
     /// The height at `day` of a smooth curve, from -1 to 1, that passes through a drawn height every `step` days.
-    pub(super) fn wave(self, day: i32, step: i32) -> f64 {
+    pub(crate) fn wave(self, day: i32, step: i32) -> f64 {
         let (from, to) = (self.on(day.div_euclid(step)).signed(), self.on(day.div_euclid(step) + 1).signed());
         let along = f64::from(day.rem_euclid(step)) / f64::from(step);
         from + (to - from) * along * along * (3.0 - 2.0 * along)
@@ -68,7 +68,7 @@ impl Draw {
 }
 
 /// A named place for [`Draw::at`].
-pub(super) const fn purpose(name: &str) -> u64 {
+pub(crate) const fn purpose(name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut position = 0;
     while position < name.len() {

@@ -221,7 +221,7 @@ pub(super) use spelled;
 spelled!(Period, Regime, Sector, Signal);
 
 /// The JSON Schema of a closed set, with what each value means, so that editors complete and explain them.
-pub(crate) fn closed_set(values: impl IntoIterator<Item = (&'static str, String)>) -> Schema {
+pub fn closed_set(values: impl IntoIterator<Item = (&'static str, String)>) -> Schema {
     let value = |(spelling, meaning)| serde_json::json!({ "const": spelling, "description": meaning });
     json_schema!({ "type": "string", "oneOf": values.into_iter().map(value).collect::<Vec<_>>() })
 }

@@ -18,7 +18,7 @@ pub use endpoint::{Base, Endpoint};
 pub use fault::{Location, ValidationFault, ValidationProblem};
 pub use history::{BatchedHistory, HistoryEntry, IndexedSignal, LatestSignal, SectorHistory};
 pub use number::unsigned_zero;
-pub(crate) use parameter::closed_set;
+pub use parameter::closed_set;
 pub use parameter::{Period, Regime, Sector, Signal, Unknown};
 pub use sentiment::{ArticleReference, HistoricalSentiment, NewsArticle, Score, SentimentSummary, TrailingSummary};
 pub use ticker::Ticker;

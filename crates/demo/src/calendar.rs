@@ -6,7 +6,7 @@
 use chrono::{Datelike, Days, NaiveDate, Weekday};
 
 /// Whether a day is a trading day.
-pub(super) fn is_trading_day(date: NaiveDate) -> bool {
+pub(crate) fn is_trading_day(date: NaiveDate) -> bool {
     !matches!(date.weekday(), Weekday::Sat | Weekday::Sun) && !is_holiday(date)
 }
 

@@ -10,18 +10,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use chrono::{Datelike, Days, NaiveDate, NaiveTime};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::calendar::is_trading_day;
-use super::companies::{self, Company};
-use super::draw::{Draw, purpose};
-use super::mood::Mood;
-use super::prediction::{Model, Outlook};
-use super::universe::Universe;
-use crate::interface::{Period, Regime, Signal, Ticker};
-use crate::tables::date;
+use crate::calendar::is_trading_day;
+use crate::companies::{self, Company};
+use crate::draw::{Draw, purpose};
+use crate::mood::Mood;
+use crate::prediction::{Model, Outlook};
+use crate::universe::Universe;
+use bellwether_interface::{Period, Regime, Signal, Ticker};
 
 const MARKET: u64 = purpose("market");
 const PRICE: u64 = purpose("price");
@@ -49,7 +48,11 @@ const BEFORE: Days = Days::new(200);
 pub fn price_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let ticker = Field::new("ticker", DataType::Utf8, false);
-        let fields = vec![ticker, Field::new("date", date(), false), Field::new("close", DataType::Float64, false)];
+        let fields = vec![
+            ticker,
+            Field::new("date", DataType::Timestamp(TimeUnit::Microsecond, None), false),
+            Field::new("close", DataType::Float64, false),
+        ];
         Arc::new(Schema::new(fields))
     });
     Arc::clone(&SCHEMA)
@@ -153,9 +156,9 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::{Universe, sessions_of};
-    use crate::interface::{Period, Regime, Signal, Ticker};
-    use crate::serve::companies::{self, Company};
-    use crate::serve::prediction::{Model, Outlook};
+    use crate::companies::{self, Company};
+    use crate::prediction::{Model, Outlook};
+    use bellwether_interface::{Period, Regime, Signal, Ticker};
 
     fn day(year: i32, month: u32, day: u32) -> NaiveDate {
         NaiveDate::from_ymd_opt(year, month, day).unwrap()

@@ -6,11 +6,11 @@
 
 use chrono::NaiveDate;
 
-use super::companies::{self, Company};
-use super::prediction::{Model, Outlook, Prediction};
-use super::revision::{LONGEST_DELAY, Revision};
-use super::universe::Universe;
-use crate::interface::{Period, Regime, Ticker};
+use crate::companies::{self, Company};
+use crate::prediction::{Model, Outlook, Prediction};
+use crate::revision::{LONGEST_DELAY, Revision};
+use crate::universe::Universe;
+use bellwether_interface::{Period, Regime, Ticker};
 
 /// The rewrites between an earlier day and a universe's today, of all cells or a selection.
 ///
@@ -151,7 +151,7 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::{Model, Outlook, Period, Prediction, Regime, Ticker, Universe};
-    use crate::serve::companies::{self, Company};
+    use crate::companies::{self, Company};
 
     type Series = (&'static Company, Period, Regime);
 

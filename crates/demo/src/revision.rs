@@ -5,26 +5,26 @@
 
 use chrono::{Days, NaiveDate};
 
-use super::draw::{Draw, purpose};
+use crate::draw::{Draw, purpose};
 
 const REVISION: u64 = purpose("revision");
 const DELAY: u64 = purpose("delay");
 
 /// The longest delay between a date and the revision of its value.
-pub(super) const LONGEST_DELAY: Days = Days::new(120);
+pub(crate) const LONGEST_DELAY: Days = Days::new(120);
 
 /// The revision of one cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Revision {
+pub(crate) struct Revision {
     /// The first day that shows the new value.
-    pub(super) on: NaiveDate,
+    pub(crate) on: NaiveDate,
     /// The source of the new value.
-    pub(super) draw: Draw,
+    pub(crate) draw: Draw,
 }
 
 impl Revision {
     /// One cell in 125 is revised, 2 to 120 days after its date.
-    pub(super) fn of(cell: Draw, date: NaiveDate) -> Option<Self> {
+    pub(crate) fn of(cell: Draw, date: NaiveDate) -> Option<Self> {
         let draw = cell.at(REVISION);
         if !draw.is_one_in(125) {
             return None;
@@ -34,7 +34,7 @@ impl Revision {
     }
 
     /// Whether its new value is published on a day.
-    pub(super) fn shows(self, today: NaiveDate) -> bool {
+    pub(crate) fn shows(self, today: NaiveDate) -> bool {
         self.on <= today
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     use chrono::{Days, NaiveDate};
 
     use super::Revision;
-    use crate::serve::draw::Draw;
+    use crate::draw::Draw;
 
     #[test]
     fn fewer_than_one_cell_in_a_hundred_is_revised_2_to_120_days_later() {

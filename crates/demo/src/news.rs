@@ -6,12 +6,12 @@
 
 use chrono::{Datelike, NaiveDate};
 
-use super::companies::Company;
-use super::draw::{Draw, purpose};
-use super::headline::headline;
-use super::mood::Mood;
-use super::revision::Revision;
-use crate::interface::Score;
+use crate::companies::Company;
+use crate::draw::{Draw, purpose};
+use crate::headline::headline;
+use crate::mood::Mood;
+use crate::revision::Revision;
+use bellwether_interface::Score;
 
 const NEWS: u64 = purpose("news");
 const COUNT: u64 = purpose("count");
@@ -27,9 +27,11 @@ const OUTLETS: [&str; 5] = ["newswire", "markets", "ledger", "daily", "observer"
 
 /// One article.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Article {
-    pub(super) company: &'static Company,
-    pub(super) date: NaiveDate,
+pub struct Article {
+    /// The company that it is about.
+    pub company: &'static Company,
+    /// Its day.
+    pub date: NaiveDate,
     /// Its index among the articles of its day.
     index: u32,
     draw: Draw,
@@ -38,23 +40,29 @@ pub(super) struct Article {
 }
 
 /// The articles with the lowest and the highest score, and the one nearest to the mean.
-pub(super) struct Extremes<'a> {
-    pub(super) low: &'a Article,
-    pub(super) high: &'a Article,
-    pub(super) average: &'a Article,
+#[derive(Clone, Copy, Debug)]
+pub struct Extremes<'a> {
+    /// The one with the lowest score.
+    pub low: &'a Article,
+    /// The one with the highest score.
+    pub high: &'a Article,
+    /// The one nearest to the mean.
+    pub average: &'a Article,
 }
 
 /// A day with articles.
-pub(super) struct Day {
-    pub(super) date: NaiveDate,
+#[derive(Clone, Copy, Debug)]
+pub struct Day {
+    /// The day.
+    pub date: NaiveDate,
     /// The mean of their scores, with four decimals.
-    pub(super) mean: f64,
+    pub mean: f64,
     /// Number of its articles.
-    pub(super) articles: u32,
+    pub articles: u32,
 }
 
 /// The newest articles about a company as of a day, newest first.
-pub(super) fn articles(seed: Draw, company: &'static Company, today: NaiveDate) -> Vec<Article> {
+pub(crate) fn articles(seed: Draw, company: &'static Company, today: NaiveDate) -> Vec<Article> {
     let mut articles = Vec::with_capacity(LISTED + 3);
     let mut day = Some(today);
     while let (Some(date), true) = (day, articles.len() < LISTED) {
@@ -84,28 +92,28 @@ impl Article {
     }
 
     /// Its revision, if it has one.
-    pub(super) fn revision(&self) -> Option<Revision> {
+    pub(crate) fn revision(&self) -> Option<Revision> {
         Revision::of(self.draw, self.date)
     }
 
     /// Its score as of a day, from -1 to 1 with four decimals.
-    pub(super) fn score(&self, today: NaiveDate) -> f64 {
+    pub fn score(&self, today: NaiveDate) -> f64 {
         f64::from(self.ten_thousandths(today)) / 10_000.0
     }
 
     /// Its score as written: one in three is a string with a decimal number.
-    pub(super) fn written_score(&self, today: NaiveDate) -> Score<'static> {
+    pub fn written_score(&self, today: NaiveDate) -> Score<'static> {
         let score = self.score(today);
         if self.draw.at(FORM).is_one_in(3) { Score::Text(format!("{score:.4}").into()) } else { Score::Number(score) }
     }
 
     /// Its headline, in the tone of its first score.
-    pub(super) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         headline(self.company.name, f64::from(self.first) / 10_000.0, self.draw)
     }
 
     /// Its unique URL.
-    pub(super) fn link(&self) -> String {
+    pub fn link(&self) -> String {
         let outlet = self.draw.at(OUTLET).choose(&OUTLETS);
         let symbol = self.company.ticker.as_str().to_ascii_lowercase();
         format!("https://{outlet}.example.com/{symbol}/{}/{}", self.date, self.index + 1)
@@ -125,7 +133,7 @@ impl Article {
 
 impl<'a> Extremes<'a> {
     /// The extremes of a list; among equal scores the newest. `None` for an empty list.
-    pub(super) fn of(articles: &'a [Article], today: NaiveDate) -> Option<Self> {
+    pub fn of(articles: &'a [Article], today: NaiveDate) -> Option<Self> {
         let score = |article: &&Article| i64::from(article.ten_thousandths(today));
         let sum: i64 = articles.iter().map(|article| score(&article)).sum();
         // The distance to the mean, multiplied by the number of articles to stay an integer.
@@ -142,7 +150,7 @@ impl<'a> Extremes<'a> {
 
 impl Day {
     /// The days of a list, in its order.
-    pub(super) fn each(articles: &[Article], today: NaiveDate) -> impl Iterator<Item = Self> {
+    pub fn each(articles: &[Article], today: NaiveDate) -> impl Iterator<Item = Self> {
         articles.chunk_by(|one, next| one.date == next.date).map(move |day| {
             // At most four articles a day.
             let count = day.len() as u32;
@@ -160,9 +168,9 @@ mod tests {
     use chrono::{Datelike, NaiveDate, Weekday};
 
     use super::{Article, Day, Extremes, articles};
-    use crate::interface::Score;
-    use crate::serve::companies;
-    use crate::serve::draw::Draw;
+    use crate::companies;
+    use crate::draw::Draw;
+    use bellwether_interface::Score;
 
     fn today() -> NaiveDate {
         NaiveDate::from_ymd_opt(2026, 11, 20).unwrap()

@@ -2,12 +2,12 @@
 
 use chrono::{Months, NaiveDate};
 
-use super::calendar::is_trading_day;
-use super::companies::{self, Company, SECTORS};
-use super::draw::{Draw, purpose};
-use super::news::{self, Article};
-use super::prediction::{Outlook, Series};
-use crate::interface::{Period, Regime, Ticker};
+use crate::calendar::is_trading_day;
+use crate::companies::{self, Company, SECTORS};
+use crate::draw::{Draw, purpose};
+use crate::news::{self, Article};
+use crate::prediction::{Outlook, Series};
+use bellwether_interface::{Period, Regime, Ticker};
 
 const OWN: u64 = purpose("own");
 const PERIOD: u64 = purpose("period");
@@ -69,20 +69,22 @@ impl Universe {
     }
 
     /// The draw that everything is derived from.
-    pub(super) fn draw(&self) -> Draw {
+    pub(crate) fn draw(&self) -> Draw {
         self.seed
     }
 
-    pub(super) fn series(&self, company: &Company, outlook: Outlook) -> Series {
+    /// The predictions of a company in an outlook.
+    pub fn series(&self, company: &Company, outlook: Outlook) -> Series {
         Series::new(self.seed, company, outlook)
     }
 
-    pub(super) fn articles(&self, company: &'static Company) -> Vec<Article> {
+    /// The newest articles about a company, newest first.
+    pub fn articles(&self, company: &'static Company) -> Vec<Article> {
         news::articles(self.seed, company, self.today)
     }
 
     /// The period and the regime of a company in a batch that does not name them.
-    pub(super) fn own_series(&self, company: &Company) -> (Period, Regime) {
+    pub fn own_series(&self, company: &Company) -> (Period, Regime) {
         let draw = self.seed.at(OWN).of(company.ticker.as_str());
         // Below 36.
         let place = draw.at(PERIOD).below(Period::COUNT as u32) as usize;
@@ -90,7 +92,7 @@ impl Universe {
     }
 
     /// Whether the latest signal of a company has no date, in change sets where dates are optional.
-    pub(super) fn is_undated(&self, company: &Company, period: Period) -> bool {
+    pub fn is_undated(&self, company: &Company, period: Period) -> bool {
         self.seed.at(UNDATED).of(company.ticker.as_str()).of(period.as_str()).is_one_in(40)
     }
 }
@@ -102,9 +104,9 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::Universe;
-    use crate::interface::{Period, Regime, Score, Signal, Ticker};
-    use crate::serve::companies;
-    use crate::serve::prediction::{Model, Outlook, Prediction};
+    use super::companies;
+    use crate::prediction::{Model, Outlook, Prediction};
+    use bellwether_interface::{Period, Regime, Score, Signal, Ticker};
 
     fn outlook() -> Outlook {
         Outlook { model: Model::Current, period: Period::default(), regime: Regime::Bear }

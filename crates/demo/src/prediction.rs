@@ -7,11 +7,11 @@
 
 use chrono::{Datelike, NaiveDate};
 
-use super::companies::Company;
-use super::draw::{Draw, purpose};
-use super::mood::Mood;
-use super::revision::Revision;
-use crate::interface::{Period, Regime, Signal};
+use crate::companies::Company;
+use crate::draw::{Draw, purpose};
+use crate::mood::Mood;
+use crate::revision::Revision;
+use bellwether_interface::{Endpoint, Period, Regime, Signal};
 
 const SERIES: u64 = purpose("series");
 const LEGACY: u64 = purpose("legacy");
@@ -29,7 +29,7 @@ pub struct Prediction {
 
 /// A model of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Model {
+pub enum Model {
     /// The current one.
     Current,
     /// The one behind the legacy operations. It is no longer trained, so its past is never revised.
@@ -38,21 +38,38 @@ pub(super) enum Model {
 
 /// The model, period and regime of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outlook {
-    pub(super) model: Model,
-    pub(super) period: Period,
-    pub(super) regime: Regime,
+pub struct Outlook {
+    /// The model.
+    pub model: Model,
+    /// The period.
+    pub period: Period,
+    /// The regime.
+    pub regime: Regime,
 }
 
 /// The daily predictions of one ticker in one outlook.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Series {
-    pub(super) outlook: Outlook,
+pub struct Series {
+    /// The outlook.
+    pub outlook: Outlook,
     mood: Mood,
     wave: Draw,
     wave_days: i32,
     cells: Draw,
     bias: f64,
+}
+
+impl Model {
+    /// The model behind an operation.
+    pub fn behind(endpoint: Endpoint) -> Self {
+        match endpoint {
+            Endpoint::LegacyHistoryAll
+            | Endpoint::LegacyHistoryBatched
+            | Endpoint::LegacyHistory
+            | Endpoint::LegacySignals => Self::Legacy,
+            _ => Self::Current,
+        }
+    }
 }
 
 impl Prediction {
@@ -91,7 +108,7 @@ impl Prediction {
 }
 
 impl Series {
-    pub(super) fn new(seed: Draw, company: &Company, outlook: Outlook) -> Self {
+    pub(crate) fn new(seed: Draw, company: &Company, outlook: Outlook) -> Self {
         let Outlook { model, period, regime } = outlook;
         let mood = Mood::of(seed, company);
         let origin = match model {
@@ -110,7 +127,7 @@ impl Series {
     }
 
     /// The revision of the cell of a date, if it has one.
-    pub(super) fn revision(&self, date: NaiveDate) -> Option<Revision> {
+    pub(crate) fn revision(&self, date: NaiveDate) -> Option<Revision> {
         match self.outlook.model {
             Model::Current => Revision::of(self.cell(date), date),
             Model::Legacy => None,
@@ -118,7 +135,7 @@ impl Series {
     }
 
     /// The prediction for a date, as published on `today`.
-    pub(super) fn get(&self, date: NaiveDate, today: NaiveDate) -> Prediction {
+    pub fn get(&self, date: NaiveDate, today: NaiveDate) -> Prediction {
         let first = self.first(date);
         match self.revision(date) {
             Some(revision) if revision.shows(today) => first.revised(revision.draw),
@@ -142,9 +159,9 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::{Model, Outlook, Prediction, Series};
-    use crate::interface::{Period, Regime, Signal};
-    use crate::serve::companies;
-    use crate::serve::draw::Draw;
+    use crate::companies;
+    use crate::draw::Draw;
+    use bellwether_interface::{Period, Regime, Signal};
 
     fn histories(regime: Regime, model: Model) -> Vec<Vec<Prediction>> {
         let first = NaiveDate::from_ymd_opt(2022, 1, 1).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! They contain what breaks careless readers: commas, double quotes, non-ASCII letters and symbols.
 
-use super::draw::{Draw, purpose};
+use crate::draw::{Draw, purpose};
 
 const TEMPLATE: u64 = purpose("template");
 const PERCENT: u64 = purpose("percent");
@@ -80,7 +80,7 @@ const PLACES: [&str; 10] =
     ["Texas", "São Paulo", "Zürich", "Québec", "Kraków", "Singapore", "Málaga", "Ohio", "Düsseldorf", "Malmö"];
 
 /// The headline of an article about a company, in the tone of a score from -1 to 1.
-pub(super) fn headline(company: &str, tone: f64, draw: Draw) -> String {
+pub(crate) fn headline(company: &str, tone: f64, draw: Draw) -> String {
     let templates = match tone {
         tone if tone > 0.15 => &GOOD,
         tone if tone < -0.15 => &BAD,
@@ -108,7 +108,7 @@ pub(super) fn headline(company: &str, tone: f64, draw: Draw) -> String {
 #[cfg(test)]
 mod tests {
     use super::{BAD, GOOD, PLAIN, headline};
-    use crate::serve::draw::Draw;
+    use crate::draw::Draw;
 
     #[test]
     fn every_template_names_the_company_and_uses_only_filled_slots() {

@@ -5,21 +5,21 @@
 
 use std::sync::LazyLock;
 
-use crate::interface::Ticker;
+use bellwether_interface::Ticker;
 
 /// One company.
 #[derive(Debug)]
-pub(super) struct Company {
+pub struct Company {
     /// Its symbol.
-    pub(super) ticker: Ticker,
+    pub ticker: Ticker,
     /// The name of its sector.
-    pub(super) sector: &'static str,
+    pub sector: &'static str,
     /// Its name.
-    pub(super) name: &'static str,
+    pub name: &'static str,
 }
 
 /// The names of the sectors, in the order of the classification.
-pub(super) const SECTORS: [&str; 11] = [
+pub const SECTORS: [&str; 11] = [
     "energy",
     "materials",
     "industrials",
@@ -43,12 +43,12 @@ static COMPANIES: LazyLock<Vec<Company>> = LazyLock::new(|| {
 });
 
 /// Every company, ordered by symbol.
-pub(super) fn all() -> &'static [Company] {
+pub fn all() -> &'static [Company] {
     &COMPANIES
 }
 
 /// The company with exactly this symbol.
-pub(super) fn find(symbol: &str) -> Option<&'static Company> {
+pub fn find(symbol: &str) -> Option<&'static Company> {
     let place = COMPANIES.binary_search_by(|company| company.ticker.as_str().cmp(symbol)).ok()?;
     COMPANIES.get(place)
 }
