@@ -34,6 +34,7 @@ use super::look::{LookFile, Looks};
 use super::memory::{Decision, Memory, Place};
 use super::obstacles::{ObstacleKind, Obstacles, Subject};
 use super::record::{Fault, RunRecord};
+use super::times::{newest_due, upcoming};
 use super::turn::{Ended, Turn};
 
 /// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
@@ -278,7 +279,7 @@ impl Scheduler {
                 let schedule = self.definitions.plan(&name).and_then(|plan| plan.schedule.clone());
                 match schedule {
                     Some(schedule) => {
-                        let next = super::times::upcoming(&schedule, now).next();
+                        let next = upcoming(&schedule, now).next();
                         watcher.watch(&ScheduleEvent::Scheduled { definition: &name, next });
                     }
                     None if was_known => watcher.watch(&ScheduleEvent::Unscheduled { definition: &name }),
@@ -442,10 +443,4 @@ impl Scheduler {
         }
         record
     }
-}
-
-/// The newest time of a schedule, unless it is too old to be run.
-fn newest_due(schedule: &Schedule, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let window = TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX);
-    schedule.cron.last_until(now, schedule.timezone.0).filter(|due| now - *due <= window)
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use bellwether_interface::{Period, Regime, Signal, Ticker};
 use chrono::{Datelike, Days, NaiveDate, NaiveTime};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -20,7 +21,6 @@ use crate::draw::{Draw, purpose};
 use crate::mood::Mood;
 use crate::prediction::{Model, Outlook};
 use crate::universe::Universe;
-use bellwether_interface::{Period, Regime, Signal, Ticker};
 
 const MARKET: u64 = purpose("market");
 const PRICE: u64 = purpose("price");
@@ -153,12 +153,12 @@ fn noise(draw: Draw, day: NaiveDate) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use bellwether_interface::{Period, Regime, Signal, Ticker};
     use chrono::NaiveDate;
 
     use super::{Universe, sessions_of};
     use crate::companies::{self, Company};
     use crate::prediction::{Model, Outlook};
-    use bellwether_interface::{Period, Regime, Signal, Ticker};
 
     fn day(year: i32, month: u32, day: u32) -> NaiveDate {
         NaiveDate::from_ymd_opt(year, month, day).unwrap()

@@ -4,6 +4,7 @@
 //! list: the list of tomorrow has the same articles after the new ones. Each week has one to four, also on weekends. A
 //! list is cut between days, so it has all articles of a day or none.
 
+use bellwether_interface::Score;
 use chrono::{Datelike, NaiveDate};
 
 use crate::companies::Company;
@@ -11,7 +12,6 @@ use crate::draw::{Draw, purpose};
 use crate::headline::headline;
 use crate::mood::Mood;
 use crate::revision::Revision;
-use bellwether_interface::Score;
 
 const NEWS: u64 = purpose("news");
 const COUNT: u64 = purpose("count");
@@ -165,12 +165,12 @@ impl Day {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use bellwether_interface::Score;
     use chrono::{Datelike, NaiveDate, Weekday};
 
     use super::{Article, Day, Extremes, articles};
     use crate::companies;
     use crate::draw::Draw;
-    use bellwether_interface::Score;
 
     fn today() -> NaiveDate {
         NaiveDate::from_ymd_opt(2026, 11, 20).unwrap()

@@ -5,13 +5,13 @@
 //! longer periods; and a little daily noise. A bull regime leans to buying, a bear regime to selling. Any cell takes
 //! only a handful of draws.
 
+use bellwether_interface::{Endpoint, Period, Regime, Signal};
 use chrono::{Datelike, NaiveDate};
 
 use crate::companies::Company;
 use crate::draw::{Draw, purpose};
 use crate::mood::Mood;
 use crate::revision::Revision;
-use bellwether_interface::{Endpoint, Period, Regime, Signal};
 
 const SERIES: u64 = purpose("series");
 const LEGACY: u64 = purpose("legacy");
@@ -156,12 +156,12 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use bellwether_interface::{Period, Regime, Signal};
     use chrono::NaiveDate;
 
     use super::{Model, Outlook, Prediction, Series};
     use crate::companies;
     use crate::draw::Draw;
-    use bellwether_interface::{Period, Regime, Signal};
 
     fn histories(regime: Regime, model: Model) -> Vec<Vec<Prediction>> {
         let first = NaiveDate::from_ymd_opt(2022, 1, 1).unwrap();

@@ -4,13 +4,13 @@
 //! day is added later. The summary and the daily sentiment are computed from the scores and follow them; the legacy
 //! operations are never revised.
 
+use bellwether_interface::{Period, Regime, Ticker};
 use chrono::NaiveDate;
 
 use crate::companies::{self, Company};
 use crate::prediction::{Model, Outlook, Prediction};
 use crate::revision::{LONGEST_DELAY, Revision};
 use crate::universe::Universe;
-use bellwether_interface::{Period, Regime, Ticker};
 
 /// The rewrites between an earlier day and a universe's today, of all cells or a selection.
 ///

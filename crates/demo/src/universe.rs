@@ -1,5 +1,6 @@
 //! All data of the demo service, as of one day.
 
+use bellwether_interface::{Period, Regime, Ticker};
 use chrono::{Months, NaiveDate};
 
 use crate::calendar::is_trading_day;
@@ -7,7 +8,6 @@ use crate::companies::{self, Company, SECTORS};
 use crate::draw::{Draw, purpose};
 use crate::news::{self, Article};
 use crate::prediction::{Outlook, Series};
-use bellwether_interface::{Period, Regime, Ticker};
 
 const OWN: u64 = purpose("own");
 const PERIOD: u64 = purpose("period");
@@ -101,12 +101,12 @@ impl Universe {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use bellwether_interface::{Period, Regime, Score, Signal, Ticker};
     use chrono::NaiveDate;
 
     use super::Universe;
     use super::companies;
     use crate::prediction::{Model, Outlook, Prediction};
-    use bellwether_interface::{Period, Regime, Score, Signal, Ticker};
 
     fn outlook() -> Outlook {
         Outlook { model: Model::Current, period: Period::default(), regime: Regime::Bear }

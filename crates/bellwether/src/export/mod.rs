@@ -56,7 +56,6 @@ use std::io::Write;
 
 use ::arrow::datatypes::SchemaRef;
 
-use crate::columns::csv::CsvWriter;
 use arrow_ipc::ArrowFileWriter;
 
 pub use crate::columns::csv::Coding;
@@ -87,6 +86,7 @@ pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};
 pub use stream::RowFormat;
 
+use crate::columns::csv::CsvWriter;
 use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;
 use crate::plan::{Codec, Format, FormulaGuard};

@@ -45,9 +45,22 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
     let of_archives = archives.iter().map(Archive::file_count).sum::<usize>();
     let count = of_archives + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
+    let of_archive = |archive: &Archive| archive::verify(archive, |file| stage.done(0, file.bytes));
+    let of_version = |version: &Version| {
+        let of_file = |file: &FileRecord| {
+            let fault = fault(&version.path.join(&file.name), file, &control.stop)?;
+            stage.done(0, file.bytes);
+            Ok(fault)
+        };
+        version.files.par_iter().map(of_file).collect::<Result<Vec<Option<String>>>>()
+    };
+    // One thread checks a file from its beginning to its end, so the largest may not be the last to begin.
+    let (of_archives, of_versions) = rayon::join(
+        || archives.iter().map(of_archive).collect::<Result<Vec<_>>>(),
+        || versions.par_iter().map(of_version).collect::<Vec<_>>(),
+    );
     let (mut files, mut faults) = (0, Vec::new());
-    for archive in archives {
-        let verified = archive::verify(archive, |file| stage.done(0, file.bytes))?;
+    for verified in of_archives? {
         files += verified.files;
         faults.extend(verified.faults);
     }
@@ -58,7 +71,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
     let forgotten: BTreeSet<&str> =
         archives.iter().flat_map(Archive::forgotten).map(|forgotten| forgotten.run.as_str()).collect();
     let mut notes: Vec<String> = archives.iter().flat_map(Archive::forgotten).map(ToString::to_string).collect();
-    for version in versions {
+    for (version, of_files) in versions.iter().zip(of_versions) {
         if let Some(run) = version.runs.iter().find(|run| forgotten.contains(run.as_str())) {
             notes.push(format!("`{}` was built from run `{run}`, which was forgotten since", version.path.display()));
         }
@@ -71,13 +84,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
         }
         files += version.file_count();
         faults.extend(version.faults_of_describing());
-        let of_file = |file: &FileRecord| {
-            let fault = fault(&version.path.join(&file.name), file, &control.stop)?;
-            stage.done(0, file.bytes);
-            Ok(fault)
-        };
-        let of_files = version.files.par_iter().map(of_file).collect::<Result<Vec<Option<String>>>>()?;
-        faults.extend(of_files.into_iter().flatten());
+        faults.extend(of_files?.into_iter().flatten());
     }
     stage.finish();
     Ok(Verified { files, faults, notes })
