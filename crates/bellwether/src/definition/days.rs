@@ -122,7 +122,7 @@ impl JsonSchema for DayCount {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["3d", "2 trading days"] })
+        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "2 trading days"] })
     }
 }
 
