@@ -262,6 +262,10 @@ class ConfidenceMeasure(TypedDict):
     uncertainty: float
 
 
+#: DayCount
+DayCount = str
+
+
 class FeatureMeasure(TypedDict):
     """The measure of a feature in a state."""
 
@@ -365,10 +369,6 @@ class LagMeasure(TypedDict):
     test: MeanTest | None
     #: The windows of a whole horizon that do not overlap.
     windows: int
-
-
-#: MaxAge
-MaxAge = str
 
 
 class MeanTest(TypedDict):
@@ -703,7 +703,7 @@ SkillTotals = TypedDict(
         "from": "str | None",
         "hindsight": "Hindsight",
         "lag_sessions": int,
-        "live_within": "MaxAge",
+        "live_within": "DayCount",
         "pairs": "list[PairSkill]",
         "prices": "PriceSummary",
         "signals": "SignalCounts",
