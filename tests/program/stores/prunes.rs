@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -18,8 +18,10 @@ const TWO_DAYS: u64 = 2 * 24 * 60 * 60;
 /// Lets two days pass for the objects of a store in a folder.
 fn age(store: &Path) {
     for file in files_below(store) {
-        let then = SystemTime::now() - Duration::from_secs(TWO_DAYS);
-        File::open(store.join(file)).and_then(|file| file.set_modified(then)).expect("a file");
+        let file = File::open(store.join(file)).expect("a file");
+        // Of two versions of one second, the first in the store is the first.
+        let then = file.metadata().and_then(|of| of.modified()).expect("a time") - Duration::from_secs(TWO_DAYS);
+        file.set_modified(then).expect("a file");
     }
 }
 
