@@ -54,7 +54,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
         };
         version.files.par_iter().map(of_file).collect::<Result<Vec<Option<String>>>>()
     };
-    // One thread checks a file from its beginning to its end, so the largest may not be the last to begin.
+    // A file is checked by one thread, and those of versions are the largest: they do not wait for the archives.
     let (of_archives, of_versions) = rayon::join(
         || archives.iter().map(of_archive).collect::<Result<Vec<_>>>(),
         || versions.par_iter().map(of_version).collect::<Vec<_>>(),
