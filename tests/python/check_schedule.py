@@ -6,6 +6,7 @@ gap; a minute is due once for whatever it is due. An expression that names every
 time.
 """
 
+import calendar
 import json
 import sys
 from datetime import datetime, timedelta, timezone
@@ -21,9 +22,16 @@ def number(word, names, first):
     return names.index(word.upper()) + first if word.upper() in names else int(word)
 
 
+def marks(field):
+    """The parts of a field of days that depend on the month."""
+    return [part for part in field.lstrip("+").split(",") if part[-1] in "LW" or "#" in part]
+
+
 def values(field, low, high, names=(), first=0):
     found = set()
-    for part in field.split(","):
+    for part in field.lstrip("+").split(","):
+        if part in marks(field):
+            continue
         part, _, step = part.partition("/")
         if part == "*":
             begin, end = low, high
@@ -37,19 +45,43 @@ def values(field, low, high, names=(), first=0):
     return found
 
 
+def days_of_month(day):
+    return [day.replace(day=number + 1) for number in range(calendar.monthrange(day.year, day.month)[1])]
+
+
+def marked(mark, day):
+    """The day of its month that a mark is about."""
+    month = days_of_month(day)
+    if mark == "L":
+        return month[-1]
+    wanted = len(month) if mark == "LW" else int(mark[:-1])
+    workdays = [other for other in month if other.isoweekday() < 6]
+    # A Saturday's neighbour is the Friday, a Sunday's the Monday.
+    return min(workdays, key=lambda other: abs(other.day - wanted)) if wanted <= len(month) else None
+
+
+def is_marked(mark, day):
+    """Whether a mark of a weekday is about a day."""
+    weekday, _, count = mark.partition("#") if "#" in mark else (mark[:-1], "#", "L")
+    same = [other for other in days_of_month(day) if other.isoweekday() % 7 == number(weekday, DAYS, 0) % 7]
+    return day in (same[-1:] if count == "L" else same[int(count) - 1:int(count)])
+
+
 class Expression:
     def __init__(self, text):
-        minute, hour, day, month, weekday = NICKNAMES.get(text, text).split()
+        minute, hour, day, month, weekday = NICKNAMES.get(text, text).upper().split()
         self.minutes = values(minute, 0, 59)
         self.hours = values(hour, 0, 23)
         self.days = values(day, 1, 31)
         self.months = values(month, 1, 12, MONTHS, 1)
         self.weekdays = {number % 7 for number in values(weekday, 0, 7, DAYS)}
-        self.either = day != "*" and weekday != "*"
+        self.marks, self.weekday_marks = marks(day), marks(weekday)
+        self.either = day != "*" and weekday != "*" and not weekday.startswith("+")
         self.is_hourly = len(self.hours) == 24
 
     def has_day(self, day):
-        of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        of_month = day.day in self.days or day in {marked(mark, day) for mark in self.marks}
+        of_week = day.isoweekday() % 7 in self.weekdays or any(is_marked(mark, day) for mark in self.weekday_marks)
         return day.month in self.months and (of_month or of_week if self.either else of_month and of_week)
 
 

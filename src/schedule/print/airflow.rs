@@ -86,5 +86,5 @@ def scheduled(name, cron, timezone, command, retry_delay):
 
 fn names_every_day(schedule: &Schedule) -> bool {
     let fields = schedule.cron.fields();
-    fields.months.len() == 12 && Days::of(&fields) == Days::Every
+    fields.months.len() == 12 && Days::of(fields) == Days::Every
 }

@@ -4,7 +4,9 @@
 //! do: names, `7`, `?`, and ranges that end with Sunday are gone, and a field of days that is listed in full is never
 //! confused with `*`. What remains is what only some platforms have. It is refused with the file to change.
 
-use bellwether::definition::{CronFields, DayField};
+use std::fmt::Display;
+
+use bellwether::definition::{CronFields, DayField, MonthMark, WeekdayMark};
 use bellwether::error::{Error, Result};
 use bellwether::plan::{Plan, Schedule};
 
@@ -23,10 +25,10 @@ pub(super) enum Dialect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Days {
     Every,
-    OfMonth(DayField),
-    OfWeek(DayField),
-    Either(DayField, DayField),
-    Both(DayField, DayField),
+    OfMonth(DayField<MonthMark>),
+    OfWeek(DayField<WeekdayMark>),
+    Either(DayField<MonthMark>, DayField<WeekdayMark>),
+    Both(DayField<MonthMark>, DayField<WeekdayMark>),
 }
 
 impl Dialect {
@@ -41,7 +43,7 @@ impl Dialect {
     /// The five fields of a schedule.
     pub(super) fn five_fields(self, plan: &Plan, schedule: &Schedule) -> Result<String> {
         let fields = self.fields(plan, schedule)?;
-        let [day, weekday] = match Days::of(&fields) {
+        let [day, weekday] = match Days::of(fields) {
             Days::Every => ["*".to_owned(), "*".to_owned()],
             Days::OfMonth(days) => match self.day_of_month(&days) {
                 Some(day) => [day, "*".to_owned()],
@@ -55,7 +57,7 @@ impl Dialect {
                 [numbers(&days.numbers), numbers(&weekdays.numbers)]
             }
             Days::Either(days, weekdays) => {
-                let marks = marks(if days.marks.is_empty() { &weekdays } else { &days });
+                let marks = if days.marks.is_empty() { marks(&weekdays) } else { marks(&days) };
                 return Err(self.refusal(plan, &marks, "name the days by number"));
             }
             Days::Both(..) => {
@@ -67,37 +69,32 @@ impl Dialect {
     }
 
     /// The fields of a schedule without seconds.
-    pub(super) fn fields(self, plan: &Plan, schedule: &Schedule) -> Result<CronFields> {
+    pub(super) fn fields<'s>(self, plan: &Plan, schedule: &'s Schedule) -> Result<&'s CronFields> {
         let fields = schedule.cron.fields();
         if fields.seconds == [0] { Ok(fields) } else { Err(self.refusal(plan, "seconds", "leave the seconds out")) }
     }
 
-    fn day_of_month(self, days: &DayField) -> Option<String> {
+    fn day_of_month(self, days: &DayField<MonthMark>) -> Option<String> {
         match (&days.marks[..], &days.numbers[..]) {
             ([], named) => Some(numbers(named)),
-            ([mark], []) if self == Self::Airflow => {
-                // In a shorter month `31W` is no day here, and one of the last days there.
-                let is_nearest = |day: &str| day.parse::<u16>().is_ok_and(|day| day <= 28);
-                (mark == "L" || mark.strip_suffix('W').is_some_and(is_nearest)).then(|| mark.clone())
+            // In a shorter month `31W` is no day here, and one of the last days there.
+            ([mark @ (MonthMark::Last | MonthMark::NearestWorkday(..=28))], []) if self == Self::Airflow => {
+                Some(mark.to_string())
             }
             _ => None,
         }
     }
 
-    fn day_of_week(self, days: &DayField) -> Option<String> {
+    fn day_of_week(self, days: &DayField<WeekdayMark>) -> Option<String> {
         if days.marks.is_empty() {
             return Some(numbers(&days.numbers));
         }
-        if self != Self::Airflow || !days.numbers.is_empty() {
-            return None;
-        }
-        let day = |text: &str| text.parse::<u16>().ok().map(|day| day % 7);
-        let spelled = |mark: &String| match mark.split_once('#') {
-            Some((weekday, "L")) => Some(format!("L{}", day(weekday)?)),
-            Some((weekday, count)) => Some(format!("{}#{count}", day(weekday)?)),
-            None => Some(format!("L{}", day(mark.strip_suffix('L')?)?)),
+        let spelled = |mark: &WeekdayMark| match mark {
+            WeekdayMark::Last(weekday) => format!("L{weekday}"),
+            WeekdayMark::Nth(..) => mark.to_string(),
         };
-        Some(days.marks.iter().map(spelled).collect::<Option<Vec<_>>>()?.join(","))
+        let has_marks_alone = self == Self::Airflow && days.numbers.is_empty();
+        has_marks_alone.then(|| days.marks.iter().map(spelled).collect::<Vec<_>>().join(","))
     }
 
     fn refusal(self, plan: &Plan, what: &str, remedy: &str) -> Error {
@@ -133,24 +130,24 @@ impl Days {
 }
 
 /// The marks of a field, as text for an error.
-fn marks(days: &DayField) -> String {
+fn marks<M: Display>(days: &DayField<M>) -> String {
     let quoted: Vec<String> = days.marks.iter().map(|mark| format!("`{mark}`")).collect();
     quoted.join(" and ")
 }
 
 /// Five fields.
-pub(super) fn spelled(minutes: &[u16], hours: &[u16], day: &str, months: &[u16], weekday: &str) -> String {
+pub(super) fn spelled(minutes: &[u32], hours: &[u32], day: &str, months: &[u32], weekday: &str) -> String {
     format!("{} {} {day} {} {weekday}", stepped(minutes, 0, 59), stepped(hours, 0, 23), stepped(months, 1, 12))
 }
 
 /// The values of a field that are all that it has, an even part of them, or a list.
-fn stepped(values: &[u16], low: u16, high: u16) -> String {
-    if values.len() == usize::from(high - low) + 1 {
+fn stepped(values: &[u32], low: u32, high: u32) -> String {
+    if values.len() == (high - low) as usize + 1 {
         return "*".to_owned();
     }
     if let [first, second, _, ..] = values
         && *first == low
-        && values.iter().copied().eq((low..=high).step_by(usize::from(second - first)))
+        && values.iter().copied().eq((low..=high).step_by((second - first) as usize))
     {
         return format!("*/{}", second - first);
     }
@@ -158,11 +155,11 @@ fn stepped(values: &[u16], low: u16, high: u16) -> String {
 }
 
 /// A list of values, with ranges for three in a row or more.
-pub(super) fn numbers(values: &[u16]) -> String {
+pub(super) fn numbers(values: &[u32]) -> String {
     let rows = values.chunk_by(|one, next| one + 1 == *next);
     let spelled = rows.flat_map(|row| match row {
         [first, _, .., last] => vec![format!("{first}-{last}")],
-        _ => row.iter().map(u16::to_string).collect(),
+        _ => row.iter().map(u32::to_string).collect(),
     });
     spelled.collect::<Vec<_>>().join(",")
 }

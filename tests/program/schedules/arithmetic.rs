@@ -75,6 +75,38 @@ fn cron_times_match_a_minute_by_minute_scan_of_a_year() {
     python::check("check_schedule.py", [file]);
 }
 
+/// Days that depend on the month, over a leap year.
+#[test]
+fn days_that_depend_on_the_month_match_a_scan_of_the_calendar() {
+    let place = Place::new();
+    let (from, to) = (at("2027-12-20T00:00:00Z"), at("2029-01-10T00:00:00Z"));
+    let case = |cron: &str| {
+        let schedule = schedule(&format!("cron = \"{cron}\""));
+        let times: Vec<i64> =
+            upcoming(&schedule, from).take_while(|time| *time < to).map(|time| time.timestamp()).collect();
+        json!({ "cron": cron, "zone": "UTC", "from": from.timestamp(), "to": to.timestamp(), "times": times })
+    };
+    let cases: Vec<_> = [
+        "0 6 L * *",
+        "0 6 LW * *",
+        "0 6 l,lw,10 * *",
+        "30 6 1W,15W * *",
+        "0 6 29W,30W,31W * *",
+        "0 7 * * FRI#2,1#5",
+        "0 7 * * 5L,sunL",
+        "0 7 * * 7#1,TUE#L",
+        "0 7 1-7 * +MON",
+        "0 7 L * +5L",
+        "0 7 15W 2,8 SAT#3",
+    ]
+    .into_iter()
+    .map(case)
+    .collect();
+    let file = place.file("times.json");
+    fs::write(&file, serde_json::to_vec(&cases).unwrap()).unwrap();
+    python::check("check_schedule.py", [file]);
+}
+
 #[test]
 fn cron_times_on_days_of_clock_changes_match_a_table() {
     let cases = [
@@ -285,6 +317,11 @@ fn cron_names_and_nicknames_are_accepted_only_where_valid() {
         ("JAN 6 * * *", "invalid minute `JAN` in a schedule"),
         ("0 6 * MON *", "invalid month `MON` in a schedule"),
         ("0 6 * * JAN", "invalid day of week `JAN` in a schedule"),
+        ("0 6 * JAN1 *", "invalid month `JAN1` in a schedule"),
+        ("0 6 * * SUN#6", "invalid day of week `SUN#6` in a schedule"),
+        ("0 6 32W * *", "invalid day of month `32W` in a schedule"),
+        ("0 FRI-SUN * * *", "invalid hour `FRI-SUN` in a schedule"),
+        ("1,, 6 * * *", "invalid minute `1,,` in a schedule"),
         ("0 6 * * MONDAY", "invalid day of week `MONDAY` in a schedule"),
         ("0 6 * * 8", "invalid day of week `8` in a schedule"),
         ("0 6 32 * *", "invalid day of month `32` in a schedule"),

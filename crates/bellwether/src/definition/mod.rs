@@ -10,7 +10,6 @@ mod changes;
 mod choices;
 mod confidence;
 mod cron;
-mod cron_fields;
 mod days;
 mod error;
 mod find;
@@ -43,8 +42,7 @@ pub use choices::{
     OnSuspect, Service, Statistic, TickerList, TradeAt, Vintage,
 };
 pub use confidence::Confidence;
-pub use cron::Cron;
-pub use cron_fields::{CronFields, DayField};
+pub use cron::{Cron, CronFields, DayField, MonthMark, WeekdayMark};
 pub use days::{DayCount, Days};
 pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
