@@ -7,19 +7,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::{HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bellwether::cancel::CancellationToken;
 use bellwether::error::{Diagnostic, ErrorKind, Result};
 use bellwether::export::REPORT;
 use bellwether::links;
-use bellwether::listen::{Connections, HostName, Hosts, Requests};
+use bellwether::listen::{self, Answer, Connections, HostName, Hosts, Requests, whole};
 use bellwether::names;
 use bellwether::time::Clock;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -61,12 +59,11 @@ pub struct Listening {
     server: JoinHandle<()>,
 }
 
-#[derive(Clone)]
 struct Site {
     folders: Arc<Folders>,
     looks: Arc<Looks>,
     clock: Clock,
-    free: Arc<Semaphore>,
+    free: Semaphore,
 }
 
 /// What a server needs.
@@ -101,16 +98,10 @@ pub async fn listen(options: ListenOptions) -> Result<Listening> {
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let router = Router::new()
-        .route("/", get(overview_page))
-        .route("/status", get(status))
-        .route("/metrics", get(prometheus))
-        .route("/healthz", get(health))
-        .route("/reports/{name}", get(dataset_report))
-        .with_state(Site { folders: Arc::new(folders), looks, clock, free: Arc::new(Semaphore::new(AT_ONCE)) });
+    let site = Site { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
     let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
     let connections = Connections {
-        router,
+        site: Arc::new(site),
         hosts: Arc::new(Hosts::with(hosts)),
         requests: Requests::One,
         misdirected: "this host is not served here; `--listen-host NAME` adds one\n",
@@ -138,64 +129,78 @@ impl Listening {
     }
 }
 
-async fn overview_page(State(site): State<Site>) -> Response {
-    site.answered("text/html; charset=utf-8", |overview| page(&overview, Links::Served)).await
-}
-
-async fn status(State(site): State<Site>) -> Response {
-    site.answered("application/json", |overview| StatusDocument::of(&overview).line()).await
-}
-
-async fn prometheus(State(site): State<Site>) -> Response {
-    site.answered(metrics::CONTENT_TYPE, |overview| metrics::text(&overview)).await
-}
-
-/// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them would
-/// interrupt the runs of the others.
-async fn health(State(site): State<Site>) -> Response {
-    let last = site.looks.last();
-    let (failed, invalid) = (last.reasons(site.clock.now()), last.invalid().collect::<Vec<_>>());
-    let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
-        (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
-        (true, false) => (StatusCode::OK, [vec!["invalid definitions".to_owned()], invalid].concat()),
-        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, [failed, invalid].concat()),
-    };
-    answer(status, "text/plain; charset=utf-8", lines.join("\n") + "\n")
-}
-
-async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> Response {
-    let folder = site.folders.data.join("datasets").join(&name).join("latest");
-    let read = tokio::task::spawn_blocking(move || links::read(&folder.join(REPORT)).ok());
-    let is_name = names::is_dataset(&name);
-    match read.await.ok().flatten().filter(|_| is_name) {
-        Some(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page),
-        None => answer(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "no such report\n".to_owned()),
+impl listen::Site for Site {
+    async fn answer(self: Arc<Self>, request: Parts) -> Answer {
+        let mut answer = match request.method {
+            Method::GET | Method::HEAD => self.page(request.uri.path()).await,
+            _ => {
+                let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "everything here is read-only\n");
+                answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                answer
+            }
+        };
+        let headers = answer.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer
     }
 }
 
 impl Site {
+    async fn page(&self, path: &str) -> Answer {
+        match path {
+            "/" => self.overview("text/html; charset=utf-8", |overview| page(overview, Links::Served)).await,
+            "/healthz" => self.health(),
+            "/metrics" => self.overview(metrics::CONTENT_TYPE, metrics::text).await,
+            "/status" => self.overview("application/json", |overview| StatusDocument::of(overview).line()).await,
+            path => match path.strip_prefix("/reports/") {
+                Some(name) => self.report(name).await,
+                None => text(StatusCode::NOT_FOUND, "no such page\n"),
+            },
+        }
+    }
+
+    /// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them
+    /// would interrupt the runs of the others.
+    fn health(&self) -> Answer {
+        let last = self.looks.last();
+        let (failed, invalid) = (last.reasons(self.clock.now()), last.invalid().collect::<Vec<_>>());
+        let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
+            (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
+            (true, false) => (StatusCode::OK, [vec!["invalid definitions".to_owned()], invalid].concat()),
+            (false, _) => (StatusCode::SERVICE_UNAVAILABLE, [failed, invalid].concat()),
+        };
+        text(status, lines.join("\n") + "\n")
+    }
+
+    /// The report of a dataset.
+    async fn report(&self, name: &str) -> Answer {
+        let no_such = || text(StatusCode::NOT_FOUND, "no such report\n");
+        if !names::is_dataset(name) {
+            return no_such();
+        }
+        let file = self.folders.data.join("datasets").join(name).join("latest").join(REPORT);
+        match tokio::task::spawn_blocking(move || links::read(&file)).await {
+            Ok(Ok(page)) => whole(StatusCode::OK, "text/html; charset=utf-8", page),
+            _ => no_such(),
+        }
+    }
+
     /// An answer made from the status of all definitions.
-    async fn answered(self, kind: &'static str, text: impl FnOnce(Overview) -> String + Send + 'static) -> Response {
-        let free = Arc::clone(&self.free);
-        let _permit = free.acquire().await.expect("the semaphore is never closed");
-        let look = self.looks.last();
-        let overview = move || Overview::of(&self.folders, &[], Some(look), self.clock.now());
-        let made = tokio::task::spawn_blocking(move || overview().map(text));
+    async fn overview(&self, kind: &'static str, of: impl FnOnce(&Overview) -> String + Send + 'static) -> Answer {
+        let _permit = self.free.acquire().await.expect("the semaphore is never closed");
+        let (folders, look, now) = (Arc::clone(&self.folders), self.looks.last(), self.clock.now());
+        let made = tokio::task::spawn_blocking(move || {
+            Overview::of(&folders, &[], Some(look), now).map(|overview| of(&overview))
+        });
         match made.await {
-            Ok(Ok(text)) => answer(StatusCode::OK, kind, text),
-            Ok(Err(error)) => {
-                answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n"))
-            }
-            Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", "failed\n".to_owned()),
+            Ok(Ok(made)) => whole(StatusCode::OK, kind, made),
+            Ok(Err(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "failed\n"),
         }
     }
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
-    let headers: [(HeaderName, &str); 3] = [
-        (header::CONTENT_TYPE, kind),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (status, headers, body.into()).into_response()
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    whole(status, "text/plain; charset=utf-8", text)
 }

@@ -5,6 +5,8 @@
 //! gone. At the limit the oldest connection is closed for a new one, silent ones first, so that a client that asks is
 //! answered whatever the others do.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,21 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
+use http::request::Parts;
+use http::{StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::answer::{Answer, whole};
 use super::host::Hosts;
 use crate::cancel::CancellationToken;
 
@@ -48,9 +48,19 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How often closed connections are reported at most.
 const REPORT_EVERY: Duration = Duration::from_secs(60 * 60);
 
+/// What is served.
+pub trait Site: Send + Sync + 'static {
+    /// The answer to a request, whose body does not count.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the request unanswered.
+    fn answer(self: Arc<Self>, request: Parts) -> impl Future<Output = Answer> + Send;
+}
+
 /// Serves connections.
-pub struct Connections {
-    pub router: Router,
+pub struct Connections<S> {
+    pub site: Arc<S>,
     pub hosts: Arc<Hosts>,
     /// How many requests a connection takes.
     pub requests: Requests,
@@ -67,6 +77,8 @@ pub enum Requests {
     One,
     /// One after the other, for clients that ask for every ticker.
     Many,
+    /// The same, on as many connections as they like and for as long, for clients that this process knows.
+    Unbounded,
 }
 
 /// When a connection last got on.
@@ -80,8 +92,8 @@ struct Client {
 }
 
 /// What a request is checked with.
-#[derive(Clone)]
-struct Door {
+struct Door<S> {
+    site: Arc<S>,
     hosts: Arc<Hosts>,
     misdirected: &'static str,
     progress: Progress,
@@ -90,14 +102,14 @@ struct Door {
     is_answered: Arc<AtomicBool>,
 }
 
-impl Connections {
+impl<S: Site> Connections<S> {
     /// Serves a listener until a token is cancelled, and then finishes the answers that are being sent.
     ///
     /// # Cancel safety
     ///
     /// Dropping it closes all connections.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let limit = limit();
+        let limit = if self.requests == Requests::Unbounded { usize::MAX } else { limit() };
         let mut tasks = JoinSet::new();
         let mut clients: Vec<Client> = Vec::new();
         let mut reported = None;
@@ -111,6 +123,9 @@ impl Connections {
             clients.retain(|client| !client.task.is_finished());
             match accepted {
                 Ok((stream, _)) => {
+                    // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing
+                    // to set the option is harmless.
+                    let _ = stream.set_nodelay(true);
                     if clients.len() >= limit {
                         let silent = clients.iter().position(|client| !client.is_answered.load(Ordering::Relaxed));
                         clients.remove(silent.unwrap_or_default()).task.abort();
@@ -137,33 +152,46 @@ impl Connections {
         stream: TcpStream,
         is_answered: Arc<AtomicBool>,
         stop: CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    ) -> impl Future<Output = ()> + Send + use<S> {
         let local = stream.local_addr().ok().map(|address: SocketAddr| address.ip());
         let progress = Progress::new();
-        let door = Door {
+        let door = Arc::new(Door {
+            site: Arc::clone(&self.site),
             hosts: Arc::clone(&self.hosts),
             misdirected: self.misdirected,
             progress: progress.clone(),
             local,
             is_answered,
-        };
-        let keep_alive = self.requests == Requests::Many;
-        let router = self.router.clone().layer(from_fn_with_state(door, admit));
+        });
+        let requests = self.requests;
         async move {
-            let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).keep_alive(keep_alive);
-            let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            let mut builder = http1::Builder::new();
+            builder.keep_alive(requests != Requests::One);
+            if requests != Requests::Unbounded {
+                builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
+            }
+            let stalled = async || match requests {
+                Requests::Unbounded => pending().await,
+                Requests::One | Requests::Many => progress.stalled().await,
+            };
+            let served = builder.serve_connection(
+                TokioIo::new(stream),
+                service_fn(|request| {
+                    let door = Arc::clone(&door);
+                    async move { Ok::<_, Infallible>(door.admit(request.into_parts().0).await) }
+                }),
+            );
             let mut served = std::pin::pin!(served);
             // A client that breaks off, or takes too long, is no fault of ours.
             tokio::select! {
                 _ = served.as_mut() => return,
-                () = progress.clone().stalled() => return,
+                () = stalled() => return,
                 () = stop.cancelled() => {}
             }
             served.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = served => {}
-                () = progress.stalled() => {}
+                () = stalled() => {}
             }
         }
     }
@@ -186,7 +214,7 @@ impl Progress {
     }
 
     /// Waits until nothing has happened for too long.
-    async fn stalled(self) {
+    async fn stalled(&self) {
         loop {
             let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + LIMIT;
             if end <= Instant::now() {
@@ -196,13 +224,34 @@ impl Progress {
         }
     }
 
-    /// A response that counts as progress with every part of it that is taken.
-    fn of(self, response: Response) -> Response {
+    /// An answer that counts as progress with every part of it that is taken.
+    fn of(self, answer: Answer) -> Answer {
         self.note();
-        response.map(|body| match body.size_hint().exact() {
+        answer.map(|body| match body.size_hint().exact() {
             Some(_) => body,
-            None => Body::from_stream(body.into_data_stream().inspect(move |_| self.note())),
+            None => body
+                .map_frame(move |frame| {
+                    self.note();
+                    frame
+                })
+                .boxed_unsync(),
         })
+    }
+}
+
+impl<S: Site> Door<S> {
+    /// The answer to a request, if it names this server.
+    async fn admit(&self, request: Parts) -> Answer {
+        self.is_answered.store(true, Ordering::Relaxed);
+        self.progress.note();
+        let mut named = request.headers.get_all(header::HOST).iter();
+        let host = named.next().filter(|_| named.next().is_none()).and_then(|host| host.to_str().ok());
+        // A request for a proxy repeats the host in its first line.
+        let is_ours = |authority: &str| self.hosts.has(authority, self.local);
+        if host.is_some_and(is_ours) && request.uri.authority().is_none_or(|authority| is_ours(authority.as_str())) {
+            return self.progress.clone().of(Arc::clone(&self.site).answer(request).await);
+        }
+        whole(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", self.misdirected)
     }
 }
 
@@ -216,18 +265,4 @@ fn limit() -> usize {
 fn is_of_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
-}
-
-/// Passes a request on if it names this server.
-async fn admit(State(door): State<Door>, request: Request, next: Next) -> Response {
-    door.is_answered.store(true, Ordering::Relaxed);
-    door.progress.note();
-    let mut named = request.headers().get_all(header::HOST).iter();
-    let host = named.next().filter(|_| named.next().is_none()).and_then(|host| host.to_str().ok());
-    // A request for a proxy repeats the host in its first line.
-    let is_ours = |authority: &str| door.hosts.has(authority, door.local);
-    if host.is_some_and(is_ours) && request.uri().authority().is_none_or(|authority| is_ours(authority.as_str())) {
-        return door.progress.of(next.run(request).await);
-    }
-    (StatusCode::MISDIRECTED_REQUEST, door.misdirected).into_response()
 }

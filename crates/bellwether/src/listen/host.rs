@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use axum::http::Uri;
+use http::Uri;
 
 /// The name or address of a host, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]

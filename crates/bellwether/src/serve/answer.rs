@@ -6,15 +6,15 @@
 use std::io;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use bellwether_demo::Universe;
 use bellwether_demo::companies::{self, Company};
 use bellwether_demo::news::{Article, Day, Extremes};
 use bellwether_demo::prediction::{Model, Outlook, Series};
+use bytes::Bytes;
 use chrono::{Days, NaiveDate};
 use futures_util::{StreamExt, stream};
+use http::StatusCode;
+use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use super::question::Question;
@@ -24,6 +24,7 @@ use crate::interface::{
     LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
     TrailingSummary,
 };
+use crate::listen::{Answer, streamed};
 
 /// The source of answers: the universe, and the shapes of a point of the change record.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ struct Dates(Vec<(NaiveDate, String)>);
 
 impl AnswerSource {
     /// The answer to a question.
-    pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Response, Refusal> {
+    pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Answer, Refusal> {
         let find = |symbol: String| companies::find(&symbol).ok_or(Refusal::UnknownTicker);
         Ok(match question {
             Question::Sector { outlook, sector } => self.sector(outlook, &sector),
@@ -59,14 +60,14 @@ impl AnswerSource {
                 let company = find(symbol)?;
                 self.latest(company, &self.universe.series(company, outlook))
             }
-            Question::Tickers => json(&self.universe.tickers().collect::<Vec<_>>()),
+            Question::Tickers => found(&self.universe.tickers().collect::<Vec<_>>()),
             Question::Summary { symbol } => self.summary(find(symbol)?),
             Question::Articles { symbol } => self.articles(find(symbol)?),
             Question::DailySentiment { symbol } => self.daily_sentiment(find(symbol)?),
         })
     }
 
-    fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Response {
+    fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Answer {
         let source = Arc::clone(self);
         let dates = Dates::new(&self.universe, DateForm::Offset, usize::MAX);
         let companies = companies::all().iter().filter(|company| company.sector == sector).collect();
@@ -78,7 +79,7 @@ impl AnswerSource {
         })
     }
 
-    fn batch(self: &Arc<Self>, model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize) -> Response {
+    fn batch(self: &Arc<Self>, model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize) -> Answer {
         let source = Arc::clone(self);
         let dates = Dates::new(&self.universe, DateForm::Naive, limit);
         object(companies::all().iter().collect(), move |company| {
@@ -90,32 +91,32 @@ impl AnswerSource {
         })
     }
 
-    fn history(&self, company: &Company, series: &Series, limit: usize) -> Response {
+    fn history(&self, company: &Company, series: &Series, limit: usize) -> Answer {
         let dates = Dates::new(&self.universe, DateForm::Offset, limit);
         let entries = dates.entries(series, self.universe.today());
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
         match self.change_set.history_key() {
-            HistoryKey::Items => json(&BatchedHistory { items: entries, period, regime, ticker }),
-            HistoryKey::Predictions => json(&SectorHistory { ticker, regime, period, predictions: entries }),
+            HistoryKey::Items => found(&BatchedHistory { items: entries, period, regime, ticker }),
+            HistoryKey::Predictions => found(&SectorHistory { ticker, regime, period, predictions: entries }),
         }
     }
 
-    fn latest(&self, company: &Company, series: &Series) -> Response {
+    fn latest(&self, company: &Company, series: &Series) -> Answer {
         let dates = Dates::new(&self.universe, DateForm::Offset, 1);
         let mut entries = dates.entries(series, self.universe.today());
         let HistoryEntry { date, signal, confidence } = entries.pop().expect("five years have a trading day");
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
         let date = match self.change_set.latest_form() {
             LatestForm::Indexed => {
-                return json(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
+                return found(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
             }
             LatestForm::Nullable if self.universe.is_undated(company, period) => None,
             LatestForm::Nullable | LatestForm::Dated => Some(date),
         };
-        json(&LatestSignal { ticker, date, period, regime, signal, confidence })
+        found(&LatestSignal { ticker, date, period, regime, signal, confidence })
     }
 
-    fn summary(&self, company: &'static Company) -> Response {
+    fn summary(&self, company: &'static Company) -> Answer {
         let today = self.universe.today();
         let mut articles = self.universe.articles(company);
         let form = self.change_set.summary_form();
@@ -132,14 +133,14 @@ impl AnswerSource {
             link: article.link().into(),
         };
         match form {
-            SummaryForm::Articles => json(&SentimentSummary {
+            SummaryForm::Articles => found(&SentimentSummary {
                 debtor,
                 ticker,
                 low_article: reference(low),
                 high_article: reference(high),
                 avg_article: reference(average),
             }),
-            SummaryForm::Trailing => json(&TrailingSummary {
+            SummaryForm::Trailing => found(&TrailingSummary {
                 debtor,
                 ticker,
                 crawl_date: today.to_string().into(),
@@ -156,7 +157,7 @@ impl AnswerSource {
         }
     }
 
-    fn articles(&self, company: &'static Company) -> Response {
+    fn articles(&self, company: &'static Company) -> Answer {
         let articles = self.universe.articles(company);
         let records = articles.iter().map(|article| NewsArticle {
             date: article.date.to_string().into(),
@@ -164,17 +165,17 @@ impl AnswerSource {
             score: Some(article.written_score(self.universe.today())),
             link: article.link().into(),
         });
-        json(&records.collect::<Vec<_>>())
+        found(&records.collect::<Vec<_>>())
     }
 
-    fn daily_sentiment(&self, company: &'static Company) -> Response {
+    fn daily_sentiment(&self, company: &'static Company) -> Answer {
         let articles = self.universe.articles(company);
         let records = Day::each(&articles, self.universe.today()).map(|day| HistoricalSentiment {
             date: day.date.to_string().into(),
             score: day.mean,
             articles: day.articles,
         });
-        json(&records.collect::<Vec<_>>())
+        found(&records.collect::<Vec<_>>())
     }
 }
 
@@ -201,7 +202,7 @@ impl Dates {
 }
 
 /// An object with a member for each company, written on the blocking threads and sent as it is written.
-fn object<F>(companies: Vec<&'static Company>, write: F) -> Response
+fn object<F>(companies: Vec<&'static Company>, write: F) -> Answer
 where
     F: Fn(&'static Company) -> serde_json::Result<Vec<u8>> + Send + Sync + 'static,
 {
@@ -220,6 +221,10 @@ where
     });
     let members = members.buffered(AHEAD).map(|member| member.map_err(io::Error::other)?);
     let brace = |text: &'static str| stream::iter([Ok(text.as_bytes().to_vec())]);
-    let body = Body::from_stream(brace("{").chain(members).chain(brace("}")));
-    ([(CONTENT_TYPE, "application/json")], body).into_response()
+    streamed("application/json", brace("{").chain(members).chain(brace("}")).map(|part| part.map(Bytes::from)))
+}
+
+/// A record that was found.
+fn found(record: &impl Serialize) -> Answer {
+    json(StatusCode::OK, record)
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use axum::http::header::{ALLOW, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use http::header::ALLOW;
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::interface::ValidationFault;
+use crate::listen::{Answer, whole};
 
 /// When the service was asked for what an archive answers.
 pub(super) const WATCH: HeaderName = HeaderName::from_static("bellwether-watch");
@@ -39,8 +39,9 @@ struct Fault {
     detail: Cow<'static, str>,
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
+impl Refusal {
+    /// What is answered.
+    pub(super) fn answer(self) -> Answer {
         let is_not_watched = matches!(self, Self::Unknown(_));
         let (status, detail): (_, Cow<'static, str>) = match self {
             Self::NotFound => (StatusCode::NOT_FOUND, "Not Found".into()),
@@ -50,21 +51,21 @@ impl IntoResponse for Refusal {
             Self::Unclear(sentence) => (StatusCode::BAD_REQUEST, sentence.into()),
             Self::Unknown(sentence) => (StatusCode::NOT_FOUND, sentence.into()),
             Self::Unreadable(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence.into()),
-            Self::Invalid(fault) => return (StatusCode::UNPROCESSABLE_ENTITY, json(&fault)).into_response(),
+            Self::Invalid(fault) => return json(StatusCode::UNPROCESSABLE_ENTITY, &fault),
         };
-        let mut response = (status, json(&Fault { detail })).into_response();
+        let mut answer = json(status, &Fault { detail });
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
         }
         if is_not_watched {
-            response.headers_mut().insert(WATCH, HeaderValue::from_static("not-watched"));
+            answer.headers_mut().insert(WATCH, HeaderValue::from_static("not-watched"));
         }
-        response
+        answer
     }
 }
 
-/// A whole body.
-pub(super) fn json(value: &impl Serialize) -> Response {
+/// A record as an answer.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).expect("a record is text, numbers and lists, which serialize");
-    ([(CONTENT_TYPE, "application/json")], body).into_response()
+    whole(status, "application/json", body)
 }

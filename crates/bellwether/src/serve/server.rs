@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -81,28 +80,14 @@ fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
     };
     let addresses = service.paths().into_iter().map(served).collect::<io::Result<Vec<_>>>()?;
     let stop = CancellationToken::new();
-    if service.is_of_archive() {
-        let connections = Connections {
-            router: service.router(),
-            hosts: Arc::new(Hosts::default()),
-            requests: Requests::Many,
-            misdirected: "this host is not served here\n",
-            unanswered: Arc::new(|_| {}),
-        };
-        let server = tokio::spawn(connections.serve(listener, stop.clone()));
-        return Ok(Running { addresses, stop: stop.drop_guard(), server });
-    }
-    // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing to set the
-    // option is harmless.
-    let listener = listener.tap_io(|connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let stopped = stop.clone().cancelled_owned();
-    let server = axum::serve(listener, service.router()).with_graceful_shutdown(stopped);
-    let server = tokio::spawn(async move {
-        // The accept loop survives failed connections, so there is no error to report.
-        let _ = server.await;
-    });
+    let connections = Connections {
+        hosts: Arc::new(Hosts::default()),
+        requests: if service.is_of_archive() { Requests::Many } else { Requests::Unbounded },
+        site: Arc::new(service),
+        misdirected: "this host is not served here\n",
+        unanswered: Arc::new(|_| {}),
+    };
+    let server = tokio::spawn(connections.serve(listener, stop.clone()));
     Ok(Running { addresses, stop: stop.drop_guard(), server })
 }
 

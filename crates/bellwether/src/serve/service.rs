@@ -1,18 +1,14 @@
-//! The operations of one point of the change record, as routes.
+//! The operations of one point of the change record, by their addresses.
 //!
 //! The two base addresses differ, so a client that mixes them up gets a 404. An archive has a pair of them for each
 //! service, and each again below `/at/INSTANT` and `/timemap`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderMap, Uri};
-use axum::response::Response;
-use axum::routing::get;
 use bellwether_demo::Universe;
+use http::Method;
+use http::request::Parts;
+use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
@@ -21,6 +17,7 @@ use super::key::Key;
 use super::question::Request;
 use super::refusal::Refusal;
 use crate::interface::{Base, ChangeSet, Endpoint};
+use crate::listen::{Answer, Site};
 
 /// The service: where its answers come from, the point of its change record, and its key.
 ///
@@ -48,9 +45,22 @@ enum Source {
     Archive(Arc<ArchivedServices>),
 }
 
-/// The folders of an address that precede the path of an operation.
-const INSTANT: &str = "/at/{instant}";
-const STATES: &str = "/timemap";
+/// An operation at an address.
+struct Addressed<'p> {
+    endpoint: Endpoint,
+    /// Empty if the operation takes none, or if it is not UTF-8; neither is a ticker.
+    symbol: String,
+    /// The service of an archive, and what is asked of it.
+    archived: Option<AddressedArchive<'p>>,
+}
+
+struct AddressedArchive<'p> {
+    service: String,
+    instant: Option<String>,
+    subject: Subject,
+    /// The path below the instant.
+    path: &'p str,
+}
 
 impl Service {
     /// The service of a universe at a point of the change record, for callers with `key`.
@@ -80,56 +90,46 @@ impl Service {
         }
     }
 
-    /// Its operations, those of signals under `…/api` and those of sentiment under `…/sentiment`.
-    pub fn router(self) -> Router {
-        let service = Arc::new(self);
-        let places: Vec<String> = match &service.source {
-            Source::Universe(source) => vec![format!("/seed-{}", source.universe.seed())],
-            Source::Archive(_) => ["", INSTANT, STATES].map(|before| format!("{before}/archive/{{service}}")).to_vec(),
-        };
-        let mut router = Router::new();
-        for endpoint in Endpoint::ALL.into_iter().filter(|&endpoint| service.change_set.has(endpoint)) {
-            for place in &places {
-                let service = Arc::clone(&service);
-                let answer =
-                    move |names: Result<Path<HashMap<String, String>>, PathRejection>, uri: Uri, headers: HeaderMap| {
-                        // A path with invalid UTF-8 gives the empty symbol, which is not a ticker.
-                        let names = names.map(|Path(names)| names).unwrap_or_default();
-                        service.answer(endpoint, names, uri, headers)
-                    };
-                let route = get(answer).head(method_not_allowed).fallback(method_not_allowed);
-                router = router.route(&format!("{place}/{}/{}", folder_of(endpoint.base()), endpoint.path()), route);
+    /// The operation at a path: those of signals are under `…/api`, those of sentiment under `…/sentiment`.
+    fn addressed<'p>(&self, path: &'p str) -> Option<Addressed<'p>> {
+        let (archived, path) = match &self.source {
+            Source::Universe(source) => {
+                (None, path.strip_prefix("/seed-")?.strip_prefix(&source.universe.seed().to_string())?)
             }
-        }
-        router.fallback(not_found)
+            Source::Archive(_) => {
+                let (archived, path) = AddressedArchive::of(path)?;
+                (Some(archived), path)
+            }
+        };
+        let symbol_in = |endpoint: Endpoint| -> Option<String> {
+            let operation = path.strip_prefix('/')?.strip_prefix(folder_of(endpoint.base()))?.strip_prefix('/')?;
+            match endpoint.path().strip_suffix("{ticker}") {
+                Some(before) => operation.strip_prefix(before).filter(|symbol| is_segment(symbol)).map(decoded),
+                None => (operation == endpoint.path()).then(String::new),
+            }
+        };
+        let mut there = Endpoint::ALL.into_iter().filter(|&endpoint| self.change_set.has(endpoint));
+        let (endpoint, symbol) = there.find_map(|endpoint| Some((endpoint, symbol_in(endpoint)?)))?;
+        Some(Addressed { endpoint, symbol, archived })
     }
 
-    async fn answer(
-        self: Arc<Self>,
-        endpoint: Endpoint,
-        mut names: HashMap<String, String>,
-        uri: Uri,
-        headers: HeaderMap,
-    ) -> Result<Response, Refusal> {
+    async fn answered(&self, request: Parts) -> Result<Answer, Refusal> {
+        let Parts { method, uri, headers, .. } = request;
+        let Addressed { endpoint, symbol, archived } = self.addressed(uri.path()).ok_or(Refusal::NotFound)?;
+        if method != Method::GET {
+            return Err(Refusal::MethodNotAllowed);
+        }
         let query = uri.query().unwrap_or_default();
-        // A path without a symbol gives the empty one.
-        let symbol = names.remove("ticker").unwrap_or_default();
         let read = Request { endpoint, symbol, query }.read(self.change_set, &self.key)?;
-        let services = match &self.source {
-            Source::Universe(source) => return source.answer(read.question),
-            Source::Archive(services) => Arc::clone(services),
-        };
-        let instant = names.remove("instant");
-        let (subject, path) = match (uri.path().strip_prefix(STATES), &instant) {
-            (Some(path), None) => (Subject::States, path),
-            (_, None) => (Subject::Answer, uri.path()),
-            // An instant has no slash.
-            (_, Some(_)) => (Subject::Answer, uri.path().get(1..).and_then(after_instant).unwrap_or_default()),
+        let (services, AddressedArchive { service, instant, subject, path }) = match (&self.source, archived) {
+            (Source::Universe(source), _) => return source.answer(read.question),
+            (Source::Archive(services), Some(archived)) => (Arc::clone(services), archived),
+            (Source::Archive(_), None) => return Err(Refusal::NotFound),
         };
         let given = Given {
             endpoint,
             change_set: self.change_set,
-            service: names.remove("service").unwrap_or_default(),
+            service,
             path: path.to_owned(),
             query: query.to_owned(),
             instant,
@@ -141,11 +141,39 @@ impl Service {
     }
 }
 
-/// The rest of `at/INSTANT/…`.
-fn after_instant(path: &str) -> Option<&str> {
-    let after = path.find('/')? + 1;
-    let end = path[after..].find('/')?;
-    Some(&path[after + end..])
+impl Site for Service {
+    async fn answer(self: Arc<Self>, request: Parts) -> Answer {
+        self.answered(request).await.unwrap_or_else(Refusal::answer)
+    }
+}
+
+impl<'p> AddressedArchive<'p> {
+    /// The service at a path, and the path below it.
+    fn of(path: &'p str) -> Option<(Self, &'p str)> {
+        let (instant, subject, path) = match path.strip_prefix("/at/") {
+            Some(rest) => {
+                let (instant, _) = rest.split_once('/')?;
+                (Some(decoded(instant)), Subject::Answer, &rest[instant.len()..])
+            }
+            None => match path.strip_prefix("/timemap") {
+                Some(path) => (None, Subject::States, path),
+                None => (None, Subject::Answer, path),
+            },
+        };
+        let rest = path.strip_prefix("/archive/")?;
+        let (service, _) = rest.split_once('/')?;
+        Some((Self { service: decoded(service), instant, subject, path }, &rest[service.len()..]))
+    }
+}
+
+/// Whether a text is one segment of a path.
+fn is_segment(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/')
+}
+
+/// A segment of a path as text; empty if it is not UTF-8.
+fn decoded(segment: &str) -> String {
+    percent_decode_str(segment).decode_utf8().unwrap_or_default().into_owned()
 }
 
 /// The folder of a base address.
@@ -154,12 +182,4 @@ pub(super) fn folder_of(base: Base) -> &'static str {
         Base::Signals => "api",
         Base::Sentiment => "sentiment",
     }
-}
-
-async fn not_found() -> Refusal {
-    Refusal::NotFound
-}
-
-async fn method_not_allowed() -> Refusal {
-    Refusal::MethodNotAllowed
 }

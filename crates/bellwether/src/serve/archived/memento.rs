@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use axum::http::header::{CONTENT_LOCATION, ETAG, LINK, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use chrono::{DateTime, Utc};
+use http::header::{CONTENT_LOCATION, ETAG, LINK, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use url::form_urlencoded;
 

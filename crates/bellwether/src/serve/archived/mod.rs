@@ -21,16 +21,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use http::header::{ACCEPT, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::question::{Question, Read};
 use super::refusal::{Refusal, WATCH};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, causes};
 use crate::interface::{ChangeSet, Endpoint, HistoryKey, Sector, Ticker};
+use crate::listen::{Answer, whole};
 use crate::plan::Request;
 use crate::tables::{SeriesKey, Table};
 use crate::time::{Clock, to_record};
@@ -88,7 +88,7 @@ impl ArchivedServices {
     }
 
     /// The answer to a question. It reads files.
-    pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Response, Refusal> {
+    pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Answer, Refusal> {
         let (_, shelf) = self.services.iter().find(|(name, _)| *name == given.service).ok_or(Refusal::NotFound)?;
         refuse_unknown(given, &read)?;
         let moment = Moment::of(self.as_of, given.instant.as_deref(), &given.headers, self.clock);
@@ -107,13 +107,16 @@ impl ArchivedServices {
         }
         let etag = HeaderValue::try_from(state.etag.as_str());
         let is_same = |known: &HeaderValue| etag.as_ref().is_ok_and(|etag| holds(known, etag));
-        let mut response = match given.headers.get_all(IF_NONE_MATCH).iter().any(is_same) {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => body(&opened, &state, &asked, given, read.question)?,
+        let mut answer = if given.headers.get_all(IF_NONE_MATCH).iter().any(is_same) {
+            let mut same = Answer::default();
+            *same.status_mut() = StatusCode::NOT_MODIFIED;
+            same
+        } else {
+            answered(&opened, &state, &asked, given, read.question)?
         };
-        mementos.add_to(response.headers_mut(), &state.etag);
-        response.headers_mut().insert(WATCH, watch.header(instant));
-        Ok(response)
+        mementos.add_to(answer.headers_mut(), &state.etag);
+        answer.headers_mut().insert(WATCH, watch.header(instant));
+        Ok(answer)
     }
 }
 
@@ -204,8 +207,14 @@ fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, 
     Err(Refusal::Unknown(sentence))
 }
 
-/// The body of an answer.
-fn body(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Response, Refusal> {
+/// What a state answers.
+fn answered(
+    opened: &Opened,
+    state: &State,
+    asked: &Asked,
+    given: &Given,
+    question: Question,
+) -> Result<Answer, Refusal> {
     let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
     let history_key = given.change_set.history_key();
     let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
@@ -218,36 +227,36 @@ fn body(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: 
         let reader = opened.reader(Table::Signals).map_err(unreadable)?;
         stream::histories(reader, state.view.clone(), listed()?, form).map_err(unreadable)
     };
-    let whole = |write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>| whole(opened, state, asked, write);
+    let of_series = |write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>| of_series(opened, state, asked, write);
     match question {
         Question::Sector { .. } => histories(of_sector),
         Question::Batch { limit, .. } => histories(batched(limit)),
         Question::Tickers => {
             let tickers: Vec<Ticker> = listed()?.into_iter().map(|key| key.ticker).collect();
-            Ok(super::refusal::json(&tickers))
+            Ok(super::refusal::json(StatusCode::OK, &tickers))
         }
         Question::History { limit, .. } => {
             let form = HistoryForm { key: history_key, dates: DateForm::Offset, limit };
-            whole(&|key, rows| {
+            of_series(&|key, rows| {
                 let mut texts = DateTexts::default();
                 texts.add(rows, form);
                 Some(records::history(String::new(), key, rows, form, &texts))
             })
         }
-        Question::Latest { .. } => whole(&|key, rows| records::latest(key, rows, given.change_set)),
-        Question::Summary { .. } => whole(&|key, rows| Some(records::summary(key, rows, given.change_set))),
-        Question::Articles { .. } => whole(&|_, rows| Some(records::articles(rows))),
-        Question::DailySentiment { .. } => whole(&|_, rows| Some(records::sentiment_history(rows))),
+        Question::Latest { .. } => of_series(&|key, rows| records::latest(key, rows, given.change_set)),
+        Question::Summary { .. } => of_series(&|key, rows| Some(records::summary(key, rows, given.change_set))),
+        Question::Articles { .. } => of_series(&|_, rows| Some(records::articles(rows))),
+        Question::DailySentiment { .. } => of_series(&|_, rows| Some(records::sentiment_history(rows))),
     }
 }
 
-/// The whole body of an answer about one series.
-fn whole(
+/// What a state answers about one series.
+fn of_series(
     opened: &Opened,
     state: &State,
     asked: &Asked,
     write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>,
-) -> Result<Response, Refusal> {
+) -> Result<Answer, Refusal> {
     let ticker = asked.request.as_ref().and_then(|request| request.ticker.clone()).ok_or(Refusal::NotFound)?;
     let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
     let key = asked.series().unwrap_or_else(|| SeriesKey::of_ticker(asked.endpoint, ticker.clone()));
@@ -258,15 +267,15 @@ fn whole(
     let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));
     let text = rows.and_then(|rows| write(&key, &rows));
     let empty = || Refusal::Unknown(format!("the service answered `{}` without a value", asked.target));
-    Ok(([(CONTENT_TYPE, "application/json")], text.ok_or_else(empty)?).into_response())
+    Ok(whole(StatusCode::OK, "application/json", text.ok_or_else(empty)?))
 }
 
 /// The states of an answer, as JSON if that is asked for, else in the link format.
-fn states(mementos: &Mementos, headers: &HeaderMap) -> Response {
+fn states(mementos: &Mementos, headers: &HeaderMap) -> Answer {
     let is_json = |accept: &HeaderValue| accept.to_str().is_ok_and(|accept| accept.contains("application/json"));
     match headers.get_all(ACCEPT).iter().any(is_json) {
-        true => ([(CONTENT_TYPE, "application/json")], mementos.as_json()).into_response(),
-        false => ([(CONTENT_TYPE, "application/link-format")], mementos.as_links()).into_response(),
+        true => whole(StatusCode::OK, "application/json", mementos.as_json()),
+        false => whole(StatusCode::OK, "application/link-format", mementos.as_links()),
     }
 }
 

@@ -3,8 +3,8 @@
 //! An instant that is misread and answered with today's value spoils whatever is built on the answer, so nothing about it
 //! is guessed: without an offset, or after now, it is refused.
 
-use axum::http::{HeaderMap, HeaderName};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use http::{HeaderMap, HeaderName};
 
 use crate::time::{self, Clock, to_record};
 
@@ -88,8 +88,8 @@ fn past(asked: DateTime<Utc>, meant: DateTime<Utc>, now: DateTime<Utc>, hint: &s
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderMap;
     use chrono::{DateTime, Utc};
+    use http::HeaderMap;
 
     use super::{ACCEPT_DATETIME, Moment};
     use crate::time::{Clock, instant};

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use futures_util::stream;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use tokio::sync::mpsc;
@@ -16,6 +14,7 @@ use tokio::task::spawn_blocking;
 use super::records::{DateTexts, HistoryForm, history};
 use crate::archive::{SeriesReader, View};
 use crate::error::Result;
+use crate::listen::{Answer, streamed};
 use crate::tables::SeriesKey;
 
 /// The tickers that are read at once.
@@ -33,21 +32,21 @@ pub(super) fn histories(
     view: View,
     mut series: Vec<SeriesKey>,
     form: HistoryForm,
-) -> Result<Response> {
+) -> Result<Answer> {
     series.dedup_by(|next, one| next.ticker == one.ticker);
     let mut reader = Reader { reader, view, left: series.into() };
     let first = reader.next().transpose()?;
-    let (send, receive) = mpsc::channel::<Result<String, io::Error>>(AHEAD);
+    let (send, receive) = mpsc::channel::<io::Result<Bytes>>(AHEAD);
     spawn_blocking(move || {
-        let is_taken = |part: Result<String, io::Error>| send.blocking_send(part).is_ok();
+        let is_taken = |part: io::Result<Bytes>| send.blocking_send(part).is_ok();
         let mut writer = Writer { form, texts: DateTexts::default(), separator: "" };
         let mut known = first.map(Ok);
-        let mut is_open = is_taken(Ok("{".to_owned()));
+        let mut is_open = is_taken(Ok(Bytes::from_static(b"{")));
         while let Some(part) = known.filter(|_| is_open) {
             // The next tickers are read while these are written.
             let (members, next) = rayon::join(|| part.map(|part| writer.write(part)), || reader.next());
             is_open = match members {
-                Ok(members) => members.into_iter().all(|member| is_taken(Ok(member))),
+                Ok(members) => members.into_iter().all(|member| is_taken(Ok(member.into()))),
                 Err(error) => {
                     is_taken(Err(io::Error::other(error)));
                     false
@@ -56,11 +55,11 @@ pub(super) fn histories(
             known = next;
         }
         if is_open {
-            is_taken(Ok("}".to_owned()));
+            is_taken(Ok(Bytes::from_static(b"}")));
         }
     });
     let parts = stream::unfold(receive, async |mut receive| receive.recv().await.map(|part| (part, receive)));
-    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(parts)).into_response())
+    Ok(streamed("application/json", parts))
 }
 
 /// Reads the series a few tickers at a time.
