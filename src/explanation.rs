@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, causes};
-use bellwether::human::counted;
-use bellwether::problem::PlacedProblem;
+use bellwether::text::human::counted;
+use bellwether::text::problem::PlacedProblem;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 

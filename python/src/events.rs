@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bellwether::key::without_keys;
 use bellwether::run::{Event, Observer};
-use bellwether::secret::without_keys;
 use pyo3::prelude::*;
 
 use crate::supervise::json;

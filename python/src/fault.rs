@@ -2,8 +2,8 @@
 
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, ErrorKind};
-use bellwether::problem::{PlacedProblem, Problems};
-use bellwether::secret::without_keys;
+use bellwether::key::without_keys;
+use bellwether::text::problem::{PlacedProblem, Problems};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::error::{Error, Result};
-use bellwether::key_source::KeySource;
+use bellwether::key::ApiKey;
+use bellwether::key::source::KeySource;
 use bellwether::plan::{Plan, Source};
 use bellwether::run::{BuildOptions, Control, Event, Interrupted, Options, WhenHeld};
-use bellwether::secret::ApiKey;
 use bellwether::time::Clock;
 use pyo3::prelude::*;
 

@@ -218,7 +218,7 @@ impl RecordBatchReader for GuardedReader {
 fn text_of(error: &Error) -> String {
     let text = error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
     let text = error.hint().map_or_else(|| text.clone(), |hint| format!("{text}; hint: {hint}"));
-    bellwether::secret::without_keys(&text)
+    bellwether::key::without_keys(&text)
 }
 
 fn texts(rows: &RecordBatch) -> Result<Vec<Vec<String>>, ArrowError> {

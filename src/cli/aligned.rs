@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bellwether::escape::escaped;
+use bellwether::text::escape::escaped;
 
 use super::wrap::columns as terminal;
 

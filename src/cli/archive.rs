@@ -1,11 +1,11 @@
 //! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, repairs damage, and migrates an archive of an older layout.
 
 use bellwether::archive::{ForgetReason, Removal, Seal};
-use bellwether::escape::escaped;
-use bellwether::human::{bytes, counted, grouped};
-use bellwether::links;
+use bellwether::disk::links;
 use bellwether::project::Project;
 use bellwether::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted, grouped};
 
 use super::document::AsJson;
 use super::folders::Folders;

@@ -7,9 +7,8 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use bellwether::file::TargetFile;
-use bellwether::footprint;
-use bellwether::human::{bytes, counted};
+use bellwether::disk::file::TargetFile;
+use bellwether::disk::footprint;
 use bellwether::interface::{Period, Regime, Sector, Signal, Ticker};
 use bellwether::load::Dataset;
 use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
@@ -18,6 +17,7 @@ use bellwether::project::Project;
 use bellwether::run::ClusterOptions;
 use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summary};
 use bellwether::sql::Engine;
+use bellwether::text::human::{bytes, counted};
 use bellwether::time::Clock;
 use chrono::NaiveDate;
 

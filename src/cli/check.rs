@@ -1,12 +1,12 @@
 //! `bellwether check`: checks definitions without running them.
 
 use bellwether::definition::{self, DefinitionError};
-use bellwether::escape::escaped;
 use bellwether::freshness::today;
 use bellwether::plan::{Plan, Schedule};
-use bellwether::problem::PlacedProblem;
 use bellwether::project::Project;
 use bellwether::run::latest_facts;
+use bellwether::text::escape::escaped;
+use bellwether::text::problem::PlacedProblem;
 use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;

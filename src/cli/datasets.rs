@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use bellwether::disk::footprint::Footprint;
 use bellwether::export::{self, ListedVersion, VersionKind};
-use bellwether::footprint::Footprint;
-use bellwether::human::{bytes, counted, grouped};
-use bellwether::problem::nearest;
 use bellwether::project::Project;
+use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::problem::nearest;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;

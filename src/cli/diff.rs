@@ -5,10 +5,10 @@ use std::path::Path;
 use bellwether::audit::diff::{self, Difference};
 use bellwether::audit::documents;
 use bellwether::definition::changed_keys;
-use bellwether::escape::escaped;
 use bellwether::export::{self, PublishedReader, VersionKind};
-use bellwether::human::{counted, grouped, portion};
 use bellwether::project::Project;
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{counted, grouped, portion};
 use bellwether::time::to_record;
 
 use super::aligned::Aligned;

@@ -1,8 +1,8 @@
 //! `bellwether doctor`: checks everything that a run needs.
 
-use bellwether::escape::escaped;
 use bellwether::project::Project;
 use bellwether::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
+use bellwether::text::escape::escaped;
 use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;

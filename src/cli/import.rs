@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use bellwether::escape::escaped;
-use bellwether::human::counted;
-use bellwether::links;
+use bellwether::disk::links;
 use bellwether::project::Project;
 use bellwether::run::{
     ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
     RequestTemplate, import,
 };
+use bellwether::text::escape::escaped;
+use bellwether::text::human::counted;
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 

@@ -5,10 +5,10 @@ use std::error::Error as _;
 use std::path::Path;
 
 use bellwether::definition::{BaseUrl, DefinitionError, DefinitionFile};
+use bellwether::disk::file::{self};
+use bellwether::disk::links;
 use bellwether::error::{Error, ErrorKind};
-use bellwether::file::{self};
-use bellwether::key_source;
-use bellwether::links;
+use bellwether::key;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{self, Control, DoctorOptions, offered_sectors};
@@ -136,7 +136,7 @@ const GUESSES: [&str; 3] = ["energy", "healthcare", "financials"];
 
 /// Whether there is a key that the definition need not name.
 fn has_key() -> bool {
-    [key_source::VARIABLE, key_source::FILE_VARIABLE]
+    [key::source::VARIABLE, key::source::FILE_VARIABLE]
         .iter()
         .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }

@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-use bellwether::escape::escaped;
+use bellwether::process::trace::WORK;
 use bellwether::run::Event;
+use bellwether::text::escape::escaped;
 use bellwether::time::{Clock, to_record};
-use bellwether::trace::WORK;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

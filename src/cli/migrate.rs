@@ -1,9 +1,9 @@
 //! The arguments and the outcome of migrating an archive or a store.
 
-use bellwether::escape::escaped;
-use bellwether::human::{bytes, counted};
 use bellwether::project::Project;
 use bellwether::run::{MigrateMode, MigrateOptions, MigratedService, Migration};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted};
 
 use super::folders::Folders;
 

@@ -56,15 +56,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bellwether::address;
-use bellwether::child;
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, causes};
-use bellwether::escape::escaped;
+use bellwether::key;
+use bellwether::net::address;
+use bellwether::process::child;
+use bellwether::process::usage;
 use bellwether::project::Project;
 use bellwether::run::Control;
-use bellwether::secret;
-use bellwether::usage;
+use bellwether::text::escape::escaped;
 use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -205,7 +205,7 @@ fn mask_addresses(arguments: &[OsString]) {
     };
     let variables = std::env::vars_os().filter(|(name, _)| is_ours(name)).map(|(_, value)| value);
     for text in arguments.iter().cloned().chain(variables) {
-        secret::mask(address::secrets(&text.to_string_lossy()).into_iter().map(str::to_owned));
+        key::mask(address::secrets(&text.to_string_lossy()).into_iter().map(str::to_owned));
     }
 }
 

@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bellwether::disk::file::FileError;
 use bellwether::error::Error;
 use bellwether::export::{REPORT, version_of};
-use bellwether::file::FileError;
 use bellwether::project::Project;
 
 use super::folders::DataFolder;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use bellwether::error::{Error, ErrorKind, same};
 use bellwether::export::stream_failure;
-use bellwether::human::{counted, grouped, percent};
+use bellwether::text::human::{counted, grouped, percent};
 
 /// The exit code for invalid arguments and definitions.
 pub(super) const USAGE: u8 = 2;

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process;
 
-use bellwether::escape::escaped;
-use bellwether::problem::nearest;
+use bellwether::text::escape::escaped;
+use bellwether::text::problem::nearest;
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

@@ -2,12 +2,12 @@
 
 use super::aligned::padding;
 use super::outcome::Result;
-use bellwether::escape::escaped;
-use bellwether::human::{counted, grouped, percent, spanned};
 use bellwether::interface::Endpoint;
 use bellwether::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way};
 use bellwether::project::Project;
 use bellwether::run::{ColumnDocument, PlanDocument};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{counted, grouped, percent, spanned};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

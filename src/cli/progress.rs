@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use bellwether::escape::escaped;
-use bellwether::human::{bytes, counted, lasted, took};
 use bellwether::run::{Event, Observer, Progress};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted, lasted, took};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::{LogForm, LogLine};

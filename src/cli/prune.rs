@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use bellwether::disk::links;
 use bellwether::error::Error;
-use bellwether::human::{bytes, counted};
-use bellwether::links;
 use bellwether::plan::Days;
 use bellwether::project::Project;
 use bellwether::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
+use bellwether::text::human::{bytes, counted};
 use bellwether::time::Clock;
 
 use super::aligned::Aligned;

@@ -1,8 +1,8 @@
 //! The arguments and the outcome of repairing an archive or a store.
 
-use bellwether::escape::escaped;
-use bellwether::human::counted;
 use bellwether::run::{Repair, RepairKind, RepairMode, Repairs};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::counted;
 
 use super::document::AsJson;
 use super::outcome::{Failure, Result};

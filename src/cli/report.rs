@@ -4,8 +4,8 @@ use super::help::OUTPUT;
 use super::outcome::Result;
 use std::path::{Path, PathBuf};
 
-use bellwether::file::{self, TargetFile};
-use bellwether::links;
+use bellwether::disk::file::{self, TargetFile};
+use bellwether::disk::links;
 use bellwether::project::Project;
 use bellwether::report;
 use bellwether::run::{self, Control, ReportOptions};

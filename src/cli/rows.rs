@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use bellwether::disk::file::{TargetFile, WhenExists};
 use bellwether::error::{Error, Result};
 use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
-use bellwether::file::{TargetFile, WhenExists};
 use bellwether::plan::{Format, FormulaGuard};
 use clap::ValueEnum as _;
 

@@ -1,9 +1,9 @@
 //! `bellwether runs`: the runs in the archive.
 
 use bellwether::archive::{RunDetails, RunListing, SealedRun, open_all};
-use bellwether::escape::escaped;
-use bellwether::human::{bytes, counted, grouped};
 use bellwether::project::Project;
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted, grouped};
 use bellwether::time::to_record;
 
 use super::aligned::Aligned;

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether::cancel::CancellationToken;
 use bellwether::error::Error;
-use bellwether::escape::escaped;
-use bellwether::human::{counted, grouped, took};
-use bellwether::key_source::{FILE_VARIABLE, VARIABLE};
+use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
+use bellwether::process::cancel::CancellationToken;
 use bellwether::project::Project;
 use bellwether::run::Observer;
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{counted, grouped, took};
 use bellwether::time::Clock;
 use bellwether::trust;
 use chrono::{DateTime, Utc};

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use bellwether::archive;
+use bellwether::disk::file::{TargetFile, WhenExists};
 use bellwether::export::{Destination, RowOutput};
-use bellwether::file::{TargetFile, WhenExists};
-use bellwether::human::counted;
 use bellwether::interface::ChangeSet;
-use bellwether::key_source::VARIABLE;
+use bellwether::key::ApiKey;
+use bellwether::key::source::VARIABLE;
 use bellwether::plan::FormulaGuard;
 use bellwether::project::Project;
 use bellwether::run::{self, DEMO_SEED};
-use bellwether::secret::ApiKey;
 use bellwether::serve::{self, Service, Universe, price_schema};
+use bellwether::text::human::counted;
 use bellwether::time::{Clock, to_record};
 use chrono::{DateTime, NaiveDate, Utc};
 

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use bellwether::escape::escaped;
-use bellwether::file::{self, FileError};
-use bellwether::human::{bytes, counted, grouped};
+use bellwether::disk::file::{self, FileError};
 use bellwether::project::Project;
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted, grouped};
 use bellwether::time::Clock;
 
 use super::document::AsJson;

@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use bellwether::escape::escaped;
-use bellwether::human::{bytes, counted, grouped};
-use bellwether::names::{is_dataset, is_unique};
+use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::plan::{Plan, StoreUrl};
 use bellwether::project::Project;
 use bellwether::run::{
     Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
     StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
 };
+use bellwether::text::escape::escaped;
+use bellwether::text::human::{bytes, counted, grouped};
 use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;

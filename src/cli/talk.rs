@@ -1,12 +1,12 @@
 //! The only way for text to leave the program.
 //!
-//! Text is escaped (see [`escape`](bellwether::escape)), and keys are masked in everything that goes to standard error.
+//! Text is escaped (see [`escape`](bellwether::text::escape)), and keys are masked in everything that goes to standard error.
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use super::outcome::{Failure, Result};
 use super::wrap::{columns_of_stderr, wrapped};
-use bellwether::escape::laid_out;
-use bellwether::secret::without_keys;
+use bellwether::key::without_keys;
+use bellwether::text::escape::laid_out;
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal, Write};
 

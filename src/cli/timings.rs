@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
+use bellwether::disk::file::FileError;
 use bellwether::error::Result;
-use bellwether::file::FileError;
 use bellwether::run::Summary;
 
 use super::help::PROGRESS;

@@ -78,7 +78,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Trace {
 
 #[cfg(test)]
 mod tests {
-    use bellwether::trace::WORK;
+    use bellwether::process::trace::WORK;
     use serde_json::Value;
     use tracing_subscriber::layer::SubscriberExt;
     use tracing_subscriber::registry;

@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use bellwether::definition::{self, DefinitionError};
 use bellwether::error::Error;
-use bellwether::escape::escaped;
 use bellwether::interface::Unknown;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::AsOf;
+use bellwether::text::escape::escaped;
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use bellwether::archive::Verified;
-use bellwether::escape::escaped;
-use bellwether::human::counted;
 use bellwether::project::Project;
 use bellwether::run::{CheckedProof, ProofOutcome, Proven, ProvenVersion, proven, verify};
+use bellwether::text::escape::escaped;
+use bellwether::text::human::counted;
 use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -10,10 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use bellwether::archive::{Archive, of_service, services};
+use bellwether::disk::file::FileError;
+use bellwether::disk::lock::{Holder, LockState, state_of};
 use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::export::{self, ListedVersion, VersionKind};
-use bellwether::file::FileError;
-use bellwether::lock::{Holder, LockState, state_of};
 use bellwether::plan::Plan;
 use bellwether::report::facts::Facts;
 use bellwether::run::check_history;

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use bellwether::definition::{DefinitionError, DefinitionFile};
+use bellwether::disk::file::{self, FileError};
 use bellwether::error::{Error, Result};
-use bellwether::file::{self, FileError};
 use bellwether::plan::Plan;
 
 /// More than any definition may have.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bellwether::footprint::size;
+use bellwether::disk::footprint::size;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use bellwether::disk::file::{self, FileError};
+use bellwether::disk::links;
+use bellwether::disk::names::{self, JOURNAL};
+use bellwether::disk::remove;
 use bellwether::error::Result;
-use bellwether::file::{self, FileError};
-use bellwether::links;
-use bellwether::names::{self, JOURNAL};
 use bellwether::plan::Plan;
-use bellwether::remove;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether::cancel::CancellationToken;
+use bellwether::disk::links;
+use bellwether::disk::names;
 use bellwether::error::{Diagnostic, ErrorKind, Result};
 use bellwether::export::REPORT;
-use bellwether::links;
-use bellwether::listen::{self, Answer, Connections, HostName, Hosts, Requests, whole};
-use bellwether::names;
+use bellwether::net::listen::{self, Answer, Connections, HostName, Hosts, Requests, whole};
+use bellwether::process::cancel::CancellationToken;
 use bellwether::time::Clock;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};

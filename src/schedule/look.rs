@@ -8,11 +8,11 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bellwether::disk::file::{self, FileError};
+use bellwether::disk::links;
+use bellwether::disk::lock::{Attempt, Lock, LockState, state_of};
+use bellwether::disk::names::SCHEDULE;
 use bellwether::error::Result;
-use bellwether::file::{self, FileError};
-use bellwether::links;
-use bellwether::lock::{Attempt, Lock, LockState, state_of};
-use bellwether::names::SCHEDULE;
 use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use bellwether::definition::Cron;
+use bellwether::disk::file::{self, FileError};
+use bellwether::disk::links;
+use bellwether::disk::lock::{Attempt, Lock};
+use bellwether::disk::names::SCHEDULE;
 use bellwether::error::{Diagnostic, ErrorKind, Result};
-use bellwether::file::{self, FileError};
-use bellwether::links;
-use bellwether::lock::{Attempt, Lock};
-use bellwether::names::SCHEDULE;
 use bellwether::plan::Schedule;
 use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};

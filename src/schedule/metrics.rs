@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use bellwether::disk::file;
 use bellwether::error::Result;
-use bellwether::file;
 use chrono::{DateTime, NaiveTime, Utc};
 
 use super::record::{Outcome, PublishedRecord, RunRecord};

@@ -38,7 +38,7 @@ mod times;
 mod turn;
 
 pub use bellwether::freshness::Age;
-pub use bellwether::listen::HostName;
+pub use bellwether::net::listen::HostName;
 pub use disk::Disk;
 pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bellwether::export::REPORT;
-use bellwether::human::{bytes, counted, grouped, percent, took};
 use bellwether::report::{Frame, Heading, Html, STYLE, Topic};
+use bellwether::text::human::{bytes, counted, grouped, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use url::Url;
 

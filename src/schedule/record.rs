@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use bellwether::archive::Counts;
 use bellwether::error::{Error, ErrorKind};
+use bellwether::key::without_keys;
 use bellwether::run::Summary;
-use bellwether::secret::without_keys;
 use bellwether::time::as_record;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::archive::Interrupted;
-use bellwether::cancel::CancellationToken;
 use bellwether::error::{Error, Result};
 use bellwether::plan::{Plan, Schedule, StoreUrl};
+use bellwether::process::cancel::CancellationToken;
 use bellwether::run::{Control, Options, WhenHeld, WhenLost};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};

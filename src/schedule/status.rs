@@ -9,15 +9,15 @@ use std::path::PathBuf;
 
 use bellwether::archive::Archive;
 use bellwether::definition::{ChangedKey, DefinitionError, changed_keys};
+use bellwether::disk::footprint::{free_space, size};
+use bellwether::disk::lock::Holder;
 use bellwether::error::Result;
 use bellwether::export::{ListedVersion, VersionKind};
-use bellwether::footprint::{free_space, size};
 use bellwether::freshness::{Age, days_ahead, today};
-use bellwether::human::{counted, grouped};
-use bellwether::lock::Holder;
 use bellwether::plan::{DayCount, Days, Plan, Schedule};
 use bellwether::report::facts::Facts;
 use bellwether::run::{Prunable, PruneOptions, kept_versions};
+use bellwether::text::human::{counted, grouped};
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bellwether::archive::{Seal, SealedRun, open_all};
+use bellwether::disk::lock::Lock;
 use bellwether::error::{Error, Result};
 use bellwether::export;
-use bellwether::lock::Lock;
 use bellwether::plan::{Plan, Schedule};
 use bellwether::run::Options;
 use chrono::{DateTime, Utc};

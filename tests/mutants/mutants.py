@@ -27,7 +27,7 @@ ROOMS = {
     "decode": ["crates/bellwether/src/decode/"],
     "fold": ["crates/bellwether/src/archive/fold/", "crates/bellwether/src/archive/settle/"],
     "join": ["crates/bellwether/src/dataset/"],
-    "remove": ["crates/bellwether/src/remove/"],
+    "remove": ["crates/bellwether/src/disk/remove/"],
     "store": ["crates/bellwether/src/store/", "crates/bellwether/src/run/store/"],
 }
 # Program tests that take minutes, or measure the machine.

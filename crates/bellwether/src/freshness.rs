@@ -8,9 +8,9 @@ use std::fmt;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::human::counted;
 use crate::plan::{DayCount, NaiveRule, Plan};
 use crate::sessions::{Sessions, day_of};
+use crate::text::human::counted;
 use crate::time::MICROS_PER_DAY;
 
 /// The age of a newest date on a day.

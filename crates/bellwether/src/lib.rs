@@ -72,19 +72,18 @@
 //!
 //! | leaf | what it owns |
 //! |---|---|
-//! | [`error`], [`problem`] | the one error, its kinds and hints; problems of a definition with their locations |
+//! | [`error`] | the one error, its kinds and hints |
 //! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
-//! | [`secret`], [`key_source`], [`time`] | the API key and its sources, the clock |
+//! | [`key`] | the API key, its sources, and its echoes in text |
+//! | [`time`] | the clock, how far another one is from it, dates of the service |
 //! | `tables` | the schemas of the columns that travel between stages |
 //! | `columns` | columns as runs of equal values, and the files written from them: the crate `bellwether-columns` |
-//! | `listen` | listening on an address, with bounded connections |
-//! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
-//! | `remove` | the only module that removes files |
-//! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
-//! | `address`, `proxies`, `tls`, `echo` | addresses, proxies, TLS clients, echoes of a key in text |
+//! | `disk` | files that appear whole, without following links; their names, locks, checksums and sizes; the only module that removes files |
+//! | `net` | addresses, proxies, TLS, why connections fail; listening with bounded connections |
+//! | `process` | cancelling, child processes, work in order, processor time and memory |
+//! | [`text`] | problems of a definition with their places; text from outside made safe to show; numbers and durations for people |
+//! | `freshness` | ages of data |
 //! | `timestamp` | requests and tokens of time-stamping authorities |
-//! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
-//! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, pieces of work, processor time and memory |
 //!
 //! `CONTRIBUTING.md` lists the files behind common questions, such as which one decides on a retry, and the files that
 //! common changes touch.
@@ -112,70 +111,40 @@
 #[cfg(not(unix))]
 compile_error!("bellwether runs on Unix systems");
 
-#[doc(hidden)]
-pub mod address;
 pub mod archive;
 pub mod audit;
-#[doc(hidden)]
-pub mod call;
-#[doc(hidden)]
-pub mod cancel;
-#[doc(hidden)]
-pub mod child;
 #[doc(hidden)]
 pub use bellwether_columns as columns;
 #[doc(hidden)]
 pub mod dataset;
-mod date;
 #[doc(hidden)]
 pub mod decode;
 pub mod definition;
-mod digest;
-mod echo;
-pub mod error;
 #[doc(hidden)]
-pub mod escape;
+pub mod disk;
+pub mod error;
 pub mod export;
 mod fetch;
-#[doc(hidden)]
-pub mod file;
-#[doc(hidden)]
-pub mod footprint;
 #[doc(hidden)]
 pub mod freshness;
 #[cfg(feature = "harness")]
 #[doc(hidden)]
 pub mod harness;
-#[doc(hidden)]
-pub mod human;
 mod identity;
-mod in_order;
 #[doc(inline)]
 pub use bellwether_interface as interface;
-pub mod key_source;
-#[doc(hidden)]
-pub mod links;
-#[doc(hidden)]
-pub mod listen;
+pub mod key;
 pub mod load;
 #[doc(hidden)]
-pub mod lock;
-#[doc(hidden)]
-pub mod names;
-mod network;
+pub mod net;
 pub mod plan;
-pub mod problem;
-pub mod project;
-mod proxies;
 #[doc(hidden)]
-pub mod remove;
+pub mod process;
+pub mod project;
 pub mod report;
 pub mod run;
-pub mod secret;
 pub mod serve;
 mod sessions;
-mod skew;
-mod small_csv;
 #[cfg(feature = "spark")]
 mod spark;
 mod split_days;
@@ -183,11 +152,7 @@ pub mod sql;
 mod store;
 #[doc(hidden)]
 pub mod tables;
+pub mod text;
 pub mod time;
 mod timestamp;
-mod tls;
-#[doc(hidden)]
-pub mod trace;
 pub mod trust;
-#[doc(hidden)]
-pub mod usage;

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::disk::names::DEFINITIONS;
 use crate::error::{Diagnostic, Error, ErrorKind};
-use crate::names::DEFINITIONS;
 use crate::trust;
 
 /// The default folder of datasets and archive.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::human::counted;
 use crate::plan::NaiveRule;
+use crate::text::human::counted;
 use crate::time::MICROS_PER_DAY;
 
 /// The most times of day of a ticker that are kept: two of one clock, in summer and winter, and a few odd ones.

@@ -16,9 +16,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::disk::file::FileError;
+use crate::disk::names::DEFINITIONS;
 use crate::error::{Diagnostic, Error, ErrorKind, Result};
-use crate::file::FileError;
-use crate::names::DEFINITIONS;
 
 /// The environment variable that names folders whose definitions are trusted, as absolute paths separated by colons.
 pub const VARIABLE: &str = "BELLWETHER_TRUST";

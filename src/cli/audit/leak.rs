@@ -1,10 +1,10 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
 use bellwether::audit::{TrialOutcome, documents};
-use bellwether::file;
-use bellwether::human::grouped;
+use bellwether::disk::file;
 use bellwether::project::Project;
 use bellwether::run::audit_leak;
+use bellwether::text::human::grouped;
 use bellwether::time::{Clock, unique_name};
 
 use super::document::{AsJson, document};

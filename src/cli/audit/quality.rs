@@ -3,11 +3,11 @@
 use bellwether::audit::answers::{CutOff, RejectReason};
 use bellwether::audit::documents;
 use bellwether::audit::quality::{self, Rename, TickerQuality};
-use bellwether::human::{counted, grouped, percent};
 use bellwether::plan::NaiveRule;
 use bellwether::project::Project;
 use bellwether::run::audit_quality;
 use bellwether::tables::Drift;
+use bellwether::text::human::{counted, grouped, percent};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};

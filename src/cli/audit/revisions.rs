@@ -6,9 +6,9 @@ use std::fmt::Display;
 
 use bellwether::audit::documents;
 use bellwether::audit::revisions::{self, CellCounts, Rewrites};
-use bellwether::human::{grouped, percent};
 use bellwether::project::Project;
 use bellwether::run::audit_revisions;
+use bellwether::text::human::{grouped, percent};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 

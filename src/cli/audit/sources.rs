@@ -2,9 +2,9 @@
 
 use bellwether::audit::documents;
 use bellwether::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
-use bellwether::human::{grouped, percent};
 use bellwether::project::Project;
 use bellwether::run::audit_sources;
+use bellwether::text::human::{grouped, percent};
 use bellwether::time::to_record;
 
 use super::aligned::{Aligned, RowLimit};

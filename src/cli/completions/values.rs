@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use bellwether::definition::{self, DefinitionFile};
+use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::export::version_of;
 use bellwether::interface::{Period, Regime};
-use bellwether::names::{is_dataset, is_unique};
 use bellwether::plan::{Plan, RequestList, Shape, TickerSource};
 use bellwether::run::latest_facts;
 use clap::CommandFactory as _;

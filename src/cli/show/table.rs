@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
-use bellwether::escape::escaped;
+use bellwether::text::escape::escaped;
 use chrono::NaiveTime;
 
 use crate::cli::aligned::padding;

@@ -1,6 +1,6 @@
 //! A line for a crontab, which runs what is due.
 
-use bellwether::escape::shell;
+use bellwether::text::escape::shell;
 
 use super::settings::Action;
 use super::{EXIT_CODES, Setup};

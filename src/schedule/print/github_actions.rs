@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bellwether::error::Result;
-use bellwether::escape::{escaped, shell};
+use bellwether::text::escape::{escaped, shell};
 
 use super::settings::Action;
 use super::{EXIT_CODES, Settings, Setup, in_utc, quoted};

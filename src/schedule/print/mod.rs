@@ -28,10 +28,10 @@ use chrono_tz::Tz;
 
 pub use settings::Settings;
 
+use bellwether::disk::file::FileError;
 use bellwether::error::{Error, Result};
-use bellwether::escape::escaped;
-use bellwether::file::FileError;
 use bellwether::plan::{Plan, Schedule, StoreUrl};
+use bellwether::text::escape::escaped;
 
 use super::definitions::{files, nothing_scheduled};
 use super::status::Folders;

@@ -8,8 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::disk::file;
 use crate::error::Result;
-use crate::file;
 use crate::plan::ServiceIdentity;
 
 /// The folder, in that of the claims, of the merges of claims and runs.

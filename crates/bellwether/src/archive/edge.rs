@@ -12,7 +12,7 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use crate::digest;
+use crate::disk::digest;
 
 /// Digits of an article's digest: enough to tell those of one date apart.
 const DIGITS: usize = 8;

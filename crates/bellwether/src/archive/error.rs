@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
-use crate::human::{counted, grouped};
+use crate::text::human::{counted, grouped};
 use crate::time::to_record;
 
 /// An archive that lacks the requested data.

@@ -17,11 +17,11 @@ use super::notes;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal};
 use super::sealing::SealingLock;
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::{FORGOTTEN_FOLDER, is_unique};
 use crate::error::{Reason, Result};
-use crate::file::{self, FileError};
-use crate::names::{FORGOTTEN_FOLDER, is_unique};
+use crate::process::cancel::CancellationToken;
 use crate::time::{as_record, to_record};
 
 /// Version of the note's layout.

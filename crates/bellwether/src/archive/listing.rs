@@ -12,8 +12,8 @@ use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::seal::Seal;
 use super::services::open_all;
 use super::unfinished::{UnfinishedRun, unfinished_runs};
+use crate::disk::file::FileRecord;
 use crate::error::Result;
-use crate::file::FileRecord;
 use crate::tables::Drift;
 use crate::time::{as_record, to_record};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::sealed::seal::{SEAL, read_bounded};
 use super::upkeep::PackFolder;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::fits;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::names::fits;
 
 /// The text of the note in a folder.
 pub(super) fn read(folder: &Path) -> Result<String> {

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::notes;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, Parent, SEAL};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::FileError;
+use crate::disk::names::{PROOF_FOLDER, is_unique};
 use crate::error::{Reason, Result};
-use crate::file::FileError;
-use crate::names::{PROOF_FOLDER, is_unique};
 
 /// Version of the note's layout.
 const LAYOUT: u32 = 1;

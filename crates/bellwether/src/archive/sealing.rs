@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::FileError;
+use crate::disk::links;
+use crate::disk::lock::{self, Locked};
 use crate::error::Result;
-use crate::file::FileError;
-use crate::links;
-use crate::lock::{self, Locked};
+use crate::process::cancel::{self, CancellationToken};
 
 /// The file of the lock. No definition has such a name.
 const NAME: &str = ".seal";

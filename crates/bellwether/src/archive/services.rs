@@ -7,9 +7,9 @@ use super::ArchiveError;
 use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::SEAL;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::plan::ServiceIdentity;
 
 /// The folder of a service in an archive.

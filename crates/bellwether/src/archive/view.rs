@@ -25,14 +25,14 @@ use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
 use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
-use crate::cancel::CancellationToken;
 use crate::error::Result;
-use crate::human::counted;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::Vintage;
+use crate::process::cancel::CancellationToken;
+use crate::process::trace::work;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
+use crate::text::human::counted;
 use crate::time::to_record;
-use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
 const HELD_ARTICLES: usize = 1 << 17;

@@ -16,11 +16,11 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::archive::{Interrupted, NewRun, Unfinished, View};
 use crate::dataset::DatasetError;
-use crate::date::Date;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
 use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
+use crate::time::date::Date;
 
 /// Scores of canaries, which no vendor gives. The pair moves both minimum and maximum.
 const VALUES: [f64; 2] = [1.0e12, -2.0e12];

@@ -8,9 +8,9 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use serde_json::Value;
 
 use crate::dataset::DatasetError;
-use crate::date::{self, Date};
 use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
 use crate::tables::{Leniencies, Slab};
+use crate::time::date::{self, Date};
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 

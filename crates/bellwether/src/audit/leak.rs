@@ -41,15 +41,15 @@ use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filtered, midnight, w
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
 use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
-use crate::date::Date;
+use crate::disk::file::FileError;
+use crate::disk::remove;
 use crate::error::Result;
 use crate::export::Content;
-use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, Vintage};
-use crate::remove;
 use crate::sessions::number;
 use crate::tables::{SeriesKey, Slab};
+use crate::time::date::Date;
 use crate::time::to_record;
 
 /// Days and instants to try.

@@ -19,11 +19,11 @@ use super::error::DatasetError;
 use super::external_sort::ExternalSort;
 use super::live::Live;
 use super::{Counts, naive};
-use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Duplicates, NaiveRule};
+use crate::process::cancel::{self, CancellationToken};
 use crate::sessions::day_of;
 use crate::tables::{Past, SeriesKey, Table};
 

@@ -14,11 +14,11 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::codes::Codes;
 use super::error::DatasetError;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::{self, FileError};
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
 use crate::plan::{Column, DatasetPlan};
-use crate::remove;
+use crate::process::cancel::{self, CancellationToken};
 
 /// Rows to read per run, and to deliver, at a time.
 const ROWS_AT_ONCE: usize = 1 << 13;
@@ -245,11 +245,11 @@ mod tests {
     use arrow::datatypes::{DataType, Int8Type};
 
     use super::ExternalSort;
-    use crate::cancel::CancellationToken;
     use crate::dataset::articles::sorted;
     use crate::definition::DefinitionFile;
-    use crate::file;
+    use crate::disk::file;
     use crate::plan::{DatasetPlan, Plan};
+    use crate::process::cancel::CancellationToken;
     use crate::tables::choices;
 
     const COLUMNS: [&str; 6] = ["ticker", "date", "period", "regime", "signal", "confidence"];

@@ -40,13 +40,13 @@ use std::mem;
 use std::ops::AddAssign;
 use std::path::PathBuf;
 
-use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
-use crate::in_order::in_order;
 use crate::plan::{Column, DatasetPlan};
+use crate::process::cancel::{self, CancellationToken};
+use crate::process::in_order::in_order;
+use crate::process::trace::work;
 use crate::tables::{ArticleCounts, Past, Slab};
-use crate::trace::work;
 
 use aligned_series::Arrangement;
 use assemble::KnownNames;

@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::keys::NewsKey;
 use super::naive::{self, Day, Moment, Timing, day};
 use super::slab_columns::{TickerCodes, column, decoded};
-use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
 use crate::tables::{ArticleCounts, Leniencies, Past, Slab, Watched};
+use crate::time::date::{self, Date};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limits.
 #[derive(Clone, Copy, Debug)]

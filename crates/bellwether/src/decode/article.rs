@@ -12,9 +12,9 @@ use super::cursor::Cursor;
 use super::number;
 use super::record::{self, Field, Fields};
 use super::skip::plain_length;
-use crate::date::{self, Date};
 use crate::interface::Score;
 use crate::tables::Leniencies;
+use crate::time::date::{self, Date};
 
 /// The fields of an article.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::truncate;
-use crate::human;
 use crate::interface::Ticker;
+use crate::text::human;
 
 /// Limits on what a batch holds.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use super::cursor::Cursor;
 use super::record::{self, Fields};
-use crate::date::Date;
 use crate::interface::Signal;
 use crate::tables::Leniencies;
+use crate::time::date::Date;
 
 /// A signal with its date and confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]

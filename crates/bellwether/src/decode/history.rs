@@ -17,9 +17,9 @@ use super::notes::{Notes, RecordPlace};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
-use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
+use crate::time::date;
 
 /// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];

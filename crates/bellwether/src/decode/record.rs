@@ -13,9 +13,9 @@ use super::cursor::{Cursor, RawValue, kind_of, reason_of};
 use super::number;
 use super::skip::plain_length;
 use super::truncate;
-use crate::date::{self, Date};
 use crate::interface::{Score, Signal, Unknown};
 use crate::tables::Leniencies;
+use crate::time::date::{self, Date};
 
 /// Unknown fields: names and JSON, in order.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;

@@ -7,9 +7,9 @@ use arrow::array::{
 };
 
 use super::entry::Entry;
-use crate::date::Date;
 use crate::interface::Signal;
 use crate::tables::{Table, choices};
+use crate::time::date::Date;
 
 /// An entry and its location.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@
 use super::cursor::Cursor;
 use super::entry::Entry;
 use super::number;
-use crate::date::{Date, Month};
 use crate::interface::Signal;
+use crate::time::date::{Date, Month};
 
 /// The longest text between two values.
 const LONGEST: usize = 32;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
 use crate::interface::closed_set;
-use crate::problem::suggestion;
+use crate::text::problem::suggestion;
 
 /// An enumeration with its spellings.
 macro_rules! choice {

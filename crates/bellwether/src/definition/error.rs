@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, ErrorKind};
-use crate::human;
-use crate::problem::Problems;
+use crate::text::human;
+use crate::text::problem::Problems;
 
 /// A definition that cannot be used.
 #[derive(Debug, thiserror::Error)]

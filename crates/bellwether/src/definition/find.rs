@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::ParsedDefinition;
 use super::error::DefinitionError;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::is_dataset;
 use crate::error::{Error, Result};
-use crate::file::{self, FileError};
-use crate::names::is_dataset;
-use crate::problem::nearest;
+use crate::text::problem::nearest;
 use crate::trust::Author;
 
 const EXTENSION: &str = "toml";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
-use crate::address;
+use crate::net::address;
 
 /// What is called after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

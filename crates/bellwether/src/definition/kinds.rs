@@ -4,7 +4,7 @@ use schemars::Schema;
 use serde_json::Value as Json;
 use toml::de::DeValue;
 
-use crate::problem::choices;
+use crate::text::problem::choices;
 
 /// What a key takes, as the schema describes it.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
-use crate::address;
+use crate::net::address;
 
 /// More than any identifier of SPDX's list has.
 const MOST_CHARACTERS: usize = 64;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
 use crate::interface::{Period, Regime, Unknown};
-use crate::problem::suggestion;
+use crate::text::problem::suggestion;
 
 /// A period and a regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

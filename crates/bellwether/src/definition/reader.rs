@@ -16,7 +16,7 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 use super::Definition;
 use super::kinds::Expected;
 use super::list::is_list;
-use crate::problem::{Problem, SHOWN, suggestion};
+use crate::text::problem::{Problem, SHOWN, suggestion};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;

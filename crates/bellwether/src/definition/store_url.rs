@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
-use crate::address;
+use crate::net::address;
 
 /// The address of a folder in an object store: `s3://bucket/prefix`, `gs://…`, `az://…`, or `file:///…`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::choices::TickerList;
 use crate::interface::Ticker;
-use crate::problem::nearest;
+use crate::text::problem::nearest;
 
 /// `"available"`, `["AAPL", "BRK.B"]`, or `"AAPL"`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
-use crate::address::{self, is_loopback};
-use crate::problem::nearest;
+use crate::net::address::{self, is_loopback};
+use crate::text::problem::nearest;
 
 /// Why a value is invalid: the message, and a hint on a second line.
 pub(super) type Refusal = String;

@@ -39,7 +39,7 @@ use blake3::{Hash, Hasher};
 use rayon::prelude::*;
 
 use crate::columns::{self, Rows};
-use crate::digest::Digest;
+use crate::disk::digest::Digest;
 use crate::plan::describe;
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they are in memory");

@@ -12,9 +12,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use crate::disk::file;
+use crate::disk::links::NOFOLLOW;
 use crate::error::Result;
-use crate::file;
-use crate::links::NOFOLLOW;
 
 /// The size of a piece that is synced.
 const PIECE_BYTES: u64 = 16 << 20;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, Error, ErrorKind};
-use crate::problem::nearest;
+use crate::text::problem::nearest;
 
 /// How many known names are listed.
 const LISTED: usize = 8;

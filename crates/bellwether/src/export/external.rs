@@ -14,13 +14,13 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::content::Content;
 use super::publication::Provenance;
 use super::record::{ColumnRecord, RECORD, REPORT, RecordContents, VersionRecord};
-use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Reason, Result};
-use crate::file::{self, FileError, FileRecord};
-use crate::links;
 use crate::plan::{ColumnNames, Plan};
+use crate::process::cancel::{self, CancellationToken};
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 1 << 16;

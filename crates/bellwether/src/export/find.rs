@@ -7,9 +7,9 @@ use super::error::ExportError;
 use super::link::LATEST;
 use super::record::RECORD;
 use super::target_folder::BUILDS;
+use crate::disk::file;
+use crate::disk::names;
 use crate::error::Result;
-use crate::file;
-use crate::names;
 
 /// The folder of a version.
 pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {

@@ -8,10 +8,10 @@ use super::link::{self, Link};
 use super::published;
 use super::record::{RECORD, VersionRecord};
 use super::retention;
+use crate::disk::file::{self, FileError, FileRecord, Staging};
+use crate::disk::links;
+use crate::disk::names::is_unique;
 use crate::error::Result;
-use crate::file::{self, FileError, FileRecord, Staging};
-use crate::links;
-use crate::names::is_unique;
 use crate::time::unique_name;
 
 impl VersionRecord {
@@ -45,7 +45,7 @@ impl VersionRecord {
 pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let folders = published::folders(datasets)?;
-    Ok(folders.into_iter().filter_map(name).filter(|name| crate::names::is_dataset(name)).collect())
+    Ok(folders.into_iter().filter_map(name).filter(|name| crate::disk::names::is_dataset(name)).collect())
 }
 
 /// What becomes of `latest` once a version has arrived.

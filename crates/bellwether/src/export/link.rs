@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::names::is_unique;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::names::is_unique;
-use crate::remove;
 use crate::time::unique_name;
 
 /// The link's name.

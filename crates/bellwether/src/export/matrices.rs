@@ -14,9 +14,9 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use super::coding;
 use super::folder_names::unescaped;
 use super::reader::{PublishedReader, is_in};
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Reason, Result};
-use crate::file::{FileError, FileRecord};
-use crate::links;
 use crate::plan::{Column, Format};
 use crate::tables::date;
 

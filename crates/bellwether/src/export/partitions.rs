@@ -17,8 +17,8 @@ use rayon::prelude::*;
 use super::error::ExportError;
 use super::folder_names;
 use super::table::{Finished, MOST_BYTES, TableWriter, WriteOptions};
+use crate::disk::file::FileError;
 use crate::error::Result;
-use crate::file::FileError;
 
 /// Limits on what may be open at once.
 #[derive(Clone, Copy, Debug)]

@@ -18,15 +18,15 @@ use super::record::{ColumnRecord, FACTS, RecordContents, VersionRecord, metadata
 use super::staged::Staged;
 use super::table::{Finished, TableWriter, WriteOptions, settled};
 use super::target_folder::TargetFolder;
-use crate::cancel::CancellationToken;
 use crate::columns::{self, RowBuffer, Rows};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, Staging};
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::process::cancel::CancellationToken;
+use crate::process::trace::work;
 use crate::tables::Watch;
-use crate::trace::work;
 
 /// Rows hashed and passed on at once.
 const BLOCK_ROWS: usize = 1 << 16;

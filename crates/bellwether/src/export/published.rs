@@ -13,11 +13,11 @@ use super::link::{self, LATEST};
 use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
 use super::retention;
 use super::target_folder::BUILDS;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileRecord, as_text};
+use crate::disk::links;
+use crate::disk::names;
 use crate::error::Result;
-use crate::file::{self, FileRecord, as_text};
-use crate::links;
-use crate::names;
 use crate::time::as_record;
 
 /// A published version of a dataset.

@@ -26,11 +26,11 @@ use super::folder_names::{self, unescaped};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use super::target_folder::BUILDS;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Reason, Result};
-use crate::file::{FileError, FileRecord};
-use crate::links;
 use crate::plan::{Column, ColumnNames, Format, describe};
+use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{choice, date, instant};
 
 /// Rows per batch.

@@ -19,10 +19,10 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use super::link;
 use super::record::{AnyRecord, RECORD};
 use super::target_folder::BUILDS;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::is_unique;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::names::is_unique;
-use crate::remove;
 
 /// How long `bellwether prune` spares a version after it was replaced: a reader of `latest` may still be reading it.
 const GRACE: Duration = Duration::from_secs(60 * 60);

@@ -21,13 +21,13 @@ use super::record::{FACTS, RecordContents, VersionRecord, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use super::target_folder::TargetFolder;
-use crate::cancel::{self, CancellationToken};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
 use crate::error::Result;
-use crate::file::{self, FileError, FileRecord};
-use crate::links;
 use crate::plan::Plan;
-use crate::trace::work;
+use crate::process::cancel::{self, CancellationToken};
+use crate::process::trace::work;
 
 /// The latest version of a dataset, if it has the files that the next one needs.
 pub(crate) struct LatestVersion {

@@ -12,10 +12,10 @@ use arrow::datatypes::SchemaRef;
 
 use super::stream::{self, OutputKind, RowFormat, RowWriter};
 use crate::columns::Rows;
+use crate::disk::file::{self, FileError, TargetFile};
+use crate::disk::remove;
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileError, TargetFile};
 use crate::plan::FormulaGuard;
-use crate::remove;
 
 /// Where the rows go.
 pub enum Destination<'a> {

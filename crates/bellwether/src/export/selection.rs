@@ -17,9 +17,9 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result};
-use crate::human::grouped;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{Column, ColumnNames, Filter};
+use crate::text::human::grouped;
 
 /// The part of a dataset to read; all of it by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use super::link::Link;
 use super::record::{RECORD, REPORT, VersionRecord};
 use super::retention;
 use super::target_folder::TargetFolder;
+use crate::disk::file::{self, FileRecord, Staging};
 use crate::error::Result;
-use crate::file::{self, FileRecord, Staging};
 
 /// A version of a dataset under its hidden name, with all its files. Its record is written last.
 pub(crate) struct Staged {

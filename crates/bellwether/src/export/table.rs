@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::durable_file::DurableFile;
 use super::{Encoding, FormatWriter};
-use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
+use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
 use crate::error::Result;
-use crate::file::{self, DigestWriter, FileError, FileRecord};
 use crate::plan::Format;
+use crate::process::cancel::{self, CancellationToken};
 
 /// Approximate limit of buffered bytes; a larger row group is cut.
 pub(super) const MOST_BYTES: usize = 256 << 20;

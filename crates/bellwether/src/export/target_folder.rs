@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::link;
+use crate::disk::file::{FileError, Staging};
 use crate::error::Result;
-use crate::file::{FileError, Staging};
 use crate::plan::AdHoc;
 use crate::time::free_name;
 

@@ -19,10 +19,10 @@ use super::mask::Masked;
 use super::ready::read_ready;
 use super::timed_chunks::TimedChunks;
 use super::unpack::{Corrupt, Packing, Unpacked};
-use crate::digest::{Digest, hex};
+use crate::disk::digest::{Digest, hex};
+use crate::disk::file;
 use crate::error::Error;
-use crate::file;
-use crate::secret::ApiKey;
+use crate::key::ApiKey;
 use crate::time::Clock;
 
 /// The largest decompressed body.

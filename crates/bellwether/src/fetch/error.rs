@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::human::counted;
 use crate::interface::ValidationFault;
-use crate::skew::Skew;
+use crate::text::human::counted;
+use crate::time::skew::Skew;
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]

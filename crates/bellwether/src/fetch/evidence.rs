@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::disk::file::{self};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self};
-use crate::links;
-use crate::remove;
 use crate::time::{Clock, unique_name};
 
 /// A file for a body, removed on drop unless it is kept.

@@ -13,9 +13,9 @@ use super::evidence::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, Reason};
 use crate::interface::ValidationFault;
-use crate::network::{innermost, is_certificate};
-use crate::secret::ApiKey;
-use crate::skew::Skew;
+use crate::key::ApiKey;
+use crate::net::connection::{innermost, is_certificate};
+use crate::time::skew::Skew;
 
 /// The most bytes read of an error response.
 const MAX_FAULT_BYTES: usize = 64 * 1024;

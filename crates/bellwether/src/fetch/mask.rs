@@ -8,8 +8,8 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use crate::echo::Echo;
-use crate::secret::ApiKey;
+use crate::key::ApiKey;
+use crate::key::echo::Echo;
 
 /// Bytes to search at once.
 const PORTION: usize = 1 << 17;
@@ -67,7 +67,7 @@ mod tests {
     use std::io::BufReader;
 
     use super::Masked;
-    use crate::secret::ApiKey;
+    use crate::key::ApiKey;
 
     /// A text that arrives `step` bytes at a time, masked.
     fn masked(text: &str, step: usize, key: &ApiKey) -> String {

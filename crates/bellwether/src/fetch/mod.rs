@@ -33,14 +33,14 @@ pub(crate) use error::FetchError;
 pub(crate) use failure::ReadFault;
 pub(crate) use gauge::Gauge;
 
-use crate::address::host_of;
 use crate::error::Result;
 use crate::interface::{Base, Endpoint};
+use crate::key::ApiKey;
+use crate::net::address::host_of;
+use crate::net::tls;
 use crate::plan::{Request, RequestLimits};
-use crate::secret::ApiKey;
-use crate::skew::Skew;
 use crate::time::Clock;
-use crate::tls;
+use crate::time::skew::Skew;
 
 use body::{BodyOptions, Stream};
 use evidence::Evidence;

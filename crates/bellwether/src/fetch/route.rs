@@ -9,9 +9,9 @@ use reqwest::{ClientBuilder, Proxy};
 use url::Url;
 
 use super::error::FetchError;
-use crate::address::{host_of, is_loopback};
 use crate::error::Result;
-use crate::proxies;
+use crate::net::address::{host_of, is_loopback};
+use crate::net::proxies;
 
 /// The route to a base address.
 #[derive(Clone, Debug)]

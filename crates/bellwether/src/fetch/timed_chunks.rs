@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::FutureExt;
 
-use crate::network::{check_pace, innermost};
+use crate::net::connection::{check_pace, innermost};
 
 /// The chunks of a body as they arrive, and how long they took.
 #[derive(Debug)]

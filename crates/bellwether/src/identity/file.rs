@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 
 use super::Named;
 use crate::interface::Ticker;
-use crate::small_csv::{self, CsvError, Items};
+use crate::text::small_csv::{self, CsvError, Items};
 
 /// The size limit of a file: hundreds of thousands of lines.
 const MOST_BYTES: u64 = 16 << 20;

@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use crate::digest;
+use crate::disk::digest;
 use crate::interface::Ticker;
-use crate::small_csv::CsvError;
+use crate::text::small_csv::CsvError;
 
 /// Days since 1970.
 type Day = i32;

@@ -12,11 +12,11 @@ use tokio_util::sync::DropGuard;
 
 use super::Selection;
 use crate::archive::{Scope, View};
-use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
+use crate::process::cancel::CancellationToken;
 use crate::run::{Builder, Control, archived, scratch, view_of_build};
 use crate::tables::SeriesKey;
 use crate::time::Clock;

@@ -36,12 +36,12 @@ use arrow::datatypes::SchemaRef;
 pub use self::batches::Batches;
 use self::built::Built;
 pub use self::published::Published;
-use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::export::PublishedReader;
 pub use crate::export::Selection;
 pub use crate::plan::AdHoc;
 use crate::plan::{ColumnNames, Plan};
+use crate::process::cancel::CancellationToken;
 use crate::project::Project;
 
 /// A dataset to read: published, or built from an archive.

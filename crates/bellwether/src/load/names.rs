@@ -8,9 +8,9 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::{Dataset, Origin, Selection};
+use crate::disk::file::FileError;
 use crate::error::{Error, Result};
 use crate::export::{PublishedReader, is_of_news};
-use crate::file::FileError;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::Column;
 use crate::report::facts::Facts;

@@ -39,7 +39,7 @@ use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::identity::Identity;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
-use crate::key_source::KeySource;
+use crate::key::source::KeySource;
 use crate::project::Project;
 use crate::sessions::Sessions;
 use crate::tables::Table;

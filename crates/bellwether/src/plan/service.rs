@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::digest;
+use crate::disk::digest;
 
 /// A service, as definitions and archives know it. Data of services with different names never meets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

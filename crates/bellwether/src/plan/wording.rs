@@ -1,7 +1,7 @@
 //! A dataset in a few sentences: which signals, and which news each may use.
 
 use super::{Availability, DatasetPlan, DayCount, RowKind, Vintage};
-use crate::human::{counted, spanned};
+use crate::text::human::{counted, spanned};
 
 impl DatasetPlan {
     /// Which value of a signal a row has, and which news it may use.

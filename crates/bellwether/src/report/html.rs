@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Write};
 
 use url::Url;
 
-use crate::escape::{is_hidden, push_escaped};
+use crate::text::escape::{is_hidden, push_escaped};
 
 /// The attributes of an element.
 pub(crate) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];

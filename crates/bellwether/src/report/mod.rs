@@ -28,8 +28,8 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
+use crate::disk::file::FileRecord;
 use crate::export::VersionRecord;
-use crate::file::FileRecord;
 use crate::plan::DayCount;
 use crate::tables::Watch;
 use facts::{Activity, ColumnFacts, Facts, SectorFacts};

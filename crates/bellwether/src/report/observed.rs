@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 
 use super::Report;
 use crate::audit::answers::CutOff;
-use crate::human::{counted, portion, spanned};
 use crate::plan::DayCount;
+use crate::text::human::{counted, portion, spanned};
 
 /// What was observed of a dataset.
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,9 @@ use super::facts::{Activity, Axis, Bins, Histogram, PairFacts, Step};
 use super::page::highest_rate;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
-use crate::escape::escaped;
-use crate::human::{counted, grouped, percent, portion, took};
 use crate::tables::Drift;
+use crate::text::escape::escaped;
+use crate::text::human::{counted, grouped, percent, portion, took};
 
 /// Smallest and largest line width.
 const NARROWEST: usize = 50;

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
 use crate::interface::Endpoint;
 use crate::plan::Request;
+use crate::process::trace::work;
 use crate::tables::RequestRecord;
-use crate::trace::work;
 
 /// The record of a request's answer: from an interrupted run that is resumed, or from the service.
 pub(super) async fn answer(

@@ -11,12 +11,12 @@ use crate::archive::{
     Archive, ArchiveError, Scope, SealedRun, View, of_service, open_all, open_merged, open_merged_with_claims,
     wait_for_seal,
 };
-use crate::cancel::CancellationToken;
 use crate::definition::changed_keys;
-use crate::digest;
+use crate::disk::digest;
 use crate::error::{Error, Result};
-use crate::human::counted;
 use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, Shape};
+use crate::process::cancel::CancellationToken;
+use crate::text::human::counted;
 use crate::time::Clock;
 
 /// The view of the service of a plan as of an instant, or of its latest state, with claims if the plan includes them.

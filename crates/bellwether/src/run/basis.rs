@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::builder::Builder;
 use super::names::in_words;
 use crate::archive::{Scope, SuspectRule};
-use crate::digest;
+use crate::disk::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{Codec, Column, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};

@@ -20,23 +20,23 @@ use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::View;
 use crate::audit::revisions::RewrittenSince;
-use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{DatasetError, Wide};
 use crate::definition::changed_keys;
+use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
     Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Takeover, built_before,
     version_before,
 };
-use crate::file::{self, TargetFile};
-use crate::human::{counted, grouped};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Format, Plan, RowKind, Shape, StoreUrl};
+use crate::process::cancel;
+use crate::process::trace::work;
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{Report, Version};
+use crate::text::human::{counted, grouped};
 use crate::time::{Clock, unique_name};
-use crate::trace::work;
 
 /// The options of a build.
 #[derive(Clone, Debug)]

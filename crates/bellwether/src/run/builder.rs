@@ -16,17 +16,17 @@ use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
 use crate::audit::skill::Skill;
 use crate::audit::sources::contradictions;
-use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
+use crate::process::cancel;
+use crate::process::trace::work;
 use crate::report::facts::{self, ColumnFacts, Facts, News, NewsTally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::{Table, Watch};
 use crate::time::{Clock, unique_name};
-use crate::trace::work;
 
 /// What a dataset is built from.
 pub(crate) struct Builder<'a> {

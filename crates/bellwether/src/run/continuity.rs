@@ -12,10 +12,10 @@ use super::error::RunError;
 use super::options::WhenLost;
 use crate::archive::{Archive, ArchiveError, claims_of};
 use crate::definition::DefinitionFile;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file;
 use crate::error::{ErrorKind, Result};
 use crate::export::{self, VersionRecord};
-use crate::file;
 use crate::plan::{Plan, ServiceIdentity};
 
 /// What a run goes on with.

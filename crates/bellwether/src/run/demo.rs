@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use crate::error::Result;
 use crate::fetch::Addresses;
 use crate::interface::ChangeSet;
-use crate::secret::ApiKey;
+use crate::key::ApiKey;
 use crate::serve::{self, Running, Service, Universe};
 
 /// The seed of the demo universe.

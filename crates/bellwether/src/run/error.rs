@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
+use crate::disk::lock::Holder;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
-use crate::human::{counted, grouped, percent};
-use crate::lock::Holder;
 use crate::plan::ServiceIdentity;
+use crate::text::human::{counted, grouped, percent};
 use crate::time::to_record;
 
 /// A run that cannot start, or publishes nothing.

@@ -9,9 +9,9 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use crate::archive::{Archive, View, of_service};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file;
 use crate::error::Result;
-use crate::file;
 use crate::plan::{Claims, PinnedVersion, Plan};
 
 /// The state of an archive that a run stands for.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::as_of::newest;
 use crate::archive::{View, open_merged};
-use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Request, RequestList, Way};
+use crate::process::cancel::CancellationToken;
 
 /// What the last answers to some requests list.
 #[derive(Default)]

@@ -12,10 +12,10 @@ use super::observer::Control;
 use super::stage::Stage;
 use crate::archive::{self, Definition, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, open_all, pending};
 use crate::definition::{self, DefinitionFile};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export;
-use crate::file::FileError;
 use crate::plan::{Plan, ServiceIdentity};
 
 /// What migrating does.

@@ -7,8 +7,8 @@ use crate::archive::{AnswerRecord, Scope, View};
 use crate::error::Result;
 use crate::interface::{Base, Endpoint, Period, Regime, Sector, Ticker};
 use crate::plan::{Plan, Request, RequestList, TickerSource};
-use crate::problem::nearest;
 use crate::tables::SeriesKey;
+use crate::text::problem::nearest;
 
 /// Why there is no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

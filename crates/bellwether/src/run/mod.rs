@@ -92,17 +92,17 @@ pub use store::{
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};
 
-use crate::address::host_of;
 pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, Settled, Unfinished, of_service};
+pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
+use crate::disk::links;
 use crate::error::Result;
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ClockTrust};
-pub use crate::file::{FileRecord, TargetFile, WhenExists};
-use crate::links;
+use crate::key::ApiKey;
+use crate::net::address::host_of;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::project::Project;
-use crate::secret::ApiKey;
 
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;

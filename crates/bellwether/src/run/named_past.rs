@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 
 use super::knowing_run::{StateOfRun, state_of_run};
 use crate::definition::DefinitionFile;
+use crate::disk::names::is_unique;
 use crate::error::{Error, Result};
 use crate::export::{ListedVersion, VersionKind, published};
-use crate::names::is_unique;
 use crate::plan::{Claims, PinnedVersion, Plan};
 use crate::time;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::human::grouped;
 use crate::tables::SeriesKey;
+use crate::text::human::grouped;
 
 /// How many names are listed.
 const SHOWN: usize = 8;

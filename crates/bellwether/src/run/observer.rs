@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use crate::cancel::CancellationToken;
+pub use crate::process::cancel::CancellationToken;
 use crate::time::as_seconds;
 
 /// Observes an operation. The library prints nothing: callers get events instead.

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, view};
 use crate::archive::{ArchiveError, folders, of_service, services};
-use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
+use crate::process::cancel::CancellationToken;
 use crate::serve::ArchivedServices;
 
 /// The services of an archive that have some names, or all of them, each as of an instant or of that of each request.

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::observer::Control;
 use crate::archive::{Archive, Chain, Proof, open_all, proof_folders};
-use crate::cancel;
+use crate::disk::file::FileError;
 use crate::error::{Error, Result};
 use crate::export::published;
-use crate::file::FileError;
+use crate::process::cancel;
 use crate::time::as_record;
 use crate::timestamp::{Authorities, Fault, Request, Token};
 

@@ -14,12 +14,12 @@ use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
 use crate::archive::{Inspected, damaged_notes, difference, folders, inspect, open_merged, set_aside};
-use crate::cancel::{self, CancellationToken};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{ErrorKind, Result};
 use crate::export::{self, RECORD, VersionRecord};
-use crate::file::{self, FileError, FileRecord};
-use crate::links;
+use crate::process::cancel::{self, CancellationToken};
 use crate::time::Clock;
 
 /// Whether a repair is carried out, or only listed.

@@ -10,9 +10,9 @@ use super::demo::DEMO_SEED;
 use crate::archive::{Archive, Scope, View};
 use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillInput, SkillRules, WhenMissing, find, skill};
 use crate::audit::{SkillTrials, Subject, Trial};
-use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PricesPlan, RowKind, Source};
+use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
 use crate::time::Clock;
 

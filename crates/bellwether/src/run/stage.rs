@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::observer::{Control, Event, Progress, Waiting};
 use crate::fetch::Gauge;
-use crate::usage;
+use crate::process::usage;
 
 /// The longest time between two events of a stage that waits for the service.
 pub(super) const EVENT_EVERY: Duration = Duration::from_millis(250);

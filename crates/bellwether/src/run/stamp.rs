@@ -12,10 +12,10 @@ use url::Url;
 
 use super::blocking::blocking;
 use super::observer::Control;
-use crate::address::host_of;
 use crate::archive::{ArchiveError, Proof, Stamped, of_service, proof_folders, statement};
-use crate::call;
 use crate::error::{Diagnostic, Error, ErrorKind, Result};
+use crate::net::address::host_of;
+use crate::net::call;
 use crate::plan::Plan;
 use crate::time::{Clock, random, unique_name};
 use crate::timestamp::{Fault, Request, Token, token_of};
@@ -124,7 +124,7 @@ enum ToStamp {
 
 fn to_stamp(folder: &Path, service: &str) -> Result<ToStamp> {
     let none = || ArchiveError::NoRuns { path: folder.to_owned() };
-    if crate::file::is_gone(folder) {
+    if crate::disk::file::is_gone(folder) {
         return Err(none().into());
     }
     let statement = statement(folder, service)?.ok_or_else(none)?;

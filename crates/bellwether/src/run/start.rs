@@ -9,9 +9,9 @@ use super::error::RunError;
 use super::observer::{CancellationToken, Event};
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
+use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::human::lasted;
-use crate::lock::{Attempt, Holder, Lock};
+use crate::text::human::lasted;
 use crate::time::Clock;
 
 /// How often to try the lock while waiting for it.

@@ -13,15 +13,15 @@ use super::gather::SignalSource;
 use super::stage::Timing;
 use super::store::transfer::StoreUpload;
 use crate::archive::{AnswerRecord, Counts, Oddities};
-use crate::escape::escaped;
+use crate::disk::file::{FileRecord, as_text, as_text_if_any};
 use crate::export::Dataset;
-use crate::file::{FileRecord, as_text, as_text_if_any};
-use crate::human::{self, counted, grouped, lasted};
 use crate::plan::{Format, Plan, Shape};
+use crate::process::usage;
 use crate::report::facts::Facts;
 use crate::tables::Drift;
+use crate::text::escape::escaped;
+use crate::text::human::{self, counted, grouped, lasted};
 use crate::time::{as_record, as_seconds, to_record};
-use crate::usage;
 
 /// The result of a run or a build. As JSON, it is the same for `--log json` and for Python.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::observer::Control;
 use super::stage::Stage;
 use crate::archive::{self, Archive, Seal, Verified, fault, open_all};
+use crate::disk::file::{self, FileRecord};
 use crate::error::Result;
 use crate::export::{self, RECORD, Version, versions};
-use crate::file::{self, FileRecord};
-use crate::human::counted;
+use crate::text::human::counted;
 
 /// Verifies every file of an archive, and of the datasets in an output folder.
 ///

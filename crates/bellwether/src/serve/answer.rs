@@ -24,7 +24,7 @@ use crate::interface::{
     LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
     TrailingSummary,
 };
-use crate::listen::{Answer, streamed};
+use crate::net::listen::{Answer, streamed};
 
 /// The source of answers: the universe, and the shapes of a point of the change record.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::interface::ValidationFault;
-use crate::listen::{Answer, whole};
+use crate::net::listen::{Answer, whole};
 
 /// When the service was asked for what an archive answers.
 pub(super) const WATCH: HeaderName = HeaderName::from_static("bellwether-watch");

@@ -14,10 +14,10 @@ use tokio_util::sync::DropGuard;
 use url::Url;
 
 use super::service::{Service, folder_of};
-use crate::cancel::CancellationToken;
 use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::interface::Base;
-use crate::listen::{Connections, Hosts, Requests};
+use crate::net::listen::{Connections, Hosts, Requests};
+use crate::process::cancel::CancellationToken;
 
 /// How long a stop waits for answers in progress.
 const STOP_LIMIT: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use super::key::Key;
 use super::question::Request;
 use super::refusal::Refusal;
 use crate::interface::{Base, ChangeSet, Endpoint};
-use crate::listen::{Answer, Site};
+use crate::net::listen::{Answer, Site};
 
 /// The service: where its answers come from, the point of its change record, and its key.
 ///

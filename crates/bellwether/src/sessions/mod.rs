@@ -13,8 +13,8 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::definition::{OpeningHours, TradeAt};
-use crate::digest;
-use crate::small_csv::CsvError;
+use crate::disk::digest;
+use crate::text::small_csv::CsvError;
 use crate::time::MICROS_PER_DAY;
 
 /// Days since 1970.

@@ -27,10 +27,10 @@ pub(crate) use error::SparkError;
 pub(crate) use execution::Tasks;
 pub(crate) use row_digest::RowDigest;
 
-use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
+use crate::key;
 use crate::plan::Codec;
-use crate::secret;
+use crate::process::cancel::CancellationToken;
 use crate::sql::Engine;
 
 /// Settings that statements rely on. At two bytes per row, large tables look small enough to broadcast.
@@ -131,7 +131,7 @@ impl Cluster {
 /// The address in the client's syntax. The client itself reads the token from the environment.
 fn connection(engine: &Engine) -> String {
     // It is masked wherever text is shown.
-    secret::mask(env::var(TOKEN));
+    key::mask(env::var(TOKEN));
     let rest = engine.as_str().split_once("://").map_or("", |(_, rest)| rest);
     let gap = if rest.contains("/;") { "" } else { "/" };
     format!("sc://{}{gap};user_id=bellwether;user_agent=bellwether", rest.trim_end_matches('/'))

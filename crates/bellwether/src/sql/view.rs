@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::dialect::Dialect;
 use super::text::indented;
 use crate::archive::{LISTINGS, SEAL};
-use crate::names::SMALLEST_RECORD;
+use crate::disk::names::SMALLEST_RECORD;
 use crate::tables::Table;
 use crate::time::to_record;
 

@@ -14,12 +14,12 @@ use super::settings::check;
 use super::settings::{Form, variables};
 use super::traffic::{Connector, retries};
 use super::{Result, StoreError};
-#[cfg(feature = "aws")]
-use crate::cancel::CancellationToken;
-use crate::plan::StoreUrl;
-use crate::proxies;
 #[cfg(any(feature = "azure", feature = "gcp"))]
-use crate::secret;
+use crate::key;
+use crate::net::proxies;
+use crate::plan::StoreUrl;
+#[cfg(feature = "aws")]
+use crate::process::cancel::CancellationToken;
 
 /// The connections to a store.
 fn connector(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Connector> {
@@ -93,7 +93,7 @@ pub(super) fn google(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
-    secret::mask(builder.get_config_value(&Key::BearerToken));
+    key::mask(builder.get_config_value(&Key::BearerToken));
     let builder = builder.with_url(url.as_url().as_str()).with_retry(retries());
     let built = builder.with_http_connector(connector(url, skipped)?).build();
     in_bucket(url, built.map_err(|_| refused(url, "in the environment (`GOOGLE_…`)"))?)
@@ -125,7 +125,7 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         builder = builder.with_msi_endpoint(identity);
     }
     let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];
-    secret::mask(secrets.iter().filter_map(|key| builder.get_config_value(key)));
+    key::mask(secrets.iter().filter_map(|key| builder.get_config_value(key)));
     let builder = builder.with_url(url.as_url().as_str()).with_retry(retries());
     let built = builder.with_http_connector(connector(url, skipped)?).build();
     in_bucket(url, built.map_err(|_| refused(url, "in the environment (`AZURE_…`)"))?)

@@ -17,10 +17,9 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::fault::{Explained, Verdict};
-use crate::cancel::CancellationToken;
-use crate::child::{OutputLimits, output};
-use crate::key_source;
-use crate::secret;
+use crate::key;
+use crate::process::cancel::CancellationToken;
+use crate::process::child::{OutputLimits, output};
 
 /// The limits of a command for credentials.
 const LIMITS: OutputLimits = OutputLimits { bytes: 64 << 10, time: Duration::from_secs(30) };
@@ -56,7 +55,7 @@ impl CredentialProvider for Checked {
             if !given.token.iter().chain([&given.key_id]).all(|text| is_header(text)) {
                 return Err(refused("the credentials that a service gave cannot be part of a header".to_owned()));
             }
-            secret::mask([given.secret_key.clone()].into_iter().chain(given.token.clone()));
+            key::mask([given.secret_key.clone()].into_iter().chain(given.token.clone()));
             *last = Some(Arc::clone(&given));
         }
         Ok(given)
@@ -111,7 +110,7 @@ impl OfCommand {
         let printed = spawn_blocking(move || {
             let (program, arguments) = words.split_first().expect("it has a program");
             let mut command = Command::new(program);
-            command.args(arguments).env_remove(key_source::VARIABLE);
+            command.args(arguments).env_remove(key::source::VARIABLE);
             output(&mut command, LIMITS, &|| stop.is_cancelled())
         });
         let printed = printed.await.map_err(|_| failed("a worker thread panicked"))?;

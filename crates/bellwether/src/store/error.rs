@@ -1,8 +1,8 @@
 //! What can go wrong with a store.
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::human::counted;
-use crate::skew::Skew;
+use crate::text::human::counted;
+use crate::time::skew::Skew;
 
 /// An operation on an object store that failed.
 #[derive(Debug, thiserror::Error)]

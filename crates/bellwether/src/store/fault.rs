@@ -8,7 +8,7 @@ use std::string::FromUtf8Error;
 
 use object_store::Error as Fault;
 
-use crate::network::reasons;
+use crate::net::connection::reasons;
 
 /// A failure in words of ours, somewhere among the sources of an error of the client.
 #[derive(Clone, Debug, thiserror::Error)]

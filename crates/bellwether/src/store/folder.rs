@@ -13,10 +13,10 @@ use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 use super::leftovers::is_clearing;
 use super::objects::{Created, MOST_BYTES, Store};
 use super::pieces::Pieces;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Error, Result};
-use crate::file::{self, FileError, FileRecord};
-use crate::links;
 
 /// The most files of a folder in transfer at once.
 const FILES_AT_ONCE: usize = 4;

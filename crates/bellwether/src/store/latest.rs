@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::objects::{Created, Store};
+use crate::disk::names;
 use crate::error::Result;
-use crate::names;
 use crate::time::as_record;
 
 /// Version of the file's layout.

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::list::Object;
 use super::objects::{Created, MOST_BYTES, Store};
 use super::probe::PROBE;
-use crate::error::Result;
-use crate::names::{
+use crate::disk::names::{
     self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, PROOF_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
 };
+use crate::error::Result;
 use crate::plan::ServiceIdentity;
 use crate::time::{as_record, random};
 

@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 use super::fault::{Explained, Verdict};
 use super::objects::Store;
 use crate::error::Error;
-use crate::human::counted;
+use crate::text::human::counted;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
 const MOST_OBJECTS: usize = 1 << 20;

@@ -10,10 +10,10 @@ use object_store::ObjectStoreExt;
 
 use super::folder::Sealed;
 use super::objects::{Created, Store};
+use crate::disk::file::FileRecord;
+use crate::disk::links;
+use crate::disk::names::is_unique;
 use crate::error::Result;
-use crate::file::FileRecord;
-use crate::links;
-use crate::names::is_unique;
 
 /// The folder of a store with what was damaged, each repair in a folder of its own.
 pub(super) const DAMAGED: &str = "damaged";

@@ -16,9 +16,9 @@ use super::list::{Listed, SkippedKeys};
 use super::open::{Access, Opened, open};
 use super::pieces::Pieces;
 use super::{Result, StoreError};
-use crate::cancel::CancellationToken;
 use crate::error::{Error, Reason};
 use crate::plan::StoreUrl;
+use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
 /// The most requests at once.

@@ -8,8 +8,8 @@ use object_store::local::LocalFileSystem;
 
 use super::list::{Listed, SkippedKeys};
 use super::{Result, StoreError};
-use crate::cancel::CancellationToken;
 use crate::plan::{StoreKind, StoreUrl};
+use crate::process::cancel::CancellationToken;
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
 use object_store::{Error as Fault, GetOptions, ObjectMeta, ObjectStore};
 
-use crate::network::check_pace;
+use crate::net::connection::check_pace;
 
 /// The longest silence in an answer, and the longest time to send a part of a file.
 pub(super) const STALL: Duration = Duration::from_secs(120);

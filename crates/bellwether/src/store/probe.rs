@@ -8,8 +8,8 @@ use super::fault::{is_refusal, reason};
 use super::objects::{Created, MOST_BYTES, Store};
 use super::{Result, StoreError};
 use crate::error::Error;
-use crate::skew::Skew;
 use crate::time::random;
+use crate::time::skew::Skew;
 
 /// The prefix of the keys of probes.
 pub(super) const PROBE: &str = "datasets/.probe-";

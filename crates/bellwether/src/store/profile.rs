@@ -16,8 +16,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
 use super::credentials::OfCommand;
 use super::settings::{Form, check};
-use crate::cancel::CancellationToken;
-use crate::secret;
+use crate::key;
+use crate::process::cancel::CancellationToken;
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
@@ -71,7 +71,7 @@ pub(super) fn applied(mut builder: AmazonS3Builder, stop: &CancellationToken) ->
     if is_set(&builder, Key::WebIdentityTokenFile) && !is_set(&builder, Key::AccessKeyId) {
         check_web_identity(&builder)?;
     }
-    secret::mask([Key::SecretAccessKey, Key::Token].iter().filter_map(|key| builder.get_config_value(key)));
+    key::mask([Key::SecretAccessKey, Key::Token].iter().filter_map(|key| builder.get_config_value(key)));
     Ok(builder)
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::list::Object;
 use super::objects::{Created, Store};
+use crate::disk::names;
 use crate::error::Result;
-use crate::names;
 
 /// Version of the file's layout.
 const LAYOUT: u32 = 1;

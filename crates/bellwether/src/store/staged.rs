@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::leftovers::is_key;
 use super::mend::{DAMAGED, key_before};
+use crate::disk::file;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file;
 use crate::plan::StoreUrl;
-use crate::remove;
 
 /// The most folders below each other in a store: those of a partitioned version that was moved aside.
 const DEPTH: usize = 10;

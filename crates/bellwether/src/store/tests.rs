@@ -13,11 +13,11 @@ use super::latest::Latest;
 use super::leftovers::is_clearing;
 use super::objects::Store;
 use super::{Access, Sealed, Sent, StoreError, clear_staged};
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::FileRecord;
 use crate::error::Error;
-use crate::file::FileRecord;
 use crate::plan::StoreUrl;
+use crate::process::cancel::CancellationToken;
 
 const RUN: &str = "archive/vendor/run=20261120T213000Z-7f3a";
 

@@ -26,9 +26,9 @@ use super::fault::{Explained, Verdict};
 use super::list::SkippedKeys;
 use super::listing;
 use super::pieces::{STALL, Streamed};
-use crate::address::{host_of, is_loopback};
-use crate::network::{innermost, is_certificate};
-use crate::tls;
+use crate::net::address::{host_of, is_loopback};
+use crate::net::connection::{innermost, is_certificate};
+use crate::net::tls;
 
 /// The longest time to connect.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::SeriesKey;
-use crate::human::grouped;
 use crate::interface::{Endpoint, Sector, Ticker};
+use crate::text::human::grouped;
 use crate::time::as_record;
 
 /// When the list of a ticker's articles was watched, in microseconds since 1970.

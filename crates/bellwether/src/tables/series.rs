@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Leniencies, Table, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
-use crate::date::{self, Date};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
+use crate::time::date::{self, Date};
 
 /// The key of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Correlations by group.
 
 use bellwether::audit::skill::{Measure, RankMeasure, SeriesMeasure, Skill, State};
-use bellwether::human::{grouped, rounded};
+use bellwether::text::human::{grouped, rounded};
 
 use super::super::aligned::{Aligned, RowLimit};
 use super::{interval, none, p_value};

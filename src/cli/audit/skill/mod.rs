@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use bellwether::audit::skill::{
     self, Best, FeatureMeasure, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
 };
-use bellwether::human::{counted, grouped, percent, portion, rounded};
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
+use bellwether::text::human::{counted, grouped, percent, portion, rounded};
 use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
@@ -185,7 +185,7 @@ fn of_prices(found: &skill::Skill) -> String {
     for file in &prices.files {
         text.push_str(&format!(
             "          {}, BLAKE3 {}\n",
-            bellwether::escape::escaped(&file.path),
+            bellwether::text::escape::escaped(&file.path),
             &file.blake3[..16]
         ));
     }

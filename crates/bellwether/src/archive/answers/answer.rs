@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::answer_files::{ByteRange, Files, Section};
 use super::row_codec::unpack;
+use crate::disk::file::FileError;
 use crate::error::{Reason, Result};
-use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, RequestRecord, SeriesKey, Table};
 

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::names;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::names;
 
 /// Bytes per write: series arrive as many small pieces.
 const PORTION: usize = 128 << 10;

@@ -9,8 +9,8 @@ use arrow::array::RecordBatch;
 use super::answer::{AnswerRecord, Oddities, Pieces, RowKind};
 use super::answer_files::{AnswerFile, AnswerFiles};
 use super::row_codec::pack;
+use crate::disk::file::FileError;
 use crate::error::Result;
-use crate::file::FileError;
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
 

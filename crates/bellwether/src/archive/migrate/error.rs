@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::disk::file::FileError;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
-use crate::file::FileError;
-use crate::human::{counted, grouped};
+use crate::text::human::{counted, grouped};
 
 /// An archive of an older layout that cannot be migrated.
 #[derive(Debug, thiserror::Error)]

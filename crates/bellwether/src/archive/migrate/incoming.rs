@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::legacy::{KEPT, LegacySeal};
 use crate::archive::sealed::seal::SEAL;
 use crate::archive::upkeep::PackFolder;
+use crate::disk::file::{self};
+use crate::disk::links;
 use crate::error::Result;
-use crate::file::{self};
-use crate::links;
 
 /// An old folder that is being added to those that were migrated, under a hidden name and without its seal.
 pub(crate) struct IncomingLegacy {

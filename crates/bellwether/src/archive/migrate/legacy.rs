@@ -16,13 +16,13 @@ use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::{Counts, Definition, NO_DIGEST, SEAL, Seal, read_bounded};
 use crate::archive::services::older_folders;
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
+use crate::disk::names::{RUN_FILES, is_unique};
 use crate::error::{Reason, Result};
-use crate::file::{FileError, FileRecord};
-use crate::links;
-use crate::names::{RUN_FILES, is_unique};
 use crate::plan::ServiceIdentity;
+use crate::process::cancel::CancellationToken;
 use crate::tables::Drift;
 use crate::time::as_record;
 

@@ -30,12 +30,12 @@ use self::rows::{Origins, Source};
 use self::write::{Writing, is_of, sealed_in};
 use super::sealed::seal::Seal;
 use super::sealing::SealingLock;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
 use crate::plan::ServiceIdentity;
-use crate::remove;
+use crate::process::cancel::{self, CancellationToken};
 
 /// The folder of what was migrated, while it is being removed.
 const REMOVING: &str = ".removing-layout-9";

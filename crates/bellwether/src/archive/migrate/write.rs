@@ -28,11 +28,11 @@ use crate::archive::sealed::rows::{changes, observed};
 use crate::archive::sealed::seal::{Counts, LAYOUT, Migrated, Parent, Seal};
 use crate::archive::settle::counted;
 use crate::archive::upkeep::PackFolder;
-use crate::cancel;
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::error::{ErrorKind, Reason, Result};
-use crate::file::{self, FileError, FileRecord};
 use crate::interface::Endpoint;
 use crate::plan::{Request, ServiceIdentity};
+use crate::process::cancel;
 use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
 
 /// The most runs that are written at once: each has a file open.

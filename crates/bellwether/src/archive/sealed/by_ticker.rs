@@ -18,9 +18,9 @@ use super::folder::Folder;
 use super::horizon::{Horizon, SEALED_AT, Share};
 use super::rows::{check, ticker, with_unsigned_zeros};
 use super::source::FileBytes;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::FileError;
 use crate::error::{Error, Reason, Result};
-use crate::file::FileError;
+use crate::process::cancel::{self, CancellationToken};
 
 /// Rows per decoded batch: a few tickers of daily history. Larger batches take more memory and no less time.
 const BATCH_ROWS: usize = 1 << 12;

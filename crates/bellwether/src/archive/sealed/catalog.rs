@@ -22,9 +22,9 @@ use crate::archive::ArchiveError;
 use crate::archive::claims::{claims_of, joined_in};
 use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
-use crate::cancel::CancellationToken;
+use crate::disk::file::{self, FileError};
 use crate::error::{Error, Result};
-use crate::file::{self, FileError};
+use crate::process::cancel::CancellationToken;
 use crate::tables::{Reject, RequestRecord};
 
 /// How often an archive is listed again because a folder was removed meanwhile.

@@ -14,10 +14,10 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 
 use super::seal::{SEAL, Seal};
 use super::source::FileBytes;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Reason, Result};
-use crate::file::{FileError, FileRecord};
-use crate::links;
+use crate::process::cancel::{self, CancellationToken};
 
 /// The most rows of a row group; files written here have an eighth of that.
 const MAX_GROUP_ROWS: i64 = 1 << 20;

@@ -14,10 +14,10 @@ use parquet::file::statistics::Statistics;
 use super::folder::Folder;
 use super::rows::{check, with_unsigned_zeros};
 use super::source::FileBytes;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::FileError;
 use crate::error::{Error, Reason, Result};
-use crate::file::FileError;
 use crate::interface::Ticker;
+use crate::process::cancel::{self, CancellationToken};
 
 /// The row groups of a file.
 pub(in crate::archive) struct RowGroups {

@@ -9,8 +9,8 @@ use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
 use crate::columns::{ParquetOptions, ParquetWriter, RowBuffer, Rows};
+use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, DigestWriter, FileError, FileRecord};
 
 /// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -86,7 +86,7 @@ mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::{ROW_GROUP_BYTES, Rowfile};
-    use crate::file;
+    use crate::disk::file;
 
     #[test]
     fn long_rows_make_smaller_row_groups() {

@@ -9,12 +9,12 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
+use crate::disk::names::{RUN_FILES, is_dataset, is_unique};
 use crate::error::{Reason, Result};
-use crate::file::{self, FileError, FileRecord};
 use crate::interface::Endpoint;
-use crate::links;
-use crate::names::{RUN_FILES, is_dataset, is_unique};
 use crate::plan::ServiceIdentity;
 use crate::tables::{Drift, Table};
 use crate::time::as_record;

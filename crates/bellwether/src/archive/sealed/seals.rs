@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use super::folder::Folder;
 use super::seal::{SEAL, Seal};
+use crate::disk::file::FileError;
 use crate::error::Result;
-use crate::file::FileError;
 
 /// A file that changed this recently may change again without looking different: clocks of file systems are coarse.
 const JUST_NOW: Duration = Duration::from_secs(1);

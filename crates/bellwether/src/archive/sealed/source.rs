@@ -12,9 +12,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
 
 /// The bytes of a file. Many runs are read at once and most of their files are small: these are not kept open.
 pub(in crate::archive) enum FileBytes {

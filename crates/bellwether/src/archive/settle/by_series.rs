@@ -12,10 +12,10 @@ use chrono::{DateTime, Utc};
 use crate::archive::answers::answer::{Answer, AnswerBatches, RowKind};
 use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::listings::Name;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::FileError;
 use crate::error::{Error, Result};
-use crate::file::FileError;
 use crate::interface::Endpoint;
+use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
 
 /// The most answers open at once.

@@ -24,8 +24,8 @@ use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::bound::Bound;
 use crate::error::Result;
 use crate::interface::Endpoint;
+use crate::process::trace::work;
 use crate::tables::{Changes, Table};
-use crate::trace::work;
 
 /// The sampling interval, in articles, of the dates used to find the cuts.
 const SAMPLED: usize = 64;

@@ -43,13 +43,13 @@ use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Claim, Counts, Definition, LAYOUT, Origin, Seal};
 use crate::archive::ArchiveError;
-use crate::cancel;
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::remove;
 use crate::error::{Error, Result};
-use crate::file::{FileError, FileRecord};
 use crate::interface::Endpoint;
-use crate::remove;
+use crate::process::cancel;
+use crate::process::trace::work;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
-use crate::trace::work;
 
 /// Series that are enough to settle at a time.
 const SERIES_AT_ONCE: usize = 64;

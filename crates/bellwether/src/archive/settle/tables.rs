@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::columns::Rows;
+use crate::disk::file::FileRecord;
 use crate::error::Result;
-use crate::file::FileRecord;
 use crate::tables::Table;
 
 /// A file per table.

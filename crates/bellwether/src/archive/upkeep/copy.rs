@@ -8,11 +8,11 @@ use super::merge::open_merged;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::SEAL;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::remove;
+use crate::process::cancel::{self, CancellationToken};
 
 /// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
 /// that are not. Sealed files never change, so they are linked where possible.

@@ -11,10 +11,10 @@ use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::seal::{SEAL, Seal};
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::remove;
 use crate::time::random;
 
 /// The sealed folders elsewhere that hold the runs an archive does not have, up to an instant: packs of runs that are

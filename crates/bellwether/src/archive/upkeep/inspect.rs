@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::verify::difference;
 use crate::archive::sealed::seal::{SEAL, Seal};
-use crate::cancel::CancellationToken;
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits};
+use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
 /// The hidden folder that damaged folders are moved to.

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::archive::FOLDER_OF_UNFINISHED;
+use crate::disk::file;
+use crate::disk::links;
+use crate::disk::names::{PACKING, REMOVING, fits};
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file;
-use crate::links;
-use crate::names::{PACKING, REMOVING, fits};
-use crate::remove;
 
 /// Removes the leftovers in an archive. One that cannot be removed stays, with a warning in the log.
 pub(super) fn clear(archive: &Path) -> Result<()> {

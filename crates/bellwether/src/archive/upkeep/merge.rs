@@ -36,14 +36,14 @@ use crate::archive::sealed::rows::observed;
 use crate::archive::sealed::seal::{Counts, Joined, LAYOUT, Seal};
 use crate::archive::settle::restate::restate;
 use crate::archive::settle::{Tables, batches, counted};
-use crate::cancel::{self, CancellationToken};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileRecord};
+use crate::disk::links;
 use crate::error::Result;
-use crate::file::{self, FileRecord};
-use crate::links;
+use crate::process::cancel::{self, CancellationToken};
+use crate::process::trace::work;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::time::name_of;
-use crate::trace::work;
 
 /// How often an archive is merged again because runs arrived meanwhile.
 const MOST_MERGES: usize = 8;

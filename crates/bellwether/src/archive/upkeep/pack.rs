@@ -29,17 +29,17 @@ use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::run_rows::RowsByRun;
 use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
 use crate::archive::{ArchiveError, FOLDER_OF_UNFINISHED};
-use crate::cancel::{self, CancellationToken};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError, FileRecord};
 use crate::interface::Endpoint;
-use crate::links;
 use crate::plan::ServiceIdentity;
-use crate::remove;
+use crate::process::cancel::{self, CancellationToken};
+use crate::process::trace::work;
 use crate::tables::{Reject, RequestRecord, Table};
 use crate::time::name_of;
-use crate::trace::work;
 
 /// The fewest folders worth packing.
 const ENOUGH_FOLDERS: usize = 16;

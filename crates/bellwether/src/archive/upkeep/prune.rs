@@ -13,11 +13,11 @@ use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::{SEAL, Seal};
-use crate::cancel;
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::disk::remove;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
-use crate::remove;
+use crate::process::cancel;
 
 /// The folders to remove.
 #[derive(Clone, Debug)]

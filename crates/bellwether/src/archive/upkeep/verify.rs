@@ -22,9 +22,9 @@ use crate::archive::sealed::listings;
 use crate::archive::sealed::requests::{self, REJECTS, REQUESTS};
 use crate::archive::sealed::rows::{changes, ticker};
 use crate::archive::sealed::seal::{Counts, SEAL};
-use crate::cancel::CancellationToken;
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::file::{self, FileError, FileRecord};
+use crate::process::cancel::CancellationToken;
 use crate::tables::{Change, Reject, RequestRecord, Table};
 
 /// The result of a verification.

@@ -9,9 +9,9 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::rows::{self, RowChange};
 use super::{ComparedColumns, Difference, failed};
+use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export::PublishedReader;
-use crate::file::FileError;
 
 /// A version being read.
 pub(super) struct Side<'a, I> {

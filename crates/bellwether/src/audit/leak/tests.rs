@@ -12,12 +12,12 @@ use chrono::DateTime;
 
 use super::{Experiment, Leak};
 use crate::archive::{Archive, Interrupted, NewRun, Scope, SuspectRule, Unfinished};
-use crate::cancel::CancellationToken;
-use crate::date::{self, Date};
 use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
 use crate::plan::{Filter, Plan, ServiceIdentity, TickerSource};
+use crate::process::cancel::CancellationToken;
 use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
+use crate::time::date::{self, Date};
 
 const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
 

@@ -20,8 +20,8 @@ use crate::archive::{Histories, History, StoredObservations};
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::{self, Subject};
 use crate::error::Result;
-use crate::in_order::in_order;
 use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 
 /// The signals of a week.

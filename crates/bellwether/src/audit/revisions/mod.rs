@@ -31,7 +31,7 @@ use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
 use crate::archive::{ArticleObservations, FoldedObservations, Giant, Histories, History, StoredObservations};
 use crate::error::Result;
-use crate::in_order::in_order;
+use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use walk::{ChangeWindow, Rewrite, SeriesTally, Walk};
 pub(super) use walk::{Coverage, Spans};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::human::{counted, grouped, percent};
+use crate::text::human::{counted, grouped, percent};
 
 /// Prices or signals that cannot be measured.
 #[derive(Debug, thiserror::Error)]

@@ -30,9 +30,9 @@ use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
 use crate::archive::{History, SeriesAnswer, StoredObservations};
 use crate::error::Result;
-use crate::in_order::in_order;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::Reference;
+use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
 

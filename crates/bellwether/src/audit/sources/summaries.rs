@@ -10,9 +10,9 @@ use crate::archive::{Histories, History, StoredObservations};
 use crate::audit::observed::{ObservedColumns, column, instant_of};
 use crate::audit::subject::Subject;
 use crate::error::Result;
-use crate::in_order::in_order;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Reference;
+use crate::process::in_order::in_order;
 use crate::tables::{Change, Table};
 
 /// The articles that a ticker's latest summary refers to, with their links.

@@ -11,9 +11,9 @@ use super::records::{
     Article, Entry, Extra, Latest, Pairs, day, elements, finite, is_lenient, owned, record, score, spelled, typed,
     weight,
 };
-use crate::date;
 use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::{Leniencies, SeriesKey, Table};
+use crate::time::date;
 
 /// One item of an answer.
 #[derive(Debug, PartialEq)]

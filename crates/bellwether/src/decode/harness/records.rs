@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::Leniencies;
+use crate::time::date;
 
 /// The names and values of an object in order, including duplicates.
 pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use chrono::Datelike as _;
 
 use super::Citation;
-use crate::escape::is_hidden;
+use crate::text::escape::is_hidden;
 
 impl Citation {
     /// The entry.

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::Citation;
-use crate::digest::hex;
+use crate::disk::digest::hex;
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
 use crate::error::Result;
 use crate::export::record::{ColumnRecord, VersionShape};
-use crate::file::{FileError, FileRecord};
-use crate::links;
 use crate::time::to_record;
 
 /// Bytes that are read at once.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use super::published::version_of;
 use super::record::{VersionRecord, VersionShape};
 use crate::error::Result;
-use crate::escape::shell;
-use crate::human::counted;
+use crate::text::escape::shell;
+use crate::text::human::counted;
 use crate::time::to_record;
 
 /// The form of a citation.

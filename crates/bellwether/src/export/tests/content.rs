@@ -12,7 +12,7 @@ use blake3::{Hash, Hasher};
 use tempfile::tempdir;
 
 use super::{plan, publish, rows, signals};
-use crate::digest::hex;
+use crate::disk::digest::hex;
 use crate::export::content::{Content, of_matrices};
 use crate::plan::{Codec, Column, Format};
 use crate::tables::{date, instant, symbol};

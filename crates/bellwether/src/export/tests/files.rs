@@ -9,9 +9,9 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::tempdir;
 
 use super::{moment, parquet_rows, plan, provenance, publish, publish_as, record, rows, schema, signals};
-use crate::cancel::CancellationToken;
-use crate::file::FileRecord;
+use crate::disk::file::FileRecord;
 use crate::plan::{Codec, Format};
+use crate::process::cancel::CancellationToken;
 
 const ALL: [Format; 5] = [Format::Parquet, Format::Csv, Format::CsvGz, Format::CsvZst, Format::Arrow];
 

@@ -7,12 +7,12 @@ use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
-use crate::cancel::CancellationToken;
 use crate::export::error::ExportError;
 use crate::export::partitions::{Limits, Partitions};
 use crate::export::table::{Finished, WriteOptions};
 use crate::export::{Encoding, versions};
 use crate::plan::{Codec, Column, Format, FormulaGuard};
+use crate::process::cancel::CancellationToken;
 
 #[test]
 fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files() {

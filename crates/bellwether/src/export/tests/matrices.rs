@@ -6,10 +6,10 @@ use arrow::datatypes::{DataType, Field, Schema};
 use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, parquet_rows, plan, provenance, record, tree};
-use crate::cancel::CancellationToken;
 use crate::export::{Dataset, Publication};
 use crate::interface::{Period, Regime};
 use crate::plan::{Format, Plan, Shape};
+use crate::process::cancel::CancellationToken;
 use crate::tables::date;
 
 fn matrix(tickers: &[&str], days: i64) -> RecordBatch {

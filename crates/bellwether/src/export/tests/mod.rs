@@ -23,11 +23,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use super::{Dataset, Provenance, Publication};
-use crate::cancel::CancellationToken;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, Format, Plan, ServiceIdentity, WrittenColumns};
+use crate::process::cancel::CancellationToken;
 use crate::tables::{choice, choices, date, instant};
 
 /// 2026-11-20T00:00:00.
@@ -159,7 +159,7 @@ fn record(dataset: &Dataset) -> Value {
 /// Everything in a folder, recursively, hidden entries included.
 fn tree(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in crate::file::entries(folder).unwrap() {
+    for entry in crate::disk::file::entries(folder).unwrap() {
         let name = entry.file_name().unwrap().to_str().unwrap().to_owned();
         if entry.is_dir() && !entry.is_symlink() {
             found.extend(tree(&entry).into_iter().map(|inner| format!("{name}/{inner}")));

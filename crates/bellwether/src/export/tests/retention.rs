@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, rows, signals};
+use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export::{Dataset, Provenance, versions};
-use crate::file::FileError;
 use crate::plan::Format;
 
 /// Publishes a version built at an hour of a day.
@@ -40,7 +40,7 @@ fn the_newest_versions_are_kept() {
     assert_eq!(hours(place.path()), [3, 4, 5]);
     publish(place.path(), 6, 1).unwrap();
     assert_eq!(hours(place.path()), [6]);
-    let names: Vec<_> = crate::file::entries(&place.path().join("demo")).unwrap();
+    let names: Vec<_> = crate::disk::file::entries(&place.path().join("demo")).unwrap();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
@@ -146,7 +146,7 @@ fn leftovers_of_a_killed_publication_are_removed_after_a_day() {
     fs::write(folder.join(".removed-20261120T213000Z-0004/mine.parquet"), "mine").unwrap();
     File::open(folder.join(".removed-20261120T213000Z-0004")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     publish(place.path(), 2, 9).unwrap();
-    let hidden: Vec<String> = crate::file::entries(&folder)
+    let hidden: Vec<String> = crate::disk::file::entries(&folder)
         .unwrap()
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())

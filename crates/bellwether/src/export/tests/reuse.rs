@@ -7,10 +7,10 @@ use std::path::Path;
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
 use crate::export::{Dataset, LatestVersion, Provenance, ReusedVersion, Takeover};
 use crate::plan::{Column, Format, Plan};
+use crate::process::cancel::CancellationToken;
 
 /// A later instant, after one more run that changed nothing.
 fn later() -> Provenance {

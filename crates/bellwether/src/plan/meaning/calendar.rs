@@ -7,8 +7,8 @@ use chrono::NaiveDate;
 use super::Validator;
 use crate::definition::{CalendarSection, Definition, Placed, TimeOfDay};
 use crate::plan::columns::{Column, Feature};
-use crate::problem::Problem;
 use crate::sessions::Sessions;
+use crate::text::problem::Problem;
 
 impl Validator {
     /// When signals without a time are made.

@@ -8,7 +8,7 @@ use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, 
 use crate::interface::{Period, Regime};
 use crate::plan::columns::{Column, Feature, RowKind};
 use crate::plan::written::ColumnNames;
-use crate::problem::{Problem, suggestion};
+use crate::text::problem::{Problem, suggestion};
 
 /// The longest name of a column, in characters.
 const LONGEST_NAME: usize = 64;

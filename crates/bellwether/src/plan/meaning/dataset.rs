@@ -15,7 +15,7 @@ use crate::definition::{
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
 use crate::plan::{DatasetPlan, Shape};
-use crate::problem::{Problem, suggestion};
+use crate::text::problem::{Problem, suggestion};
 
 const DEFAULT_LAG: DayCount = DayCount::Calendar(Days::new(1));
 const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];

@@ -3,7 +3,7 @@
 use super::Validator;
 use crate::definition::{Compression, Format, OutputSection, Placed};
 use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, FormulaGuard};
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 const DEFAULT_LEVEL: u8 = 3;
 const DEFAULT_ROW_GROUP_ROWS: u32 = 1 << 18;

@@ -11,7 +11,7 @@ use crate::definition::{
 };
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::Filter;
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 /// The values of a list; none if it was not given.
 type Typed<T> = Option<Placed<List<T>>>;

@@ -6,7 +6,7 @@ use super::Validator;
 use crate::definition::{Definition, Placed};
 use crate::identity::Identity;
 use crate::plan::columns::{Column, RowKind};
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 impl Validator {
     /// The identity of the tickers of a definition.

@@ -6,7 +6,7 @@ use super::Validator;
 use super::columns::is_wide;
 use crate::definition::{DatasetKind, Definition, Placed};
 use crate::plan::columns::RowKind;
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 /// What the rows of a kind are.
 pub(super) fn row_kind(kind: DatasetKind) -> RowKind {

@@ -25,7 +25,7 @@ use crate::definition::{
     StoreUrl,
 };
 use crate::error::Result;
-use crate::problem::{Problem, Problems};
+use crate::text::problem::{Problem, Problems};
 
 use signals::of_each_ticker;
 use source::ResolvedSource;

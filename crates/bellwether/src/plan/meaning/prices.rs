@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Validator;
 use crate::definition::{Placed, PricesSection};
 use crate::plan::{PriceColumns, PricesPlan, RowKind};
-use crate::problem::{Problem, suggestion};
+use crate::text::problem::{Problem, suggestion};
 
 /// The columns of prices.
 const COLUMNS: [&str; 3] = ["ticker", "date", "close"];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Validator;
 use crate::definition::{HooksSection, Placed, ScheduleSection, TimeSpan, Zone};
 use crate::plan::{Hooks, Schedule};
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 const DEFAULT_CATCH_UP: Duration = Duration::from_secs(24 * 60 * 60);
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(2 * 60 * 60);

@@ -9,8 +9,8 @@ use crate::definition::{
 };
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{Request, RequestList, TickerSource, Way};
-use crate::problem::{Problem, suggestion};
 use crate::tables::Table;
+use crate::text::problem::{Problem, suggestion};
 
 /// The other operations to request for each ticker.
 pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {

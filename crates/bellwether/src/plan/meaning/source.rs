@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::Validator;
 use super::kinds::kind_of;
-use crate::address::is_loopback;
 use crate::definition::{Address, BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
-use crate::key_source::KeySource;
+use crate::key::source::KeySource;
+use crate::net::address::is_loopback;
 use crate::plan::{Remote, RequestLimits, ServiceIdentity, Source};
-use crate::problem::Problem;
+use crate::text::problem::Problem;
 
 const DEFAULT_CONNECTIONS: usize = 8;
 const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;

@@ -5,10 +5,10 @@ use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::mean::mean;
 
 use super::{Html, Topic};
-use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
 use crate::report::svg::{Area, Plot, TextPosition};
+use crate::text::human::{counted, grouped, percent, portion, rounded};
 
 /// Height of a row; must match the style of the names beside it.
 const ROW_HEIGHT: f64 = 24.0;

@@ -2,9 +2,9 @@
 //! the version before.
 
 use super::{Heading, Html, Topic};
-use crate::human::{grouped, portion};
 use crate::report::facts::ColumnFacts;
 use crate::report::{Report, Version};
+use crate::text::human::{grouped, portion};
 
 impl Report {
     pub(super) fn contents(&self, html: &mut Html) {

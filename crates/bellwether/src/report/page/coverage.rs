@@ -1,10 +1,10 @@
 //! Coverage: which tickers have signals, and when.
 
 use super::{Html, Topic};
-use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Coverage, TickerCoverage};
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{counted, grouped, portion};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;

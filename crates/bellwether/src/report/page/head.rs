@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use super::Html;
-use crate::human::{counted, grouped};
 use crate::report::Report;
 use crate::report::facts::Facts;
+use crate::text::human::{counted, grouped};
 
 impl Report {
     pub(super) fn head(&self, html: &mut Html) {

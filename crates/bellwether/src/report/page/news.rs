@@ -2,10 +2,10 @@
 
 use super::signals::quarters;
 use super::{Bar, Html, Topic, level};
-use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, News, Step, WindowFacts};
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{counted, grouped, portion};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;

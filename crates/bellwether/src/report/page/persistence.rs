@@ -1,11 +1,11 @@
 //! Persistence: how often signals flip, and whether confident ones flip less.
 
 use super::{Bar, Html, Topic, level};
-use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{Facts, Histogram, PairFacts, Persistence};
 use crate::report::page::signals::quarters;
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{grouped, percent, portion};
 
 /// The most pairs shown.
 const PAIRS: usize = 27;

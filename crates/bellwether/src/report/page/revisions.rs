@@ -2,11 +2,11 @@
 
 use super::{Bar, Html, Topic, level};
 use crate::audit::revisions::{AgeGroup, Revisions, Rewrites};
-use crate::human::{counted, grouped, percent};
 use crate::interface::Ticker;
 use crate::report::Report;
 use crate::report::facts::{Axis, Step};
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{counted, grouped, percent};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;

@@ -3,9 +3,9 @@
 use bellwether_statistics::CONFIDENCE;
 
 use super::{Heading, Html, Topic};
-use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{SectorExtremes, SectorFacts, ShareDifference};
+use crate::text::human::{grouped, percent, portion};
 
 /// The most sectors listed.
 const SECTORS: usize = 24;

@@ -3,10 +3,10 @@
 mod heat;
 
 use super::{Html, Topic};
-use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Facts, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
+use crate::text::human::{counted, grouped, portion};
 
 /// The most buckets in the plot of a pair.
 const COLUMNS: usize = 64;

@@ -6,9 +6,9 @@ use std::fmt::Display;
 
 use super::{Html, Topic};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
-use crate::human::{counted, grouped, percent, portion, rounded};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
+use crate::text::human::{counted, grouped, percent, portion, rounded};
 
 /// What pages with this section add to the style.
 pub(super) const STYLE: &str = include_str!("../skill.css");

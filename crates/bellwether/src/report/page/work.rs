@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{Bar, Heading, Html, Topic, level};
 use crate::audit::answers::{AnsweredRun, RejectReason, Rejects};
-use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
 use crate::report::facts::{Activity, OperationAnswers};
 use crate::report::svg::{Area, Plot};
 use crate::tables::Drift;
+use crate::text::human::{bytes, counted, grouped, took};
 
 /// The most rows of a table.
 const ROWS: usize = 12;

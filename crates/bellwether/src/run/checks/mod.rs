@@ -26,12 +26,12 @@ use super::error::{Findings, RunError};
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{in_words, some_of};
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
-use crate::digest;
+use crate::disk::digest;
 use crate::error::{Error, Result};
-use crate::human::grouped;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
+use crate::text::human::grouped;
 
 pub(crate) use previous::PreviousVersion;
 pub(super) use previous::PreviousVersions;

@@ -6,10 +6,10 @@ use super::{Check, CheckOutcome, PreviousVersion};
 use crate::audit::revisions::{RewriteCount, RewrittenSince};
 use crate::error::Result;
 use crate::freshness::{Age, MAX_DAYS_AHEAD, days_ahead, today};
-use crate::human::{counted, grouped, percent};
 use crate::plan::{OnFinding, Plan};
 use crate::report::facts::Facts;
 use crate::run::names::{in_words, list};
+use crate::text::human::{counted, grouped, percent};
 
 /// A share of fewer cells says nothing.
 const FEWEST_CELLS: u64 = 20;

@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{Check, CheckOutcome, Checking, Listing};
 use crate::archive::View;
 use crate::error::Result;
-use crate::human::{counted, grouped, percent};
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{Plan, RequestList, TickerSource};
 use crate::run::names::{in_words, list};
 use crate::run::scope::archived;
 use crate::tables::SeriesKey;
+use crate::text::human::{counted, grouped, percent};
 
 /// Tickers with a period and a regime each.
 type Universe = BTreeSet<SeriesKey>;

@@ -8,17 +8,17 @@ use rustix::fs::{Access, access};
 
 use super::{Diagnosis, DoctorOptions};
 use crate::archive::{self, Archive, services, unfinished_runs};
+use crate::disk::footprint::{free_space, nearest};
+use crate::disk::links;
+use crate::disk::lock::{self, LockState, state_of};
 use crate::error::ErrorKind;
 use crate::export::VersionRecord;
-use crate::footprint::{free_space, nearest};
-use crate::human::{bytes, counted};
-use crate::links;
-use crate::lock::{self, LockState, state_of};
 use crate::plan::Plan;
 use crate::run::as_of::newest;
 use crate::run::continuity::{self, Continuity, Expected};
 use crate::run::options::WhenLost;
 use crate::run::start::SKEW;
+use crate::text::human::{bytes, counted};
 
 /// With less space than this there is a warning; a run of all sectors takes about as much.
 const LITTLE_SPACE: u64 = 1_000_000_000;

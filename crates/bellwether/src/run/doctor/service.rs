@@ -8,14 +8,14 @@ use super::{Diagnosis, DoctorOptions, Health, sectors};
 use crate::error::{Error, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ResponseHead};
-use crate::human::counted;
 use crate::interface::{Base, Endpoint, Ticker};
+use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
 use crate::run::demo::Demo;
 use crate::run::error::RunError;
 use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::{addresses, key};
-use crate::secret::ApiKey;
+use crate::text::human::counted;
 
 /// The clocks of the service and of this machine may differ by this much: the service's has whole seconds, and its
 /// answer takes a while.

@@ -27,9 +27,9 @@ use super::stage::{Stage, Timing};
 use crate::archive::{Scope, Unfinished};
 use crate::error::{Error, Result};
 use crate::fetch::Client;
-use crate::human::counted;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, Plan, Request, RequestList, TickerSource, Way};
+use crate::text::human::counted;
 
 /// More requests than this are made only after the operations that the dataset depends on have answered.
 const MANY_REQUESTS: usize = 32;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use chrono::{DateTime, NaiveDateTime, Utc};
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::human::{counted, grouped, percent};
 use crate::interface::Endpoint;
+use crate::text::human::{counted, grouped, percent};
 use crate::time::to_record;
 
 /// Files that cannot be imported. Nothing is written then.

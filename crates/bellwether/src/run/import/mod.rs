@@ -29,14 +29,14 @@ use super::stage::Stage;
 use crate::archive::{
     Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedRun, Unfinished, claims_of, of_service,
 };
-use crate::cancel;
 use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{self, FileError};
 use crate::error::{Error, ErrorKind, Result};
-use crate::escape::escaped;
-use crate::file::{self, FileError};
 use crate::plan::{Plan, Request, RequestList};
+use crate::process::cancel;
 use crate::tables::{RequestRecord, Series};
+use crate::text::escape::escaped;
 use crate::time::{Clock, as_record};
 
 use error::ImportError;

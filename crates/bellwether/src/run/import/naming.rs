@@ -8,7 +8,7 @@ use url::form_urlencoded;
 
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::plan::Request;
-use crate::problem::{choices, suggestion};
+use crate::text::problem::{choices, suggestion};
 use crate::time;
 
 /// What the name of a file may tell.

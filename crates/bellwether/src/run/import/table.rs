@@ -23,13 +23,13 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value, json};
 
 use super::error::ImportError;
-use crate::cancel::{self, CancellationToken};
+use crate::disk::file::FileError;
 use crate::error::{Reason, Result};
-use crate::escape::escaped;
-use crate::file::FileError;
 use crate::interface::Endpoint;
 use crate::plan::Request;
-use crate::problem::suggestion;
+use crate::process::cancel::{self, CancellationToken};
+use crate::text::escape::escaped;
+use crate::text::problem::suggestion;
 use crate::time;
 
 /// The columns that a table may have for an answer, by the interface's own names.

@@ -8,8 +8,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{ARCHIVE, RemoteStore, TransferCounts, VerifyScope};
 use crate::archive::{self, IncomingLegacy, LegacySeal, SEAL};
+use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::Result;
-use crate::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::run::blocking::blocking;
 use crate::run::migrate::{MigrateMode, MigrateOptions, Migration, migrate, migrate_with};
 use crate::run::stage::Stage;

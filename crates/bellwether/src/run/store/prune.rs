@@ -25,15 +25,15 @@ use super::push::Packed;
 use super::status::{names_of_datasets, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Archive, Pruning, SEAL, Seal, check_contained};
+use crate::disk::file::{self, FileError};
+use crate::disk::remove;
 use crate::error::Result;
 use crate::export::RECORD;
-use crate::file::{self, FileError};
-use crate::human::counted;
-use crate::remove;
 use crate::run::blocking::blocking;
 use crate::run::prune::PruneMode;
 use crate::run::stage::Stage;
 use crate::store::{Object, abandoned, by_folder, clear_staged};
+use crate::text::human::counted;
 use crate::time::{Clock, unique_name};
 
 /// How long something stays after it was replaced.

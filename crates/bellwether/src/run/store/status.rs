@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Seal};
+use crate::disk::names::{is_dataset, is_unique};
 use crate::error::Result;
 use crate::export::{self, VersionRecord};
-use crate::names::{is_dataset, is_unique};
 use crate::store::{Object, by_folder, record_of};
 
 /// The difference between this machine and the store.

@@ -11,11 +11,11 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Archive, Forgetting, Proof, SEAL, Seal, contradictions};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::links;
 use crate::error::{Error, Result};
 use crate::export::{RECORD, VersionRecord};
-use crate::file::{FileError, FileRecord};
-use crate::links;
 use crate::run::stage::Stage;
 use crate::store::{Latest, Object, Sealed, StoreError};
 

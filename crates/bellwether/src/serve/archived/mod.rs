@@ -27,11 +27,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::question::{Question, Read};
 use super::refusal::{Refusal, WATCH};
-use crate::cancel::CancellationToken;
 use crate::error::{Error, causes};
 use crate::interface::{ChangeSet, Endpoint, HistoryKey, Sector, Ticker};
-use crate::listen::{Answer, whole};
+use crate::net::listen::{Answer, whole};
 use crate::plan::Request;
+use crate::process::cancel::CancellationToken;
 use crate::tables::{SeriesKey, Table};
 use crate::time::{Clock, to_record};
 use memento::{Mementos, Original, Watch};

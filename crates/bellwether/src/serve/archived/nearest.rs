@@ -5,8 +5,8 @@ use super::state::{Opened, State};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Ticker};
 use crate::plan::Request;
-use crate::problem::nearest;
 use crate::tables::Table;
+use crate::text::problem::nearest;
 
 /// The target of the nearest request that a state can answer.
 pub(super) fn of(opened: &Opened, state: &State, asked: &Asked) -> Result<Option<String>> {

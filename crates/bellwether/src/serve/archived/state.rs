@@ -10,11 +10,11 @@ use chrono::{DateTime, Utc};
 
 use super::memento::Watch;
 use crate::archive::{SealedRun, SeriesReader, View, wait_for_seal};
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file;
 use crate::error::Result;
-use crate::file;
 use crate::interface::Endpoint;
+use crate::process::cancel::CancellationToken;
 use crate::tables::Table;
 
 /// The most states that are kept open. Each holds the listings of the archive.

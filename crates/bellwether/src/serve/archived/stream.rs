@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::records::{DateTexts, HistoryForm, history};
 use crate::archive::{SeriesReader, View};
 use crate::error::Result;
-use crate::listen::{Answer, streamed};
+use crate::net::listen::{Answer, streamed};
 use crate::tables::SeriesKey;
 
 /// The tickers that are read at once.

@@ -9,7 +9,7 @@ use super::*;
 use crate::archive::Counts;
 use crate::archive::coverage::Coverage;
 use crate::archive::sealed::requests::REJECTS;
-use crate::digest;
+use crate::disk::digest;
 
 /// Letters at the end of each title: with as many, a hundred articles are too many to settle at once.
 const LETTERS: [usize; 2] = [0, 80_000];

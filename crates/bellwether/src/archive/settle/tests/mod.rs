@@ -20,9 +20,9 @@ use tempfile::TempDir;
 use super::Settled;
 use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::{Interrupted, NewRun, Oddities, Unfinished};
-use crate::cancel::CancellationToken;
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;
+use crate::process::cancel::CancellationToken;
 use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey, Table, choices};
 
 const DAY: i64 = 86_400_000_000;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::table::{self, PriceRow};
 use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, path_text};
 use crate::audit::skill::error::SkillError;
-use crate::cancel::{self, CancellationToken};
-use crate::digest;
+use crate::disk::digest;
+use crate::disk::file::FileError;
 use crate::error::{Error, Result};
-use crate::file::FileError;
 use crate::interface::Ticker;
+use crate::process::cancel::{self, CancellationToken};
 
 /// The files that some names stand for, in order: `*` in the last part of a name stands for any letters.
 pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<PathBuf>> {

@@ -23,12 +23,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::audit::skill::error::SkillError;
-use crate::cancel::CancellationToken;
-use crate::digest;
+use crate::disk::digest;
 use crate::error::Result;
 use crate::identity::Identity;
 use crate::interface::Ticker;
 use crate::plan::{PriceColumns, PricesPlan};
+use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
 use files::Reading;
 

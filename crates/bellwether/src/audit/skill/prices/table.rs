@@ -16,12 +16,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{Day, PriceColumns, PriceRows};
 use crate::audit::skill::error::SkillError;
-use crate::date;
 use crate::error::{Reason, Result};
-use crate::escape::escaped;
 use crate::interface::Ticker;
 use crate::tables::Leniencies;
+use crate::text::escape::escaped;
 use crate::time::MICROS_PER_DAY;
+use crate::time::date;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
@@ -112,7 +112,7 @@ fn of_csv(path: &Path, mut file: File, named: &[String; 3]) -> Result<Batches<'s
         .with_header(true)
         .infer_schema(&mut file, Some(0))
         .map_err(|error| unreadable(path, error))?;
-    file.seek(SeekFrom::Start(0)).map_err(crate::file::FileError::read(path))?;
+    file.seek(SeekFrom::Start(0)).map_err(crate::disk::file::FileError::read(path))?;
     let names: Vec<&str> = header.fields().iter().map(|field| field.name().as_str()).collect();
     let wanted = places(path, &names, named)?;
     let texts: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();

@@ -1,9 +1,9 @@
 //! Buys and sells of many pairs, in one plot: a row for each, the most one-sided first.
 
-use crate::human::{grouped, portion};
 use crate::report::facts::{Axis, Facts, PairFacts, Step};
 use crate::report::html::Html;
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{grouped, portion};
 
 /// The most buckets.
 const COLUMNS: usize = 24;

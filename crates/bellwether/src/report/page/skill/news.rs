@@ -3,9 +3,9 @@
 use super::super::Html;
 use super::{STATES, of};
 use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
-use crate::human::{counted, rounded};
 use crate::interface::Period;
 use crate::report::svg::{Area, Plot};
+use crate::text::human::{counted, rounded};
 use bellwether_statistics::MeanTest;
 
 /// The least end of a scale of correlations.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::echo::Echo;
+use crate::key::echo::Echo;
 
 /// A caller's key. It has no `Display`, and its `Debug` shows nothing.
 #[derive(Clone)]

@@ -25,7 +25,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use crate::names::fits;
+use crate::disk::names::fits;
 use forms::{Contents, FILES, FOLDERS, FileForm, Form, RETIRED, has_form};
 
 /// The bytes of a file in which its mark is looked for.

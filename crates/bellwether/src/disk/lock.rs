@@ -13,9 +13,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::error::Result;
-use crate::file::{self, FileError};
-use crate::links;
 use crate::time::{as_record, to_record};
 
 /// The folder of locks in an archive.

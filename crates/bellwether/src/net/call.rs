@@ -6,10 +6,10 @@ use std::time::Duration;
 use reqwest::{Client, redirect};
 use url::Url;
 
-use crate::address::is_loopback;
+use super::{proxies, tls};
 use crate::error::causes;
-use crate::human::took;
-use crate::{proxies, tls};
+use crate::net::address::is_loopback;
+use crate::text::human::took;
 
 /// A client for an address, with a limit for the whole answer.
 ///

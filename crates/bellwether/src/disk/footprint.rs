@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::file;
+use crate::disk::file;
 
 /// Folders are followed this deep; ours have at most five levels.
 const DEEPEST: usize = 8;

@@ -2,7 +2,7 @@
 
 use rustix::fs::FileType;
 
-use crate::names::{
+use crate::disk::names::{
     ANSWERS, MATRICES, MATRIX_FOLDERS, MERGE_FOLDER, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET,
     ROWS_OF_SPARK, RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
 };

@@ -13,11 +13,11 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cancel::CancellationToken;
-use crate::digest::{self, Digest, hex};
+use crate::disk::digest::{self, Digest, hex};
+use crate::disk::names::{RANDOM, fits};
+use crate::disk::remove;
 use crate::error::{Error, Result};
-use crate::names::{RANDOM, fits};
-use crate::remove;
+use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
 pub use error::{FileError, fault_of};

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::disk::file::{self, FileError};
 use crate::error::Result;
-use crate::file::{self, FileError};
 
 /// The flag for opening a file without following a link.
 pub(crate) const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();

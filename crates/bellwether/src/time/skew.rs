@@ -8,7 +8,7 @@ use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::human::counted;
+use crate::text::human::counted;
 
 /// How far apart clocks may be.
 const TOLERATED: TimeDelta = TimeDelta::minutes(5);

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, whole};
 use super::host::Hosts;
-use crate::cancel::CancellationToken;
+use crate::process::cancel::CancellationToken;
 
 /// The maximum number of connections, if there are descriptors for it.
 const MOST: u64 = 64;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::escape::escaped;
-use crate::human::counted;
+use crate::text::escape::escaped;
+use crate::text::human::counted;
 
 /// How many problems are shown.
 pub const SHOWN: usize = 20;

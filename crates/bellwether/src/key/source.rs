@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::child::{OutputFault, OutputLimits, output};
 use crate::error::{Diagnostic, Error, ErrorKind, Reason, Result};
-use crate::secret::ApiKey;
+use crate::key::ApiKey;
+use crate::process::child::{OutputFault, OutputLimits, output};
 
 /// The environment variable that holds the key.
 pub const VARIABLE: &str = "BELLWETHER_API_KEY";

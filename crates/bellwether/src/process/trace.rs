@@ -8,7 +8,7 @@ pub const WORK: &str = "bellwether::work";
 /// Starts a piece of work, which ends when the value is dropped.
 macro_rules! work {
     ($name:literal) => {
-        tracing::debug_span!(target: $crate::trace::WORK, $name).entered()
+        tracing::debug_span!(target: $crate::process::trace::WORK, $name).entered()
     };
 }
 

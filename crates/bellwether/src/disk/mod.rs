@@ -1,0 +1,9 @@
+//! Files and folders: how they appear, are named, locked, measured and removed.
+
+pub(crate) mod digest;
+pub mod file;
+pub mod footprint;
+pub mod links;
+pub mod lock;
+pub mod names;
+pub mod remove;
