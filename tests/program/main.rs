@@ -58,6 +58,7 @@ mod records;
 mod refusals;
 mod reports;
 mod rewrites;
+mod rooms;
 mod runs;
 mod said;
 mod schedules;

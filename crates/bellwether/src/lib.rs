@@ -75,8 +75,8 @@
 //! | [`error`] | the one error, its kinds and hints |
 //! | [`project`], [`trust`] | the project's root; which definitions may run commands, and use keys and stores |
 //! | [`key`] | the API key, its sources, and its echoes in text |
-//! | [`time`] | the clock, how far another one is from it, dates of the service |
-//! | `tables` | the schemas of the columns that travel between stages |
+//! | [`time`] | the clock, and how far another one is from it |
+//! | `tables` | the schemas of the columns that travel between stages, dates of the service |
 //! | `columns` | columns as runs of equal values, and the files written from them: the crate `bellwether-columns` |
 //! | `disk` | files that appear whole, without following links; their names, locks, checksums and sizes; the only module that removes files |
 //! | `net` | addresses, proxies, TLS, why connections fail; listening with bounded connections |

@@ -19,8 +19,8 @@ use crate::dataset::DatasetError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
+use crate::tables::dates::Date;
 use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
-use crate::time::date::Date;
 
 /// Scores of canaries, which no vendor gives. The pair moves both minimum and maximum.
 const VALUES: [f64; 2] = [1.0e12, -2.0e12];

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::dataset::DatasetError;
 use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
+use crate::tables::dates::{self, Date};
 use crate::tables::{Leniencies, Slab};
-use crate::time::date::{self, Date};
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 
@@ -80,7 +80,7 @@ impl DatasetPart {
             let is_kept = |text: Option<&str>| {
                 let record: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
                 let date =
-                    record.and_then(|record| date::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
+                    record.and_then(|record| dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
                 date.is_none_or(|date| !split.is_after(date))
             };
             part.records = filtered(&part.records, texts.iter().map(is_kept))?;

@@ -48,8 +48,8 @@ use crate::export::Content;
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, Vintage};
 use crate::sessions::number;
+use crate::tables::dates::Date;
 use crate::tables::{SeriesKey, Slab};
-use crate::time::date::Date;
 use crate::time::to_record;
 
 /// Days and instants to try.

@@ -15,8 +15,8 @@ use super::slab_columns::{TickerCodes, column, decoded};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
+use crate::tables::dates::{self, Date};
 use crate::tables::{ArticleCounts, Leniencies, Past, Slab, Watched};
-use crate::time::date::{self, Date};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limits.
 #[derive(Clone, Copy, Debug)]
@@ -359,7 +359,7 @@ fn read_records(
     let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
-        let written = date::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
+        let written = dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
         let seen = sightings.counted(row, plan);
         let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));

@@ -14,7 +14,7 @@ use super::record::{self, Field, Fields};
 use super::skip::plain_length;
 use crate::interface::Score;
 use crate::tables::Leniencies;
-use crate::time::date::{self, Date};
+use crate::tables::dates::{self, Date};
 
 /// The fields of an article.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
     let rest = cursor.rest();
     let ends = |length: &usize| rest.get(*length) == Some(&b'"');
     let length = LENGTHS.into_iter().find(ends).or_else(|| memchr::memchr(b'"', rest))?;
-    let date = date::read_bytes(&rest[..length])?;
+    let date = dates::read_bytes(&rest[..length])?;
     cursor.go_on(length + 1);
     Some(date)
 }

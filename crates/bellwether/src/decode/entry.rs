@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::record::{self, Fields};
 use crate::interface::Signal;
 use crate::tables::Leniencies;
-use crate::time::date::Date;
+use crate::tables::dates::Date;
 
 /// A signal with its date and confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]

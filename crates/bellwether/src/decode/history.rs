@@ -18,8 +18,8 @@ use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed
 use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
 use crate::interface::{Period, Regime, Ticker};
+use crate::tables::dates;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
-use crate::time::date;
 
 /// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
@@ -268,7 +268,7 @@ impl<'a, 'p> Reader<'a, 'p> {
     fn order(&mut self, name: &str) {
         let Self { cursor, place, rows, notes, .. } = self;
         rows.order(|later, kept| {
-            let shown = date::show(kept.entry.date.micros);
+            let shown = dates::show(kept.entry.date.micros);
             let reason = format!("duplicate date {shown}; entry {} is kept", kept.position);
             // They were read before, so this cannot fail.
             let mut text_of = |row: HistoryRow| {

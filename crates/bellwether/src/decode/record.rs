@@ -15,7 +15,7 @@ use super::skip::plain_length;
 use super::truncate;
 use crate::interface::{Score, Signal, Unknown};
 use crate::tables::Leniencies;
-use crate::time::date::{self, Date};
+use crate::tables::dates::{self, Date};
 
 /// Unknown fields: names and JSON, in order.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
     /// A date.
     pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
         let text = self.string()?;
-        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::excerpt(&text))))
+        dates::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::excerpt(&text))))
     }
 
     /// A finite number.

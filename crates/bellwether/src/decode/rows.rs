@@ -8,8 +8,8 @@ use arrow::array::{
 
 use super::entry::Entry;
 use crate::interface::Signal;
+use crate::tables::dates::Date;
 use crate::tables::{Table, choices};
-use crate::time::date::Date;
 
 /// An entry and its location.
 #[derive(Clone, Copy, Debug)]

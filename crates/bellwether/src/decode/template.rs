@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::entry::Entry;
 use super::number;
 use crate::interface::Signal;
-use crate::time::date::{Date, Month};
+use crate::tables::dates::{Date, Month};
 
 /// The longest text between two values.
 const LONGEST: usize = 32;

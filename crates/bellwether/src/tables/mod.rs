@@ -3,6 +3,7 @@
 //! Each is declared here once. Three rules make files readable everywhere: timestamps are in microseconds, a closed set
 //! is a dictionary of its spellings, and nothing is unsigned.
 
+pub(crate) mod dates;
 mod past;
 mod records;
 mod series;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Leniencies, Table, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
-use crate::time::date::{self, Date};
+use crate::tables::dates::{self, Date};
 
 /// The key of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 
 /// The date of a record of historical sentiment, if it has one in a form of the interface.
 pub(crate) fn written_date(record: &str) -> Option<Date> {
-    date::read(&written_text(record)?, &mut Leniencies::default()).ok()
+    dates::read(&written_text(record)?, &mut Leniencies::default()).ok()
 }
 
 /// The day of a record as written; `None` if it has no `date` that starts with one.

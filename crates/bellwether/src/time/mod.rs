@@ -3,7 +3,6 @@
 //! A signal's `date` is a `NaiveDateTime`; the instant of an observation is a `DateTime<Utc>`. They are different types
 //! on purpose. Nothing else asks the system for the time.
 
-pub(crate) mod date;
 pub(crate) mod skew;
 
 use std::hash::{BuildHasher, RandomState};

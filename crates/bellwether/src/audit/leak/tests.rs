@@ -16,13 +16,13 @@ use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
 use crate::plan::{Filter, Plan, ServiceIdentity, TickerSource};
 use crate::process::cancel::CancellationToken;
+use crate::tables::dates::{self, Date};
 use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
-use crate::time::date::{self, Date};
 
 const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
 
 fn dates(texts: &[String]) -> Vec<Date> {
-    texts.iter().map(|text| date::read(text, &mut Leniencies::default()).expect("a date")).collect()
+    texts.iter().map(|text| dates::read(text, &mut Leniencies::default()).expect("a date")).collect()
 }
 
 fn micros(dates: &[Date]) -> ArrayRef {

@@ -12,8 +12,8 @@ use super::records::{
     weight,
 };
 use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
+use crate::tables::dates;
 use crate::tables::{Leniencies, SeriesKey, Table};
-use crate::time::date;
 
 /// One item of an answer.
 #[derive(Debug, PartialEq)]
@@ -164,7 +164,7 @@ impl Expected {
         }
         self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
         self.items.push(Item::Series(key));
-        let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra, &str)> = BTreeMap::new();
+        let mut rows: BTreeMap<i64, (dates::Date, Entry<'_>, Extra, &str)> = BTreeMap::new();
         let mut repeated = 0;
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
@@ -190,7 +190,7 @@ impl Expected {
         Some(())
     }
 
-    fn row(&mut self, answer: &Answer<'_>, date: Option<date::Date>, entry: &Entry<'_>, extra: Extra) {
+    fn row(&mut self, answer: &Answer<'_>, date: Option<dates::Date>, entry: &Entry<'_>, extra: Extra) {
         let confidence = finite(entry.confidence);
         self.typed += 1;
         let name = spelled(&entry.signal).expect("it is valid");

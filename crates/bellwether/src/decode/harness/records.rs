@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::Leniencies;
-use crate::time::date;
+use crate::tables::dates;
 
 /// The names and values of an object in order, including duplicates.
 pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
@@ -95,8 +95,8 @@ pub(super) fn spelled(text: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn day(text: &str) -> Option<date::Date> {
-    date::read(text, &mut Leniencies::default()).ok()
+pub(super) fn day(text: &str) -> Option<dates::Date> {
+    dates::read(text, &mut Leniencies::default()).ok()
 }
 
 /// Whether a date has lowercase letters.

@@ -19,9 +19,9 @@ use crate::audit::skill::error::SkillError;
 use crate::error::{Reason, Result};
 use crate::interface::Ticker;
 use crate::tables::Leniencies;
+use crate::tables::dates;
 use crate::text::escape::escaped;
 use crate::time::MICROS_PER_DAY;
-use crate::time::date;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
@@ -204,7 +204,7 @@ impl TypedRows<'_> {
             Dates::Texts(texts) => {
                 let texts = texts.as_string::<i32>();
                 let text = if texts.is_null(row) { "" } else { texts.value(row) };
-                let read = date::read(text, &mut Leniencies::default());
+                let read = dates::read(text, &mut Leniencies::default());
                 let read = read.map_err(|what| self.row(row, format!("date `{}` {what}", escaped(text))))?;
                 if read.offset_minutes.is_some() {
                     let what = format!("date `{}` has a zone: write the day of the session", escaped(text));

@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 
-use crate::tables::Leniencies;
+use super::Leniencies;
 
 /// A parsed date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
