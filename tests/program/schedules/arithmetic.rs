@@ -44,16 +44,7 @@ const EXPRESSIONS: [&str; 17] = [
     "45 1,2 * * 0",
 ];
 
-const ZONES: [&str; 8] = [
-    "UTC",
-    "America/New_York",
-    "Europe/London",
-    "Australia/Lord_Howe",
-    "Africa/Cairo",
-    "America/Havana",
-    "Asia/Kolkata",
-    "Pacific/Auckland",
-];
+const ZONES: [&str; 5] = ["UTC", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Havana"];
 
 #[test]
 fn cron_times_match_a_minute_by_minute_scan_of_a_year() {

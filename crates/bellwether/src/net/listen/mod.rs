@@ -1,4 +1,5 @@
-//! Listening on an address: few connections at once, each bounded in time, and only for requests that name this machine.
+//! Listening on an address, only for requests that name this machine; for clients that this process does not know, with few
+//! connections at once, each bounded in time.
 
 mod answer;
 mod connections;
