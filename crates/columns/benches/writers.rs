@@ -114,7 +114,8 @@ mod csv {
     use std::io;
 
     use arrow::csv::WriterBuilder;
-    use bellwether_columns::{Coding, CsvWriter, FormulaGuard, Rows};
+    use bellwether_columns::Rows;
+    use bellwether_columns::csv::{Coding, CsvWriter, FormulaGuard};
     use divan::Bencher;
     use divan::counter::ItemsCount;
 
