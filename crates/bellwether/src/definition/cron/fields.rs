@@ -100,7 +100,7 @@ impl Field {
             None => (text, None),
         };
         let (first, last) = match (range.split_once('-'), step) {
-            (Some((first, last)), _) => (self.number(first)?, self.named(last).last()?),
+            (Some((first, last)), _) => (self.number(first)?, self.meanings(last).last()?),
             (None, Some(_)) if range == "*" => (self.low, self.high),
             (None, Some(_)) => return None,
             (None, None) => (self.number(range)?, self.number(range)?),
@@ -110,11 +110,11 @@ impl Field {
 
     /// A number or a word that stands for one.
     fn number(&self, text: &str) -> Option<u32> {
-        self.named(text).next()
+        self.meanings(text).next()
     }
 
-    /// The numbers of a text: its own, or those that a word stands for, in order.
-    fn named(&self, text: &str) -> impl Iterator<Item = u32> {
+    /// The numbers that a text may stand for, in order: Sunday is the first day of a week and the last.
+    fn meanings(&self, text: &str) -> impl Iterator<Item = u32> {
         let words = self.words.iter().zip(self.low..).filter(|(word, _)| text.eq_ignore_ascii_case(word));
         let own = digits(text).filter(|number| (self.low..=self.high).contains(number));
         words.map(|(_, number)| number).chain(own)
@@ -122,23 +122,23 @@ impl Field {
 }
 
 /// What an item of a field of days names.
-enum Named<M> {
+enum Item<M> {
     Numbers(Vec<u32>),
     Marks(Vec<M>),
 }
 
 impl<M> DayField<M> {
     /// What a field names, by what each item of its list does.
-    fn of(field: &Field, text: &str, item: impl Fn(&str) -> Option<Named<M>>) -> Option<Self> {
+    fn of(field: &Field, text: &str, item: impl Fn(&str) -> Option<Item<M>>) -> Option<Self> {
         let text = text.replace('?', "*").to_ascii_uppercase();
         let (mut numbers, mut marks) = (Vec::new(), Vec::new());
         if text == "*" {
             return Some(Self { is_any: true, numbers: field.numbers(&text)?, marks });
         }
-        for named in text.split(',').map(item) {
-            match named? {
-                Named::Numbers(more) => numbers.extend(more),
-                Named::Marks(more) => marks.extend(more),
+        for item in text.split(',').map(item) {
+            match item? {
+                Item::Numbers(more) => numbers.extend(more),
+                Item::Marks(more) => marks.extend(more),
             }
         }
         Some(Self { is_any: false, numbers: in_order(numbers), marks })
@@ -149,10 +149,10 @@ impl DayField<MonthMark> {
     /// The days of the month that a field names.
     pub(super) fn of_month(text: &str) -> Option<Self> {
         Self::of(&DAY, text, |item| match (item, item.strip_suffix('W')) {
-            ("L", _) => Some(Named::Marks(vec![MonthMark::Last])),
-            (_, Some("L")) => Some(Named::Marks(vec![MonthMark::LastWorkday])),
-            (_, Some(day)) => Some(Named::Marks(vec![MonthMark::NearestWorkday(DAY.number(day)?)])),
-            (_, None) => DAY.item(item).map(Named::Numbers),
+            ("L", _) => Some(Item::Marks(vec![MonthMark::Last])),
+            (_, Some("L")) => Some(Item::Marks(vec![MonthMark::LastWorkday])),
+            (_, Some(day)) => Some(Item::Marks(vec![MonthMark::NearestWorkday(DAY.number(day)?)])),
+            (_, None) => DAY.item(item).map(Item::Numbers),
         })
     }
 }
@@ -160,16 +160,16 @@ impl DayField<MonthMark> {
 impl DayField<WeekdayMark> {
     /// The weekdays that a field names.
     pub(super) fn of_week(text: &str) -> Option<Self> {
-        let last = |weekday: &str| Some(Named::Marks(vec![WeekdayMark::Last(WEEKDAY.number(weekday)? % 7)]));
+        let last = |weekday: &str| Some(Item::Marks(vec![WeekdayMark::Last(WEEKDAY.number(weekday)? % 7)]));
         let nth = |weekdays: &str, count: &str| {
             let count = digits(count).filter(|count| (1..=5).contains(count))?;
             let weekdays = WEEKDAY.item(weekdays)?.into_iter().map(|day| day % 7);
-            Some(Named::Marks(weekdays.map(|day| WeekdayMark::Nth(day, count)).collect()))
+            Some(Item::Marks(weekdays.map(|day| WeekdayMark::Nth(day, count)).collect()))
         };
         let field = Self::of(&WEEKDAY, text, |item| match (item.split_once('#'), item.strip_suffix('L')) {
             (Some((weekday, "L")), _) | (None, Some(weekday)) => last(weekday),
             (Some((weekdays, count)), _) => nth(weekdays, count),
-            (None, None) => WEEKDAY.item(item).map(Named::Numbers),
+            (None, None) => WEEKDAY.item(item).map(Item::Numbers),
         })?;
         // Sunday is the seventh day, too.
         Some(Self { numbers: in_order(field.numbers.iter().map(|day| day % 7).collect()), ..field })

@@ -182,8 +182,8 @@ fn first_shown(local: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
     Some(instant.with_timezone(&Utc))
 }
 
-/// What a field names.
-fn named<T>(field: &Field, text: &str, of: impl FnOnce(&str) -> Option<T>) -> Result<T, Refusal> {
+/// Reads a field by a function that gives none if it is invalid.
+fn read<T>(field: &Field, text: &str, of: impl FnOnce(&str) -> Option<T>) -> Result<T, Refusal> {
     let Field { name, low, high, more, .. } = field;
     of(text).ok_or_else(|| {
         format!(
@@ -232,14 +232,14 @@ impl FromStr for Cron {
                 ));
             }
         };
-        let numbers = |field: &Field, text: &str| named(field, text, |text| field.numbers(text));
+        let numbers = |field: &Field, text: &str| read(field, text, |text| field.numbers(text));
         let fields = CronFields {
             seconds: numbers(&SECOND, second)?,
             minutes: numbers(&MINUTE, minute)?,
             hours: numbers(&HOUR, hour)?,
-            days: named(&DAY, day, DayField::of_month)?,
+            days: read(&DAY, day, DayField::of_month)?,
             months: numbers(&MONTH, month)?,
-            weekdays: named(&WEEKDAY, weekday, |text| DayField::of_week(text.strip_prefix('+').unwrap_or(text)))?,
+            weekdays: read(&WEEKDAY, weekday, |text| DayField::of_week(text.strip_prefix('+').unwrap_or(text)))?,
             needs_both: weekday.starts_with('+'),
         };
         let cron = Self { text: if text.starts_with('@') { text.to_owned() } else { spelled.clone() }, fields };
