@@ -154,6 +154,19 @@ fn cron_times_on_days_of_clock_changes_match_a_table() {
             "2026-04-04T12:00:00Z",
             &["2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"],
         ),
+        // At a minute past midnight the clock went back to the day before.
+        (
+            "30 * 3 11 *",
+            "America/St_Johns",
+            "2007-11-04T01:00:00Z",
+            &["2007-11-04T02:00:00Z", "2007-11-04T03:00:00Z", "2008-11-03T04:00:00Z"],
+        ),
+        (
+            "0 * 4 11 *",
+            "America/St_Johns",
+            "2007-11-04T02:00:00Z",
+            &["2007-11-04T02:30:00Z", "2007-11-04T03:30:00Z", "2007-11-04T04:30:00Z"],
+        ),
     ];
     for (cron, zone, after, expected) in cases {
         let schedule = schedule(&format!("cron = \"{cron}\"\ntimezone = \"{zone}\""));

@@ -141,11 +141,13 @@ impl Cron {
         let mut at = from;
         loop {
             let local = at.with_timezone(&zone).naive_local();
-            if !self.fields.name_day(local.date()) {
+            // A clock that repeats midnight goes back to the day before.
+            let is_named = self.fields.name_day(local.date());
+            if !is_named && zone.from_local_datetime(&local).single().is_some() {
                 at = first_shown(self.first_day(local.date().succ_opt()?)?.and_time(NaiveTime::MIN), zone)?;
                 continue;
             }
-            let named = seconds.iter().find(|&&second| second >= local.second());
+            let named = seconds.iter().filter(|_| is_named).find(|&&second| second >= local.second());
             if let Some(second) = named.filter(|_| minutes.contains(&local.minute())) {
                 return Some(at + TimeDelta::seconds(i64::from(second - local.second())));
             }
@@ -159,12 +161,14 @@ impl Cron {
         let mut at = until;
         loop {
             let local = at.with_timezone(&zone).naive_local();
-            if !self.fields.name_day(local.date()) {
-                let after = self.last_day(local.date().pred_opt()?)? + Days::new(1);
-                at = first_shown(after.and_time(NaiveTime::MIN), zone)? - TimeDelta::seconds(1);
+            let is_named = self.fields.name_day(local.date());
+            if !is_named && zone.from_local_datetime(&local).single().is_some() {
+                let after = (self.last_day(local.date().pred_opt()?)? + Days::new(1)).and_time(NaiveTime::MIN);
+                let shown = zone.from_local_datetime(&after).latest().map(|instant| instant.with_timezone(&Utc));
+                at = shown.or_else(|| first_shown(after, zone))? - TimeDelta::seconds(1);
                 continue;
             }
-            let named = seconds.iter().rfind(|&&second| second <= local.second());
+            let named = seconds.iter().filter(|_| is_named).rfind(|&&second| second <= local.second());
             if let Some(second) = named.filter(|_| minutes.contains(&local.minute())) {
                 return Some(at - TimeDelta::seconds(i64::from(local.second() - second)));
             }
