@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, causes};
-use bellwether::text::human::counted;
+use bellwether::text::human::count_of;
 use bellwether::text::problem::PlacedProblem;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -41,7 +41,7 @@ impl Explanation {
             return Self::with_hint(error, error.hint());
         };
         let (file, problems) = (problems.path().to_owned(), problems.list());
-        let count = counted(problems.len() as u64, "problem", "problems");
+        let count = count_of(problems.len() as u64, "problem", "problems");
         Self::Problems { message: format!("{count} in `{}`", file.display()), file, problems }
     }
 

@@ -65,7 +65,7 @@ impl LoadOptions {
 
     /// The layout; none for that of the version.
     pub(crate) fn layout(&self) -> Result<Option<Layout>> {
-        self.layout.as_deref().map(|text| worded("layout", text)).transpose()
+        self.layout.as_deref().map(|text| definition_value("layout", text)).transpose()
     }
 
     /// Which data it has; none for those of a published version.
@@ -85,7 +85,8 @@ pub(crate) struct DataState {
 impl DataState {
     /// The plan and the options of an ad hoc build, and what its user must know.
     pub(crate) fn find(&self, plan: Plan, data: &Path, archive: &Path) -> Result<(Plan, AdHoc, Option<String>)> {
-        let vintage: Option<Vintage> = self.vintage.as_deref().map(|text| worded("vintage", text)).transpose()?;
+        let vintage: Option<Vintage> =
+            self.vintage.as_deref().map(|text| definition_value("vintage", text)).transpose()?;
         let parsed =
             |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, PAST));
         let as_of = self.as_of.as_deref().map(parsed).transpose()?;
@@ -97,7 +98,7 @@ impl DataState {
 
 /// A point of the service's change record.
 pub(crate) fn change_set(text: &str) -> Result<ChangeSet> {
-    known("change_set", text)
+    service_value("change_set", text)
 }
 
 /// The period or the regime of a factor, which a selection must not leave out.
@@ -106,7 +107,7 @@ where
     T: FromStr<Err = Unknown> + Ord + Display,
 {
     let Some(text) = text else { return Ok(()) };
-    let wanted: T = known(argument, text)?;
+    let wanted: T = service_value(argument, text)?;
     if selected.as_ref().is_some_and(|selected| !selected.contains(&wanted)) {
         let what = format!("the dataset was loaded without {argument} `{wanted}`");
         return Err(Error::usage(what, format!("add it to `{argument}s` of `load`, or choose another one")));
@@ -123,16 +124,16 @@ pub(crate) fn pair(selection: &mut Selection, period: Option<&str>, regime: Opti
 
 /// Values of a closed set.
 fn each<T: FromStr<Err = Unknown> + Ord>(argument: &str, texts: Option<&[String]>) -> Result<Option<BTreeSet<T>>> {
-    texts.map(|texts| texts.iter().map(|text| known(argument, text)).collect()).transpose()
+    texts.map(|texts| texts.iter().map(|text| service_value(argument, text)).collect()).transpose()
 }
 
 /// A value of a closed set of the service.
-fn known<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
+fn service_value<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
     text.parse().map_err(|unknown: Unknown| invalid(argument, text, &unknown, unknown.hint))
 }
 
 /// A value of a closed set of definitions, whose refusal has the hint on a second line.
-fn worded<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
+fn definition_value<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
     text.parse().map_err(|refusal: String| {
         let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "choose another one"));
         invalid(argument, text, what, hint)

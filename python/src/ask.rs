@@ -27,8 +27,8 @@ use pyo3::types::PyList;
 
 use crate::arguments::{Part, day, instant};
 use crate::definition::DefinitionArgument;
-use crate::fault::raised;
-use crate::publish::finished;
+use crate::fault::exception;
+use crate::publish::block_on;
 use crate::rows::{Rows, batches_of};
 use crate::supervise::{json, quietly};
 
@@ -36,7 +36,7 @@ use crate::supervise::{json, quietly};
 type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf);
 
 /// Collects the rows of an audit.
-fn gathered<T>(
+fn gather<T>(
     schema: SchemaRef,
     ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
 ) -> Result<(Rows, T)> {
@@ -45,7 +45,7 @@ fn gathered<T>(
         batches.push(batch.clone());
         Ok(())
     })?;
-    Ok((Rows::held(schema, batches), found))
+    Ok((Rows::in_memory(schema, batches), found))
 }
 
 fn plan_of(subject: &AuditTarget, service: Option<&str>) -> Result<Option<Plan>> {
@@ -76,7 +76,7 @@ pub(crate) fn revisions(
             control: &control,
         };
         let after = instant("after", after.as_deref())?;
-        let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
+        let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
         Ok((rows, json(&documents::Revisions::of(&found))))
     })
 }
@@ -99,7 +99,7 @@ pub(crate) fn quality(
             as_of: instant("as_of", as_of.as_deref())?,
             control: &control,
         };
-        let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
+        let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
         Ok((rows, json(&documents::Quality::of(&found))))
     })
 }
@@ -143,7 +143,7 @@ pub(crate) fn skill(
         prices,
         lag: how.lag,
         when_missing,
-        from: instant("after", how.after.as_deref()).map_err(|error| raised(py, &error))?,
+        from: instant("after", how.after.as_deref()).map_err(|error| exception(py, &error))?,
     };
     quietly(py, move |stop| {
         let plan = plan_of(&subject, None)?;
@@ -155,7 +155,7 @@ pub(crate) fn skill(
             as_of: instant("as_of", how.as_of.as_deref())?,
             control: &control,
         };
-        let (rows, found) = gathered(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
+        let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
         Ok((rows, serde_json::to_string(&found).expect("it is text")))
     })
 }
@@ -166,7 +166,7 @@ pub(crate) fn demo_prices(py: Python<'_>, today: Option<String>, seed: Option<u6
     quietly(py, move |_| {
         let today = today.map_or_else(|| Ok(Clock::System.now().date_naive()), |text| day("today", &text))?;
         let universe = Universe::new(seed.unwrap_or(DEMO_SEED), today);
-        Ok(Rows::held(price_schema(), universe.price_rows().collect()))
+        Ok(Rows::in_memory(price_schema(), universe.price_rows().collect()))
     })
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
         let find = |given: &str| PublishedReader::find(&datasets, given).map(|version| version.until(stop.clone()));
         let (before, after) = (find(&before)?, find(&after)?);
         let schema = audit::diff::schema(&before);
-        let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
+        let (rows, found) = gather(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
         Ok((rows, json(&documents::Difference::of(&before, &after, &found))))
     })
 }
@@ -226,7 +226,7 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
 #[pyfunction]
 pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let versions = export::published(&datasets)?;
+        let versions = export::published_versions(&datasets)?;
         let count =
             |of: fn(&ListedVersion) -> u64| -> ArrayRef { Arc::new(versions.iter().map(of).collect::<UInt64Array>()) };
         let text = |of: fn(&ListedVersion) -> String| texts(versions.iter().map(|version| Some(of(version))));
@@ -271,7 +271,7 @@ pub(crate) fn report(
         let control = Control { stop: stop.clone(), ..Control::default() };
         let root = Project::find()?.root().to_owned();
         let options = ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control };
-        let report = finished(bellwether::run::report(options))?;
+        let report = block_on(bellwether::run::report(options))?;
         Ok((report.identity.name.clone(), report.page(), report.text(WIDTH)))
     })
 }
@@ -287,5 +287,5 @@ fn instants(values: impl Iterator<Item = impl Into<Option<DateTime<Utc>>>>) -> A
 
 fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Rows> {
     let rows = RecordBatch::try_from_iter(columns).map_err(Error::frame)?;
-    Ok(Rows::held(rows.schema(), vec![rows]))
+    Ok(Rows::in_memory(rows.schema(), vec![rows]))
 }

@@ -84,13 +84,13 @@ pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>
             Some(DefinitionArgument::Written(..)) => Ok(project.data()),
         }
     };
-    folder().map_err(|error| fault::raised(py, &error))
+    folder().map_err(|error| fault::exception(py, &error))
 }
 
 /// The warnings of a definition. Its problems are an exception.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<Vec<String>> {
-    let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
+    let plan = definition.plan().map_err(|error| fault::exception(py, &error))?;
     Ok(plan.dataset.warnings())
 }
 
@@ -98,5 +98,5 @@ pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
     let plan = definition.plan().and_then(|plan| Ok(json(&PlanDocument::of(&plan, &Project::find()?.data()))));
-    plan.map_err(|error| fault::raised(py, &error))
+    plan.map_err(|error| fault::exception(py, &error))
 }

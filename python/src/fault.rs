@@ -29,7 +29,7 @@ fn class_of(error: &Error) -> &'static str {
 }
 
 /// An exception for an error of the library, with its causes.
-pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let reasons: Vec<String> = error.causes().map(|cause| without_keys(&cause.to_string())).collect();
     let problems = match error.downcast_ref() {
         Some(DefinitionError::Invalid(problems)) => places(problems),
@@ -50,7 +50,7 @@ fn places(problems: &Problems) -> Vec<Place> {
 }
 
 /// An exception in a process that was forked.
-pub(crate) fn forked(py: Python<'_>, message: &str, hint: &str) -> PyErr {
+pub(crate) fn fork_exception(py: Python<'_>, message: &str, hint: &str) -> PyErr {
     class(py, "ForkedError")
         .and_then(|class| class.call1((message, hint)))
         .map_or_else(|error| error, PyErr::from_value)

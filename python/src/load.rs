@@ -59,19 +59,19 @@ pub(crate) fn load(
         let (data, archive) = folders;
         match dataset {
             DefinitionArgument::Named(name) if state.is_none() => {
-                published(&data.join("datasets"), &name, layout, wanted, stop)
+                load_version(&data.join("datasets"), &name, layout, wanted, stop)
             }
             dataset => {
                 let state = state.unwrap_or_default();
                 let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, &data, &archive)?;
-                built(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
+                load_build(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
             }
         }
     })
 }
 
 /// A published version.
-fn published(
+fn load_version(
     datasets: &Path,
     name: &str,
     layout: Option<Layout>,
@@ -93,7 +93,7 @@ fn published(
     let version = PublishedReader::find(datasets, name)?;
     // `latest` may move: rows and record must be of one version.
     let folder = version.folder().to_owned();
-    let dataset = Dataset::published(datasets, &folder.to_string_lossy())?;
+    let dataset = Dataset::find(datasets, &folder.to_string_lossy())?;
     let identity = json!({
         "name": version.name(),
         "as_of": bellwether::time::to_record(version.as_of()),
@@ -107,7 +107,7 @@ fn published(
 }
 
 /// A dataset that is built from the archive.
-fn built(
+fn load_build(
     plan: Plan,
     archive: &Path,
     (ad_hoc, note): (&AdHoc, Option<String>),
@@ -116,7 +116,7 @@ fn built(
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
-    let dataset = Dataset::built(plan, archive, ad_hoc)?;
+    let dataset = Dataset::from_archive(plan, archive, ad_hoc)?;
     let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset), "note": note });
     of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
@@ -139,7 +139,7 @@ fn of_long(
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let part = dataset.select(Selection { columns: None, ..selection })?;
     let matrices = part.until(stop.clone()).matrices(&values)?;
-    let held = |(name, matrix): (String, RecordBatch)| (name, Rows::held(matrix.schema(), vec![matrix]));
+    let held = |(name, matrix): (String, RecordBatch)| (name, Rows::in_memory(matrix.schema(), vec![matrix]));
     Ok((None, matrices.into_iter().map(held).collect(), identity.to_string()))
 }
 

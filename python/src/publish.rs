@@ -16,7 +16,7 @@ use crate::arguments::{DataState, day, instant, invalid};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
 use crate::fault;
-use crate::supervise::{json, supervised};
+use crate::supervise::{json, supervise};
 
 /// An API key, which is never shown.
 #[pyclass(frozen, module = "bellwether._bellwether")]
@@ -29,7 +29,7 @@ impl Key {
         // A refusal never has the value.
         let refused = |refusal: &str| {
             let error = Error::usage(format!("invalid value for `key`: {refusal}"), "give the API key as text");
-            fault::raised(text.py(), &error)
+            fault::exception(text.py(), &error)
         };
         let key: String = text.extract().map_err(|_| refused("it is not text"))?;
         ApiKey::new(&key).map(Self).ok_or_else(|| refused("it is empty"))
@@ -66,14 +66,14 @@ pub(crate) fn run(
     let RunOptions { fresh, wait, today } = options;
     let when_held = match wait {
         Some(seconds) => WhenHeld::Wait(Duration::try_from_secs_f64(seconds).map_err(|error| {
-            fault::raised(py, &invalid("wait", seconds, error, "wait for a number of seconds, such as 900"))
+            fault::exception(py, &invalid("wait", seconds, error, "wait for a number of seconds, such as 900"))
         })?),
         None => WhenHeld::Fail,
     };
     let events = Events::default();
     let observer = events.clone();
     let mut look = || events.pass_on(py, progress.as_ref());
-    let summary = supervised(py, &mut look, move |stop| {
+    let summary = supervise(py, &mut look, move |stop| {
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
         let mut plan = definition.plan_or_published(&folders.0)?;
         let clock = clock(&plan, today.as_deref())?;
@@ -86,7 +86,7 @@ pub(crate) fn run(
             control,
             ..Options::new(folders.0)
         };
-        finished(bellwether_cli::schedule::run_recorded(plan, options))
+        block_on(bellwether_cli::schedule::run_recorded(plan, options))
     })?;
     Ok((json(&summary), summary.to_string()))
 }
@@ -103,14 +103,14 @@ pub(crate) fn build(
     let events = Events::default();
     let observer = events.clone();
     let mut look = || events.pass_on(py, progress.as_ref());
-    let summary = supervised(py, &mut look, move |stop| {
+    let summary = supervise(py, &mut look, move |stop| {
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
         let (as_of, vintage) = options;
         let state = DataState { as_of, vintage };
         let (plan, ad_hoc, note) = state.find(definition.plan_or_published(&folders.0)?, &folders.0, &folders.1)?;
         note.iter().for_each(|message| control.observe(Event::Warning { message }));
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
-        finished(bellwether::run::build(plan, folders.0, options))
+        block_on(bellwether::run::build(plan, folders.0, options))
     })?;
     Ok((json(&summary), summary.to_string()))
 }
@@ -135,7 +135,7 @@ fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
 }
 
 /// Runs asynchronous work on this thread. One thread is enough for the network: bodies are decoded on others.
-pub(crate) fn finished<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::start)?.block_on(work)
 }

@@ -41,7 +41,7 @@ enum Source {
 
 impl Rows {
     /// Rows in memory.
-    pub(crate) fn held(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+    pub(crate) fn in_memory(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, source: Source::Held(batches.into()) }
     }
 
@@ -121,7 +121,7 @@ impl Rows {
             }
             Ok(batches)
         })?;
-        Ok(Self::held(Arc::clone(&self.schema), batches))
+        Ok(Self::in_memory(Arc::clone(&self.schema), batches))
     }
 
     /// The first rows, as texts.
@@ -154,7 +154,7 @@ impl Rows {
         supervise::refuse_fork()?;
         let reader = py
             .detach(|| self.source.reader(&self.schema, &CancellationToken::new()))
-            .map_err(|error| fault::raised(py, &error))?;
+            .map_err(|error| fault::exception(py, &error))?;
         let stream = FFI_ArrowArrayStream::new(Box::new(GuardedReader { reader, has_failed: false }));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

@@ -42,7 +42,7 @@ impl Service {
             let set = change_set.map(arguments::change_set).transpose()?.unwrap_or_default();
             start(today, seed.unwrap_or(DEMO_SEED), set)
         };
-        py.detach(started).map_err(|error| fault::raised(py, &error))
+        py.detach(started).map_err(|error| fault::exception(py, &error))
     }
 
     /// The key that it accepts.

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Runs an operation on a thread. A signal whose handler raises cancels it.
 ///
 /// `look` is called regularly on the calling thread, and once at the end.
-pub(crate) fn supervised<T: Send + 'static>(
+pub(crate) fn supervise<T: Send + 'static>(
     py: Python<'_>,
     look: &mut dyn FnMut() -> PyResult<()>,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
@@ -37,7 +37,7 @@ pub(crate) fn supervised<T: Send + 'static>(
             let _ = send.send(work(&stop));
         }
     });
-    let worker = worker.map_err(|source| fault::raised(py, &Error::start(source)))?;
+    let worker = worker.map_err(|source| fault::exception(py, &Error::start(source)))?;
     let mut raised: Option<PyErr> = None;
     loop {
         let outcome;
@@ -50,11 +50,11 @@ pub(crate) fn supervised<T: Send + 'static>(
             (Ok(Ok(value)), None) => return look().map(|()| value),
             (Ok(Err(error)), None) => {
                 look()?;
-                return Err(fault::raised(py, &error));
+                return Err(fault::exception(py, &error));
             }
             (Err(RecvTimeoutError::Disconnected), earlier) => {
                 let _ = py.detach(|| worker.join());
-                return Err(earlier.unwrap_or_else(|| panicked(py)));
+                return Err(earlier.unwrap_or_else(|| panic_exception(py)));
             }
             (Err(RecvTimeoutError::Timeout), earlier) => match (earlier, py.check_signals().and_then(|()| look())) {
                 (earlier, Ok(())) => raised = earlier,
@@ -73,7 +73,7 @@ pub(crate) fn quietly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    supervised(py, &mut || Ok(()), work)
+    supervise(py, &mut || Ok(()), work)
 }
 
 /// Raises in a process that was forked after the library was used: its threads do not exist there, and waiting for them
@@ -81,7 +81,7 @@ pub(crate) fn quietly<T: Send + 'static>(
 pub(crate) fn refuse_fork() -> PyResult<()> {
     match is_forked() {
         false => Ok(()),
-        true => Err(Python::attach(|py| fault::forked(py, FORKED, FORKED_HINT))),
+        true => Err(Python::attach(|py| fault::fork_exception(py, FORKED, FORKED_HINT))),
     }
 }
 
@@ -101,6 +101,6 @@ pub(crate) fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("documents are text, numbers and lists")
 }
 
-fn panicked(py: Python<'_>) -> PyErr {
-    fault::raised(py, &Error::bug("it left its message on standard error"))
+fn panic_exception(py: Python<'_>) -> PyErr {
+    fault::exception(py, &Error::bug("it left its message on standard error"))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 
 use super::wrap::columns as terminal;
 
@@ -62,7 +62,7 @@ impl Aligned {
 
 impl fmt::Display for Aligned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escaped(cell)).collect()).collect();
+        let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
         let columns = rows.first().map_or(0, Vec::len);
         // A row of one cell is a plain line.
         let whole = || rows.iter().filter(|row| row.len() == columns);

@@ -4,8 +4,8 @@ use bellwether::archive::{ForgetReason, Removal, Seal};
 use bellwether::disk::links;
 use bellwether::project::Project;
 use bellwether::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of, group_digits};
 
 use super::document::AsJson;
 use super::folders::Folders;
@@ -78,7 +78,7 @@ impl Archive {
             Action::Compact { keep } => {
                 let packs = cancellable(move |control| compact(&archive, keep, control))?;
                 let line = |pack: &Seal| {
-                    let (runs, size) = (counted(pack.members.len() as u64, "run", "runs"), bytes(pack.bytes()));
+                    let (runs, size) = (count_of(pack.members.len() as u64, "run", "runs"), bytes(pack.bytes()));
                     format!("packed {runs} of {} into `pack={}`, {size}\n", pack.service.name, pack.run)
                 };
                 let text: String = packs.iter().map(line).collect();
@@ -87,12 +87,12 @@ impl Archive {
             Action::Prune { dry_run } => {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
                 let removals = cancellable(move |control| prune(&archive, mode, control))?;
-                say(&pruned(&removals, if dry_run { "would remove" } else { "removed" }))
+                say(&removal_lines(&removals, if dry_run { "would remove" } else { "removed" }))
             }
             Action::Forget(Forget { run, reason, json }) => {
                 let name = run.strip_prefix("run=").unwrap_or(&run).to_owned();
                 let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
-                json.say(|| &forgot, || forgotten(&forgot))
+                json.say(|| &forgot, || forget_message(&forgot))
             }
             Action::Repair(arguments) => {
                 let (data, mode) = (self.folders.data(project), arguments.mode());
@@ -111,7 +111,7 @@ impl Archive {
 }
 
 /// A line for each removed folder, and a total.
-fn pruned(removals: &[Removal], verb: &str) -> String {
+fn removal_lines(removals: &[Removal], verb: &str) -> String {
     let line = |removal: &Removal| {
         let Removal { folder, pack, bytes: size } = removal;
         format!("{verb} `{folder}` ({}), packed in `{pack}`\n", bytes(*size))
@@ -121,13 +121,13 @@ fn pruned(removals: &[Removal], verb: &str) -> String {
     text.push_str(&match removals.len() {
         0 => "nothing to prune\n".to_owned(),
         1 => format!("{verb} 1 folder, {size}\n"),
-        count => format!("{verb} {} folders, {size}\n", grouped(count as u64)),
+        count => format!("{verb} {} folders, {size}\n", group_digits(count as u64)),
     });
     text
 }
 
-fn forgotten(Forgot { run, reason, is_new, .. }: &Forgot) -> String {
-    let reason = escaped(reason);
+fn forget_message(Forgot { run, reason, is_new, .. }: &Forgot) -> String {
+    let reason = escape(reason);
     match is_new {
         true => format!(
             "run `{run}` is forgotten: {reason}\nthe next run leaves it out, and sends the note to the store; so does \

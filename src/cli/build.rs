@@ -17,7 +17,7 @@ use bellwether::project::Project;
 use bellwether::run::ClusterOptions;
 use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summary};
 use bellwether::sql::Engine;
-use bellwether::text::human::{bytes, counted};
+use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 use chrono::NaiveDate;
 
@@ -25,11 +25,11 @@ use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
 use super::note;
-use super::rows::{Force, misnamed};
+use super::rows::{Force, name_mismatch};
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{as_of, day, known, one_of, plan_of, usage, worded};
+use super::typed::{as_of, day, definition_value, one_of, plan_of, service_value, usage};
 use super::{interruptible, log, progress, say};
 
 /// Rebuild a dataset from the archive, offline.
@@ -57,15 +57,15 @@ pub(super) struct Build {
     include: Include,
 
     /// Only these tickers, separated by commas.
-    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>, help_heading = SELECTION)]
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = service_value::<Ticker>, help_heading = SELECTION)]
     tickers: Vec<Ticker>,
 
     /// Only tickers of these sectors.
-    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>, help_heading = SELECTION)]
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = service_value::<Sector>, help_heading = SELECTION)]
     sectors: Vec<Sector>,
 
     /// Only these horizons: 1d to 30d, 1m to 6m.
-    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>, help_heading = SELECTION)]
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = SELECTION)]
     periods: Vec<Period>,
 
     /// Only these market regimes.
@@ -79,7 +79,7 @@ pub(super) struct Build {
     /// Only signals with at least this confidence.
     ///
     /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
-    #[arg(long, value_name = "NUMBER", value_parser = worded::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
+    #[arg(long, value_name = "NUMBER", value_parser = definition_value::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
     min_confidence: Option<Confidence>,
 
     /// Only dates from this day on.
@@ -168,7 +168,7 @@ impl Build {
             _ => data,
         };
         if matches!(to, Target::Table) {
-            return preview(Dataset::built(plan, &archive, &ad_hoc)?);
+            return preview(Dataset::from_archive(plan, &archive, &ad_hoc)?);
         }
         let is_quiet = self.quiet || matches!(to, Target::Stream(_));
         let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::observer() });
@@ -196,7 +196,7 @@ impl Build {
             Built::Version(summary) if !self.quiet => say(&summary.to_string()),
             Built::File(path, rows) if !self.quiet => {
                 let size = bytes(footprint::size(&path));
-                say(&format!("wrote {}, {size}, to {}\n", counted(rows, "row", "rows"), path.display()))
+                say(&format!("wrote {}, {size}, to {}\n", count_of(rows, "row", "rows"), path.display()))
             }
             _ => Ok(()),
         }
@@ -253,7 +253,7 @@ impl Build {
             _ => return Err(usage("a file takes one format", "choose one: `--format parquet`")),
         };
         if !is_stream && by_name().is_some_and(|named| named != format) {
-            return Err(misnamed(output, format.as_str()).into());
+            return Err(name_mismatch(output, format.as_str()).into());
         }
         if plan.dataset.shape != Shape::Long {
             return Err(usage(
@@ -287,12 +287,12 @@ impl Build {
         }
         let own = &plan.dataset.filter;
         let filter = Filter {
-            tickers: narrowed("ticker", &self.tickers, own.tickers.as_ref())?,
-            sectors: narrowed("sector", &self.sectors, own.sectors.as_ref())?,
-            periods: narrowed("period", &self.periods, own.periods.as_ref())?,
-            regimes: narrowed("regime", &self.regimes, own.regimes.as_ref())?,
+            tickers: narrow("ticker", &self.tickers, own.tickers.as_ref())?,
+            sectors: narrow("sector", &self.sectors, own.sectors.as_ref())?,
+            periods: narrow("period", &self.periods, own.periods.as_ref())?,
+            regimes: narrow("regime", &self.regimes, own.regimes.as_ref())?,
             pairs: None,
-            signals: narrowed("signal", self.signal.as_slice(), own.signals.as_ref())?,
+            signals: narrow("signal", self.signal.as_slice(), own.signals.as_ref())?,
             min_confidence: self.min_confidence,
             from: self.from,
             to: self.to,
@@ -328,11 +328,7 @@ fn preview(dataset: Dataset) -> Result<()> {
 }
 
 /// The given values, all of which the definition must accept.
-fn narrowed<T: Ord + Clone + Display>(
-    what: &str,
-    typed: &[T],
-    own: Option<&BTreeSet<T>>,
-) -> Result<Option<BTreeSet<T>>> {
+fn narrow<T: Ord + Clone + Display>(what: &str, typed: &[T], own: Option<&BTreeSet<T>>) -> Result<Option<BTreeSet<T>>> {
     if let Some(other) = typed.iter().find(|value| own.is_some_and(|own| !own.contains(value))) {
         let refusal = format!("the definition filters out {what} `{other}`");
         return Err(usage(&refusal, "remove it, or add it to `[filter]` in the definition"));

@@ -5,7 +5,7 @@ use bellwether::freshness::today;
 use bellwether::plan::{Plan, Schedule};
 use bellwether::project::Project;
 use bellwether::run::latest_facts;
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use bellwether::text::problem::PlacedProblem;
 use bellwether::time::Clock;
 use schemars::JsonSchema;
@@ -72,7 +72,7 @@ impl Check {
             match plan_of(Some(definition), project) {
                 Ok(plan) => {
                     let path = plan.path.to_string_lossy();
-                    let path = escaped(&path);
+                    let path = escape(&path);
                     for warning in warnings(&plan, project) {
                         super::note(&format!("warning: {path}: {warning}"));
                     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use bellwether::disk::footprint::Footprint;
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::project::Project;
-use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::text::problem::nearest;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ impl Datasets {
             return remove.execute(project, &self.folder, self.json);
         }
         let datasets = self.folder.datasets(project);
-        let mut versions = export::published(&datasets)?;
+        let mut versions = export::published_versions(&datasets)?;
         if let Some(name) = self.name {
             let known = versions.iter().map(|version| version.dataset.as_str());
             let meant = nearest(&name, known).map(str::to_owned);
@@ -69,7 +69,7 @@ impl Datasets {
         let mut footprint = Footprint::default();
         versions.iter().flat_map(|version| &version.files).for_each(|file| footprint.add(file));
         let size = footprint.bytes();
-        self.json.say(|| Versions { versions: &versions, bytes: size }, || listed(&versions, size, &datasets))
+        self.json.say(|| Versions { versions: &versions, bytes: size }, || version_lines(&versions, size, &datasets))
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Removed {
     bytes: u64,
 }
 
-fn listed(versions: &[ListedVersion], size: u64, datasets: &Path) -> String {
+fn version_lines(versions: &[ListedVersion], size: u64, datasets: &Path) -> String {
     if versions.is_empty() {
         return format!("no datasets in `{}`; publish one with `bellwether run NAME`\n", datasets.display());
     }
@@ -103,20 +103,20 @@ fn listed(versions: &[ListedVersion], size: u64, datasets: &Path) -> String {
         marks.extend(version.pins.iter().map(String::as_str));
         let date = |date: Option<NaiveDate>| date.map_or_else(|| "-".to_owned(), |date| date.to_string());
         let (first, last) = (date(version.first_date), date(version.last_date));
-        let (rows, size) = (grouped(version.rows), bytes(version.bytes));
+        let (rows, size) = (group_digits(version.rows), bytes(version.bytes));
         table.row([version.name.clone(), marks.join(", "), first, last, rows, size]);
     }
     let shared = match versions.iter().map(|version| version.bytes).sum::<u64>().saturating_sub(size) {
         0 => String::new(),
         saved => format!("; sharing files saves {}", bytes(saved)),
     };
-    format!("{table}\n{}, {}{shared}\n", counted(versions.len() as u64, "version", "versions"), bytes(size))
+    format!("{table}\n{}, {}{shared}\n", count_of(versions.len() as u64, "version", "versions"), bytes(size))
 }
 
 impl Remove {
     fn execute(self, project: &Project, folder: &DataFolder, json: AsJson) -> Result<()> {
         let datasets = folder.datasets(project);
-        let published = export::published(&datasets)?;
+        let published = export::published_versions(&datasets)?;
         let mut found = Vec::new();
         // All are checked before the first is removed.
         for name in &self.versions {
@@ -137,7 +137,7 @@ impl Remove {
                 failed = Some(error);
                 break;
             }
-            freed += footprint.freed();
+            freed += footprint.freed_bytes();
             names.push(version.name.clone());
         }
         let text = || {

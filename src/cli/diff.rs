@@ -7,8 +7,8 @@ use bellwether::audit::documents;
 use bellwether::definition::changed_keys;
 use bellwether::export::{self, PublishedReader, VersionKind};
 use bellwether::project::Project;
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{counted, grouped, portion};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{count_of, group_digits, portion};
 use bellwether::time::to_record;
 
 use super::aligned::Aligned;
@@ -65,7 +65,7 @@ impl Diff {
         let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
         let found = cancellable(move |control| {
             let [before, after] = versions.map(|version| version.until(control.stop.clone()));
-            rows.filled(diff::schema(&before), |deliver| diff::diff(&before, &after, deliver))
+            rows.fill(diff::schema(&before), |deliver| diff::diff(&before, &after, deliver))
         })?;
         if !self.rows.is_stdout() {
             self.json
@@ -80,7 +80,7 @@ impl Diff {
 
 /// The version of a dataset that was published before the latest.
 fn earlier(datasets: &Path, name: &str) -> Result<String> {
-    let published = export::published(datasets)?;
+    let published = export::published_versions(datasets)?;
     let own: Vec<_> = published.iter().filter(|it| it.dataset == name && it.kind != VersionKind::AdHoc).collect();
     let latest = own.iter().position(|version| version.kind == VersionKind::Latest);
     let before = latest.and_then(|latest| latest.checked_sub(1));
@@ -94,25 +94,25 @@ fn earlier(datasets: &Path, name: &str) -> Result<String> {
 fn describe(before: &PublishedReader, after: &PublishedReader, found: &Difference) -> String {
     let mut versions = Aligned::new(2, ["", "version", "rows", "as of"]);
     for (place, version) in [("before", before), ("after", after)] {
-        let (rows, as_of) = (grouped(version.row_count()), to_record(version.as_of()));
+        let (rows, as_of) = (group_digits(version.row_count()), to_record(version.as_of()));
         versions.row([place.to_owned(), version.name(), rows, as_of]);
     }
     let changed = changed_keys(before.definition(), after.definition());
-    let changed: String = changed.iter().map(|key| format!("definition: {}\n", escaped(&key.to_string()))).collect();
+    let changed: String = changed.iter().map(|key| format!("definition: {}\n", escape(&key.to_string()))).collect();
     let versions = format!("{versions}{changed}");
     if found.is_none() {
         return format!("{versions}\nno differences\n");
     }
     let both = found.before - found.removed;
     let share =
-        |count: u64, all: u64, of: &str| format!("{} of {} {of}", portion(count, all), counted(all, "row", "rows"));
+        |count: u64, all: u64, of: &str| format!("{} of {} {of}", portion(count, all), count_of(all, "row", "rows"));
     let mut rows = Aligned::new(1, ["rows", "count", "share"]);
-    rows.row(["added".to_owned(), grouped(found.added), share(found.added, found.after, "after")]);
-    rows.row(["removed".to_owned(), grouped(found.removed), share(found.removed, found.before, "before")]);
-    rows.row(["changed".to_owned(), grouped(found.changed), share(found.changed, both, "in both")]);
+    rows.row(["added".to_owned(), group_digits(found.added), share(found.added, found.after, "after")]);
+    rows.row(["removed".to_owned(), group_digits(found.removed), share(found.removed, found.before, "before")]);
+    rows.row(["changed".to_owned(), group_digits(found.changed), share(found.changed, both, "in both")]);
     let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
     for (name, count) in found.columns.iter().filter(|(_, count)| *count > 0) {
-        columns.row([name.clone(), grouped(*count), share(*count, both, "in both")]);
+        columns.row([name.clone(), group_digits(*count), share(*count, both, "in both")]);
     }
     match found.changed {
         0 => format!("{versions}\n{rows}"),

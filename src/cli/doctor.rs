@@ -2,7 +2,7 @@
 
 use bellwether::project::Project;
 use bellwether::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::talk::{Color, say_in_color};
 use super::typed::plan_of;
-use super::wrap::{columns, wrapped};
+use super::wrap::{columns, wrap};
 use super::{interruptible, say};
 use crate::schedule::sealed_runs;
 
@@ -79,12 +79,12 @@ fn describe(found: &[Diagnosis]) -> Vec<(Color, String)> {
             Health::Failed => ("failed", Color::Red),
             Health::NotApplicable => ("-", Color::Plain),
         };
-        let fitted = |text: String| wrapped(&text, FOUND, columns()) + "\n";
-        let line = fitted(format!("{mark:7}  {check:15}  {}", escaped(found)));
+        let fitted = |text: String| wrap(&text, FOUND, columns()) + "\n";
+        let line = fitted(format!("{mark:7}  {check:15}  {}", escape(found)));
         text.push((color, line[..mark.len()].to_owned()));
         text.push((Color::Plain, line[mark.len()..].to_owned()));
         if let Some(remedy) = remedy {
-            text.push((Color::Cyan, fitted(format!("{:FOUND$}{}", "", escaped(remedy)))));
+            text.push((Color::Cyan, fitted(format!("{:FOUND$}{}", "", escape(remedy)))));
         }
     }
     text

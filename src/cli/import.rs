@@ -8,8 +8,8 @@ use bellwether::run::{
     ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
     RequestTemplate, import,
 };
-use bellwether::text::escape::escaped;
-use bellwether::text::human::counted;
+use bellwether::text::escape::escape;
+use bellwether::text::human::count_of;
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
@@ -70,7 +70,7 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
-        let observed = self.observed()?;
+        let observed = self.observation_time()?;
         let archive = self.folders.archive(project);
         links::refuse_below(&self.folders.data(project), &archive)?;
         let mode = if self.dry_run { ImportMode::Check } else { ImportMode::Import };
@@ -94,7 +94,7 @@ impl Import {
     }
 
     /// When the files were observed.
-    fn observed(&self) -> Result<ObservedAt> {
+    fn observation_time(&self) -> Result<ObservedAt> {
         let with_instant = self.names.iter().filter(|names| names.has_instant()).count();
         let in_names = with_instant > 0;
         if in_names && with_instant < self.names.len() {
@@ -126,11 +126,11 @@ fn text(imported: &Imported) -> String {
         };
         text += &format!(
             "{what}: {}, {}",
-            counted(files.len() as u64, "answer", "answers"),
-            counted(*records, "record", "records")
+            count_of(files.len() as u64, "answer", "answers"),
+            count_of(*records, "record", "records")
         );
         if *rejected > 0 {
-            text += &format!(", {}", counted(*rejected, "rejected record", "rejected records"));
+            text += &format!(", {}", count_of(*rejected, "rejected record", "rejected records"));
         }
         if let Some(((added, revised), withdrawn)) = claim.added.zip(claim.revised).zip(claim.withdrawn) {
             text += &format!("; {added} added, {revised} revised, {withdrawn} withdrawn");
@@ -138,9 +138,9 @@ fn text(imported: &Imported) -> String {
         text += "\n";
     }
     for note in &imported.notes {
-        text += &format!("note: {}\n", escaped(note));
+        text += &format!("note: {}\n", escape(note));
     }
-    let claims = counted(imported.claims.len() as u64, "claim", "claims");
+    let claims = count_of(imported.claims.len() as u64, "claim", "claims");
     text + &format!(
         "{claims} about service `{}`; they count with `[archive] claimed = true` or `--include claimed` alone\n",
         imported.service

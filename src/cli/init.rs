@@ -17,7 +17,7 @@ use bellwether::trust::{self, Author};
 
 use super::outcome::{Failure, Result};
 use super::talk::{ask, is_interactive};
-use super::typed::{usage, worded};
+use super::typed::{definition_value, usage};
 use super::{interruptible, note, say};
 
 /// Create a starter definition.
@@ -31,11 +31,11 @@ pub(super) struct Init {
     name: String,
 
     /// The base address of the signals.
-    #[arg(long, value_name = "URL", value_parser = worded::<BaseUrl>, requires = "sentiment_base_url")]
+    #[arg(long, value_name = "URL", value_parser = definition_value::<BaseUrl>, requires = "sentiment_base_url")]
     base_url: Option<BaseUrl>,
 
     /// The base address of news and sentiment.
-    #[arg(long, value_name = "URL", value_parser = worded::<BaseUrl>, requires = "base_url")]
+    #[arg(long, value_name = "URL", value_parser = definition_value::<BaseUrl>, requires = "base_url")]
     sentiment_base_url: Option<BaseUrl>,
 
     /// Use the built-in demo service, which needs no key.

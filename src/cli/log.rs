@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use bellwether::process::trace::WORK;
 use bellwether::run::Event;
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use bellwether::time::{Clock, to_record};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -154,7 +154,7 @@ pub(super) enum CommandEvent {
 
 impl CommandEvent {
     /// The failure of a command.
-    pub(super) fn failed(error: &Failure) -> LogLine<'static, Self> {
+    pub(super) fn failure(error: &Failure) -> LogLine<'static, Self> {
         let explanation = match error {
             Failure::Library(error) => Explanation::of(error),
             Failure::NoDefinition { hint, known, .. } if !known.is_empty() => {
@@ -199,7 +199,7 @@ impl Write for Masking {
             LogForm::Text => text.trim_end().to_owned(),
             LogForm::Json => as_event(&text),
         };
-        note(&escaped(&without_queries(&text)));
+        note(&escape(&without_queries(&text)));
         Ok(piece.len())
     }
 

@@ -2,8 +2,8 @@
 
 use bellwether::project::Project;
 use bellwether::run::{MigrateMode, MigrateOptions, MigratedService, Migration};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of};
 
 use super::folders::Folders;
 
@@ -56,15 +56,15 @@ impl MigrateArguments {
         let mut text = String::new();
         for MigratedService { service, runs } in services {
             let verb = if self.dry_run { "would migrate" } else { "migrated" };
-            let runs = counted(*runs as u64, "run", "runs");
+            let runs = count_of(*runs as u64, "run", "runs");
             text.push_str(&format!("{verb} {runs} of service {service}\n"));
         }
         if !services.is_empty() && migration.done_before > 0 {
-            let runs = counted(migration.done_before as u64, "run was", "runs were");
+            let runs = count_of(migration.done_before as u64, "run was", "runs were");
             text.push_str(&format!("{runs} migrated before\n"));
         }
         if !unknown.is_empty() {
-            let runs = counted(unknown.len() as u64, "run", "runs");
+            let runs = count_of(unknown.len() as u64, "run", "runs");
             let first: Vec<&str> = unknown.iter().take(8).map(String::as_str).collect();
             let more = if unknown.len() > 8 { ", …" } else { "" };
             let first = first.join(", ");
@@ -85,6 +85,6 @@ impl MigrateArguments {
             }
             _ => {}
         }
-        text.lines().map(|line| format!("{}\n", escaped(line))).collect()
+        text.lines().map(|line| format!("{}\n", escape(line))).collect()
     }
 }

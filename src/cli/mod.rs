@@ -64,7 +64,7 @@ use bellwether::process::child;
 use bellwether::process::usage;
 use bellwether::project::Project;
 use bellwether::run::Control;
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -181,14 +181,14 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     talk::decide_on_colors();
     mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
-    let Cli { directory, command } = parse::parsed(arguments);
+    let Cli { directory, command } = parse::parse(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
     match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,
         Err(error) => {
             match error {
                 Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => {}
-                _ if is_json => log::CommandEvent::failed(&error).print(),
+                _ if is_json => log::CommandEvent::failure(&error).print(),
                 _ => complain(&error),
             }
             error.exit_code()
@@ -219,13 +219,13 @@ fn complain(error: &Failure) {
         Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
             return note(&problems.to_string());
         }
-        _ => note(&format!("error: {}", escaped(&error.to_string()))),
+        _ => note(&format!("error: {}", escape(&error.to_string()))),
     }
     for cause in causes(error) {
-        note(&format!("  because: {}", escaped(&cause.to_string())));
+        note(&format!("  because: {}", escape(&cause.to_string())));
     }
     if let Some(hint) = error.hint() {
-        note(&format!("hint: {}", escaped(&hint)));
+        note(&format!("hint: {}", escape(&hint)));
     }
     if let Failure::NoDefinition { known, .. } = error
         && !known.is_empty()

@@ -83,14 +83,14 @@ fn open_with((program, arguments): (&OsString, &[OsString]), page: &Path) -> io:
         command.arg(page);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match ended(&mut command.spawn()?)? {
+    match exit_of(&mut command.spawn()?)? {
         Some(status) if !status.success() => Err(io::Error::other(format!("it failed with {status}"))),
         _ => Ok(()),
     }
 }
 
 /// How a browser ended; none if it still runs, as it may for days.
-fn ended(browser: &mut Child) -> io::Result<Option<ExitStatus>> {
+fn exit_of(browser: &mut Child) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
         let status = browser.try_wait()?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use bellwether::error::{Error, ErrorKind, same};
 use bellwether::export::stream_failure;
-use bellwether::text::human::{counted, grouped, percent};
+use bellwether::text::human::{count_of, group_digits, percent};
 
 /// The exit code for invalid arguments and definitions.
 pub(super) const USAGE: u8 = 2;
@@ -63,7 +63,7 @@ pub(super) enum Failure {
     },
 
     /// The beginning of the names of several runs.
-    #[error("`{run}` begins the names of {}", counted(candidates.len() as u64, "run", "runs"))]
+    #[error("`{run}` begins the names of {}", count_of(candidates.len() as u64, "run", "runs"))]
     SeveralRuns {
         /// The requested name.
         run: String,
@@ -72,14 +72,14 @@ pub(super) enum Failure {
     },
 
     /// Files that fail verification.
-    #[error("verification found {}", counted(*count as u64, "fault", "faults"))]
+    #[error("verification found {}", count_of(*count as u64, "fault", "faults"))]
     Unverified {
         /// How many.
         count: usize,
     },
 
     /// A dataset with look-ahead: a bug.
-    #[error("{} found look-ahead in `{name}`; this is a bug in bellwether", counted(*count as u64, "trial", "trials"))]
+    #[error("{} found look-ahead in `{name}`; this is a bug in bellwether", count_of(*count as u64, "trial", "trials"))]
     Leak {
         /// The dataset.
         name: String,
@@ -108,7 +108,7 @@ pub(super) enum Failure {
     },
 
     /// Checks of `doctor` that failed.
-    #[error("{} failed", counted(*count as u64, "check", "checks"))]
+    #[error("{} failed", count_of(*count as u64, "check", "checks"))]
     Unhealthy {
         /// How many.
         count: usize,
@@ -282,7 +282,7 @@ fn one_of(candidates: &[String]) -> String {
     let shown: Vec<&str> = candidates.iter().rev().take(SHOWN).map(String::as_str).collect();
     let more = match candidates.len().saturating_sub(SHOWN) {
         0 => String::new(),
-        more => format!(" and {} more", grouped(more as u64)),
+        more => format!(" and {} more", group_digits(more as u64)),
     };
     format!("the candidates are {}{more}", shown.join(", "))
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process;
 
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use bellwether::text::problem::nearest;
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -25,11 +25,11 @@ const REMOVING: [&str; 2] = ["prune", "remove"];
 
 /// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped
 /// words, since the message repeats them.
-pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
+pub(super) fn parse(arguments: Vec<OsString>) -> Cli {
     let parse =
         |words: &[OsString]| command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
     parse(&arguments).unwrap_or_else(|error| {
-        let words: Vec<String> = arguments.iter().map(|word| escaped(&word.to_string_lossy()).into_owned()).collect();
+        let words: Vec<String> = arguments.iter().map(|word| escape(&word.to_string_lossy()).into_owned()).collect();
         if let Some((what, hint)) = refusal(&error, &words) {
             note(&format!("error: {what}"));
             note(&format!("hint: {hint}"));
@@ -38,7 +38,7 @@ pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let error = parse(&words).err().unwrap_or(error);
         if !error.use_stderr() {
-            process::exit(printed(&error));
+            process::exit(print(&error));
         }
         note(error.render().to_string().trim_end());
         process::exit(error.exit_code());
@@ -46,7 +46,7 @@ pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
 }
 
 /// Prints the help or the version, and returns the exit code.
-fn printed(error: &clap::Error) -> i32 {
+fn print(error: &clap::Error) -> i32 {
     let Err(source) = error.print() else { return 0 };
     let failure = Failure::of_stdout(source);
     complain(&failure);
@@ -57,15 +57,15 @@ fn printed(error: &clap::Error) -> i32 {
 fn refusal(error: &clap::Error, words: &[String]) -> Option<(String, String)> {
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            let flag = escaped(text(error, ContextKind::InvalidArg)?).into_owned();
-            let (command, path) = named(words);
+            let flag = escape(text(error, ContextKind::InvalidArg)?).into_owned();
+            let (command, path) = innermost_command(words);
             let has = |name: &str| command.get_arguments().any(|argument| argument.get_long() == Some(name));
             let (_, _, hint) = RENAMED.iter().find(|(old, new, _)| *old == flag && has(new))?;
             Some((format!("`{path}` has no option `{flag}`"), (*hint).to_owned()))
         }
         ErrorKind::InvalidSubcommand => {
-            let typed = escaped(text(error, ContextKind::InvalidSubcommand)?).into_owned();
-            let (command, path) = named(words);
+            let typed = escape(text(error, ContextKind::InvalidSubcommand)?).into_owned();
+            let (command, path) = innermost_command(words);
             let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
             let flags: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
             let hint = match flags.contains(&typed.as_str()) {
@@ -89,7 +89,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
 }
 
 /// The innermost command that the words name, and how it is called.
-fn named(words: &[String]) -> (clap::Command, String) {
+fn innermost_command(words: &[String]) -> (clap::Command, String) {
     let mut command = command();
     // Global options and `--help` are only known to subcommands once it is built.
     command.build();

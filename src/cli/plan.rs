@@ -6,8 +6,8 @@ use bellwether::interface::Endpoint;
 use bellwether::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way};
 use bellwether::project::Project;
 use bellwether::run::{ColumnDocument, PlanDocument};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{counted, grouped, percent, spanned};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{count_of, group_digits, percent, span};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ impl Plan {
 
 fn summary(plan: &plan::Plan, requests: Requests, columns: &[ColumnDocument]) -> String {
     let mut text = String::new();
-    let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
+    let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escape(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
     match &plan.source {
         Source::Demo => line(&mut text, format_args!("service: demo, built in")),
@@ -91,7 +91,7 @@ fn tell_times(text: &mut String, dataset: &DatasetPlan) {
         line(text, format_args!("signals without a time: made at {made_at}"));
     }
     if !news_delay.is_zero() {
-        line(text, format_args!("news: known {} after its date", spanned(*news_delay)));
+        line(text, format_args!("news: known {} after its date", span(*news_delay)));
     }
     match sessions.end() {
         Some(end) => line(text, format_args!("trading days: as listed until {end}, then Monday to Friday")),
@@ -104,7 +104,7 @@ fn tell_times(text: &mut String, dataset: &DatasetPlan) {
 fn tell_identity(text: &mut String, dataset: &DatasetPlan) {
     if dataset.identity.is_given() {
         let [ids, tickers] = dataset.identity.counts();
-        let (ids, tickers) = (counted(ids, "id", "ids"), counted(tickers, "ticker", "tickers"));
+        let (ids, tickers) = (count_of(ids, "id", "ids"), count_of(tickers, "ticker", "tickers"));
         let rest = "none on their other days; any other ticker is its own id";
         line(text, format_args!("identity: {ids} of {tickers} on the days of the file, {rest}"));
     }
@@ -123,13 +123,13 @@ fn tell_requests(text: &mut String, plan: &plan::Plan, requests: Requests) {
         line(text, format_args!("  without {}", excluded.join(", ")));
     }
     for endpoint in plan.of_each_ticker.iter().filter(|_| matches!(requests, Requests::Listed)) {
-        line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
+        line(text, format_args!("  GET {} for {}", address(*endpoint), tickers_in_words(&plan.news_tickers)));
     }
     for Way { endpoint, list, .. } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match list {
             RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
-                line(text, format_args!("    for {}", listed(tickers)));
+                line(text, format_args!("    for {}", tickers_in_words(tickers)));
             }
             RequestList::EachTicker(..) => {
                 line(text, format_args!("    for the same tickers, as listed in the archive"));
@@ -146,7 +146,7 @@ fn counts(plan: &plan::Plan, way: &Way) -> String {
         RequestList::Listed(requests) => rows.push((way.endpoint.path(), product(requests))),
         RequestList::EachTicker(tickers, pairs) => {
             if let Some(naming) = tickers.listing().first() {
-                let count = requested(tickers.listing().len());
+                let count = request_count(tickers.listing().len());
                 rows.push((
                     naming.endpoint.path(),
                     format!("{count}, which {} the tickers", names(&tickers.listing())),
@@ -164,8 +164,8 @@ fn names(requests: &[Request]) -> &'static str {
     if requests.len() == 1 { "names" } else { "name" }
 }
 
-fn requested(count: usize) -> String {
-    counted(count as u64, "request", "requests")
+fn request_count(count: usize) -> String {
+    count_of(count as u64, "request", "requests")
 }
 
 /// The number of some requests, and how it comes about: `3 sectors × 9 pairs = 27 requests`.
@@ -174,20 +174,20 @@ fn product(requests: &[Request]) -> String {
     let pairs: BTreeSet<_> = requests.iter().map(|request| (request.period, request.regime)).collect();
     let (sectors, pairs) = (sectors.len(), pairs.len());
     if sectors < 2 || pairs < 2 || sectors * pairs != requests.len() {
-        return requested(requests.len());
+        return request_count(requests.len());
     }
-    format!("{sectors} sectors × {pairs} pairs = {}", requested(requests.len()))
+    format!("{sectors} sectors × {pairs} pairs = {}", request_count(requests.len()))
 }
 
 /// The number of requests for each of some tickers.
 fn of_tickers(tickers: &TickerSource, each: usize) -> String {
     match tickers {
         TickerSource::Listed(tickers) if each > 1 && tickers.len() > 1 => {
-            let (tickers, all) = (grouped(tickers.len() as u64), requested(tickers.len() * each));
+            let (tickers, all) = (group_digits(tickers.len() as u64), request_count(tickers.len() * each));
             format!("{tickers} tickers × {each} pairs = {all}")
         }
-        TickerSource::Listed(tickers) => requested(tickers.len() * each),
-        other => format!("{} for {}", requested(each), listed(other)),
+        TickerSource::Listed(tickers) => request_count(tickers.len() * each),
+        other => format!("{} for {}", request_count(each), tickers_in_words(other)),
     }
 }
 
@@ -202,10 +202,10 @@ fn tell_way(text: &mut String, way: &Way) {
             }
             for (period, regime) in pairs {
                 let query = format_args!("?period={period}&regime={regime}");
-                line(text, format_args!("  GET {}{query} for {}", address(way.endpoint), listed(tickers)));
+                line(text, format_args!("  GET {}{query} for {}", address(way.endpoint), tickers_in_words(tickers)));
             }
             if pairs.is_empty() {
-                line(text, format_args!("  GET {} for {}", address(way.endpoint), listed(tickers)));
+                line(text, format_args!("  GET {} for {}", address(way.endpoint), tickers_in_words(tickers)));
             }
         }
     }
@@ -217,7 +217,7 @@ fn tell_list(text: &mut String, requests: &[Request]) {
     }
 }
 
-fn listed(tickers: &TickerSource) -> String {
+fn tickers_in_words(tickers: &TickerSource) -> String {
     match tickers {
         TickerSource::Listed(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
         TickerSource::Available => "each available ticker".to_owned(),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether::run::{Event, Observer, Progress};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted, lasted, took};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of, duration, took};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::{LogForm, LogLine};
@@ -81,7 +81,7 @@ impl Observer for Bars {
                 pace.received = progress.received;
                 // The stage before it was replaced by this one.
                 bar.take().iter().for_each(ProgressBar::finish_and_clear);
-                *bar = Some(started(progress));
+                *bar = Some(new_bar(progress));
             }
             Event::Advanced(progress) => {
                 if let Some(bar) = bar {
@@ -93,7 +93,7 @@ impl Observer for Bars {
             Event::Finished(progress) => {
                 bar.take().iter().for_each(ProgressBar::finish_and_clear);
                 pace.resumed = 0;
-                note(&format!("{:9} {}", progress.stage, joined(finished(progress))));
+                note(&format!("{:9} {}", progress.stage, join_parts(stage_outcome(progress))));
             }
             Event::Held { message } => note(message),
             Event::Warning { message } => match bar {
@@ -114,7 +114,7 @@ impl Drop for Bars {
 }
 
 /// A bar on one line, whatever the width of the terminal.
-fn started(progress: &Progress<'_>) -> ProgressBar {
+fn new_bar(progress: &Progress<'_>) -> ProgressBar {
     let (bar, template) = match progress.total {
         Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:20}] {pos}/{len}  {wide_msg}"),
         None => (ProgressBar::new_spinner(), "{prefix:9} {spinner} {elapsed}  {wide_msg}"),
@@ -136,15 +136,15 @@ fn now(progress: &Progress<'_>, pace: Pace) -> String {
         count => format!("{} at {}/s", bytes(count), bytes((count as f64 / seconds.max(0.1)) as u64)),
     };
     let waiting = waiting(progress).unwrap_or_default();
-    joined([waiting, rows, received, left(progress, pace.resumed)])
+    join_parts([waiting, rows, received, time_left(progress, pace.resumed)])
 }
 
 /// What a stage did.
-fn finished(progress: &Progress<'_>) -> [String; 4] {
+fn stage_outcome(progress: &Progress<'_>) -> [String; 4] {
     let [one, many] = unit(progress);
-    let requests = progress.total.map_or_else(String::new, |total| counted(total, one, many));
+    let requests = progress.total.map_or_else(String::new, |total| count_of(total, one, many));
     let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
-    [requests, counts(progress), size, lasted(progress.elapsed)]
+    [requests, counts(progress), size, duration(progress.elapsed)]
 }
 
 impl Observer for Lines {
@@ -153,9 +153,12 @@ impl Observer for Lines {
             Event::Started(_) => self.0.restart(),
             Event::Advanced(progress) if self.0.is_over() => {
                 let because = waiting(progress).unwrap_or_default();
-                line(progress, [steps(progress), counts(progress), received(progress), because, left(progress, 0)]);
+                line(
+                    progress,
+                    [steps(progress), counts(progress), bytes_received(progress), because, time_left(progress, 0)],
+                );
             }
-            Event::Finished(progress) => line(progress, finished(progress)),
+            Event::Finished(progress) => line(progress, stage_outcome(progress)),
             Event::Held { message } => note(message),
             Event::Warning { message } => warn(LogForm::Text, message),
             _ => {}
@@ -212,17 +215,17 @@ impl Interval {
 /// Prints a warning.
 pub(super) fn warn(form: LogForm, warning: &str) {
     match form {
-        LogForm::Text => note(&format!("warning: {}", escaped(warning))),
+        LogForm::Text => note(&format!("warning: {}", escape(warning))),
         LogForm::Json => LogLine::of_run(&Event::Warning { message: warning }).print(),
     }
 }
 
 fn line<const N: usize>(progress: &Progress<'_>, parts: [String; N]) {
-    note(&format!("{}: {}", progress.stage, joined(parts)));
+    note(&format!("{}: {}", progress.stage, join_parts(parts)));
 }
 
 /// The non-empty parts, joined.
-fn joined<const N: usize>(parts: [String; N]) -> String {
+fn join_parts<const N: usize>(parts: [String; N]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
@@ -242,19 +245,19 @@ fn unit(progress: &Progress<'_>) -> [&'static str; 2] {
 }
 
 fn counts(progress: &Progress<'_>) -> String {
-    if progress.rows > 0 { counted(progress.rows, "row", "rows") } else { String::new() }
+    if progress.rows > 0 { count_of(progress.rows, "row", "rows") } else { String::new() }
 }
 
-fn received(progress: &Progress<'_>) -> String {
+fn bytes_received(progress: &Progress<'_>) -> String {
     progress.total.map_or_else(String::new, |_| format!("{} received", bytes(progress.received)))
 }
 
 fn waiting(progress: &Progress<'_>) -> Option<String> {
-    progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escaped(waiting.reason)))
+    progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escape(waiting.reason)))
 }
 
 /// The estimated time left. Answers of an interrupted run do not count.
-fn left(progress: &Progress<'_>, resumed: u64) -> String {
+fn time_left(progress: &Progress<'_>, resumed: u64) -> String {
     let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
     let done = progress.done.saturating_sub(resumed);
     if done == 0 || rest == 0 {

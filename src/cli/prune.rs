@@ -7,7 +7,7 @@ use bellwether::error::Error;
 use bellwether::plan::Days;
 use bellwether::project::Project;
 use bellwether::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
-use bellwether::text::human::{bytes, counted};
+use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 
 use super::aligned::Aligned;
@@ -15,7 +15,7 @@ use super::document::AsJson;
 use super::folders::Folders;
 use super::interruptible;
 use super::outcome::Result;
-use super::typed::worded;
+use super::typed::definition_value;
 
 /// Remove old versions, packed and interrupted runs, and old evidence and reports.
 ///
@@ -70,7 +70,7 @@ impl Prune {
 
 /// A number of days that no run or build takes.
 fn age(text: &str) -> Result<Days, String> {
-    match worded::<Days>(text)? {
+    match definition_value::<Days>(text)? {
         days if days.count() < 1 => Err("use at least `1d`: younger files may be in use".to_owned()),
         days => Ok(days),
     }
@@ -93,7 +93,7 @@ fn describe(prunable: &Prunable, mode: PruneMode) -> String {
     let (count, size) = (prunable.all.len() as u64, bytes(prunable.freed));
     match count {
         0 => text.push_str("nothing to prune\n"),
-        _ => text.push_str(&format!("{freed} {size} in {}\n", counted(count, "place", "places"))),
+        _ => text.push_str(&format!("{freed} {size} in {}\n", count_of(count, "place", "places"))),
     }
     text
 }

@@ -1,8 +1,8 @@
 //! The arguments and the outcome of repairing an archive or a store.
 
 use bellwether::run::{Repair, RepairKind, RepairMode, Repairs};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::counted;
+use bellwether::text::escape::escape;
+use bellwether::text::human::count_of;
 
 use super::document::AsJson;
 use super::outcome::{Failure, Result};
@@ -48,14 +48,14 @@ fn in_words(repairs: &Repairs) -> String {
     };
     let mut text = String::new();
     for Repair { kind, place, reason } in repaired {
-        text.push_str(&escaped(&format!("{} `{place}`: {reason}", verb(*kind))));
+        text.push_str(&escape(&format!("{} `{place}`: {reason}", verb(*kind))));
         text.push('\n');
     }
     for fault in left {
-        text.push_str(&escaped(fault));
+        text.push_str(&escape(fault));
         text.push('\n');
     }
-    let repairs = || counted(repaired.len() as u64, "repair", "repairs");
+    let repairs = || count_of(repaired.len() as u64, "repair", "repairs");
     match (repaired.len(), dry_run, left.len()) {
         (0, _, 0) => text.push_str("nothing to repair\n"),
         (0, ..) => {}

@@ -57,7 +57,7 @@ fn unknown_format(path: &Path, hint: &str) -> Error {
 }
 
 /// A file that is named as if it had another format.
-pub(super) fn misnamed(path: &Path, format: &str) -> Error {
+pub(super) fn name_mismatch(path: &Path, format: &str) -> Error {
     let what = format!("`--format {format}` does not fit the name `{}`", path.display());
     usage(&what, "leave out `--format`, or choose another name")
 }
@@ -105,7 +105,7 @@ impl RowsTo {
     }
 
     /// Computes an answer, and writes the rows that it delivers if they are wanted.
-    pub(super) fn filled<T>(
+    pub(super) fn fill<T>(
         &self,
         schema: SchemaRef,
         ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
@@ -130,7 +130,7 @@ impl RowsTo {
             .ok_or_else(|| unknown_format(output, "add `--format parquet`, `--format csv` or `--format json`"))?;
         if FormatName::of(output).is_some_and(|named| named != format) {
             let chosen = format.to_possible_value().expect("each format has a name");
-            return Err(misnamed(output, chosen.get_name()));
+            return Err(name_mismatch(output, chosen.get_name()));
         }
         if self.is_stdout() && matches!(format, FormatName::Parquet) && data().is_terminal() {
             return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));

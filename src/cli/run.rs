@@ -15,7 +15,7 @@ use super::log::{CommandEvent, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::timings::{Recording, Timings};
-use super::typed::{plan_of, worded};
+use super::typed::{definition_value, plan_of};
 use super::{interruptible, log, progress, say};
 use crate::schedule::{Folders as Places, Overview, execute, metrics};
 
@@ -51,7 +51,7 @@ pub(super) struct Run {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "1h",
-        value_parser = worded::<TimeSpan>
+        value_parser = definition_value::<TimeSpan>
     )]
     wait: Option<TimeSpan>,
 
@@ -80,7 +80,7 @@ impl Run {
         let result = self.run_definition(project, recording, &run);
         match (&result, self.log) {
             (Err(error), LogForm::Json) => {
-                CommandEvent::failed(error).of(None, run.get().map(String::as_str)).print();
+                CommandEvent::failure(error).of(None, run.get().map(String::as_str)).print();
             }
             _ => return result,
         }

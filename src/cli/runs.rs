@@ -2,8 +2,8 @@
 
 use bellwether::archive::{RunDetails, RunListing, SealedRun, open_all};
 use bellwether::project::Project;
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::time::to_record;
 
 use super::aligned::Aligned;
@@ -42,12 +42,12 @@ impl Runs {
         match &self.action {
             None => {
                 let listing = RunListing::of(&folder)?;
-                self.json.say(|| &listing, || listed(&listing))
+                self.json.say(|| &listing, || run_lines(&listing))
             }
             Some(Action::Show { run }) => {
                 let archives = open_all(&folder)?;
                 let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
-                let found = named(&runs, run, &folder)?;
+                let found = find_run(&runs, run, &folder)?;
                 self.json.say(|| RunDetails::of(found), || details(found))
             }
         }
@@ -55,7 +55,7 @@ impl Runs {
 }
 
 /// The run with a name, or the only one whose name begins with it.
-fn named<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a SealedRun> {
+fn find_run<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a SealedRun> {
     if let Some(run) = runs.iter().find(|run| run.name() == name) {
         return Ok(run);
     }
@@ -70,7 +70,7 @@ fn named<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a S
     }
 }
 
-fn listed(listing: &RunListing) -> String {
+fn run_lines(listing: &RunListing) -> String {
     let RunListing { runs, unfinished, packed_folders, forgotten } = listing;
     // The service is told where there are several.
     let services = runs.iter().map(|run| &run.service).chain(unfinished.iter().map(|run| &run.service));
@@ -81,13 +81,13 @@ fn listed(listing: &RunListing) -> String {
         true => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
     };
     for run in runs {
-        let counts = [run.added, run.revised, run.withdrawn, run.rejected].map(grouped);
+        let counts = [run.added, run.revised, run.withdrawn, run.rejected].map(group_digits);
         let definition = run.definition.clone().unwrap_or_default();
         let names = [run.run.clone()].into_iter().chain(of_service(&run.service)).chain([definition]);
         table.row(names.chain(counts).chain([bytes(run.bytes)]));
     }
     for run in unfinished {
-        let answers = counted(run.answers as u64, "answer", "answers");
+        let answers = count_of(run.answers as u64, "answer", "answers");
         let service = of_service(&run.service).map_or_else(String::new, |service| format!("{service}  "));
         table.row([format!("{}  {service}{}  unfinished, {answers}", run.run, run.definition)]);
     }
@@ -99,7 +99,7 @@ fn listed(listing: &RunListing) -> String {
         0 => {}
         1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
         count => {
-            let count = grouped(count as u64);
+            let count = group_digits(count as u64);
             line(&mut text, format_args!("{count} folders are packed; `bellwether archive prune` removes them"));
         }
     }
@@ -118,17 +118,17 @@ fn details(run: &SealedRun) -> String {
     line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
     line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
     if let Some(claim) = &seal.claimed {
-        let (at, files) = (to_record(claim.imported_at), counted(claim.files.len() as u64, "file", "files"));
+        let (at, files) = (to_record(claim.imported_at), count_of(claim.files.len() as u64, "file", "files"));
         line(&mut text, format_args!("claimed     imported at {at} from {files}, which nobody witnessed"));
     }
     line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
     let changes = seal.changes;
-    let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(grouped);
+    let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(group_digits);
     line(&mut text, format_args!("cells       {added} added, {revised} revised, {withdrawn} withdrawn"));
-    let [listed, delisted] = [changes.listed, changes.delisted].map(grouped);
+    let [listed, delisted] = [changes.listed, changes.delisted].map(group_digits);
     line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
     for file in &seal.files {
-        let (rows, size) = (counted(file.rows, "row", "rows"), bytes(file.bytes));
+        let (rows, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));
         line(&mut text, format_args!("file        {:26} {rows:>18} {size:>10}", file.name));
     }
     for field in &seal.drift {
@@ -138,7 +138,7 @@ fn details(run: &SealedRun) -> String {
                 "unknown     {} of {}, {} times, such as {}",
                 field.field,
                 field.endpoint,
-                grouped(field.count),
+                group_digits(field.count),
                 field.example
             ),
         );
@@ -147,5 +147,5 @@ fn details(run: &SealedRun) -> String {
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
-    writeln!(text, "{}", escaped(&content.to_string())).expect("a string takes any text");
+    writeln!(text, "{}", escape(&content.to_string())).expect("a string takes any text");
 }

@@ -13,8 +13,8 @@ use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
 use bellwether::process::cancel::CancellationToken;
 use bellwether::project::Project;
 use bellwether::run::Observer;
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{counted, grouped, took};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{count_of, group_digits, took};
 use bellwether::time::Clock;
 use bellwether::trust;
 use chrono::{DateTime, Utc};
@@ -26,7 +26,7 @@ use super::help::PROGRESS;
 use super::log::{self, CommandEvent, Level, LogForm, LogLevel, LogLine};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
-use super::typed::{one_of, usage, worded};
+use super::typed::{definition_value, one_of, usage};
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::schedule::print::{Platform, Settings, Setup, print};
 use crate::schedule::{
@@ -63,7 +63,7 @@ pub(super) struct Schedule {
 
     /// Another name that requests may have in their `Host`, besides `localhost` and the address that they come to; can be
     /// given several times.
-    #[arg(long, value_name = "HOST", value_parser = worded::<HostName>, requires = "listen")]
+    #[arg(long, value_name = "HOST", value_parser = definition_value::<HostName>, requires = "listen")]
     listen_host: Vec<HostName>,
 
     /// Write metrics for Prometheus to a file, after each run and every minute.
@@ -119,7 +119,7 @@ impl Schedule {
         match (&result, self.log) {
             (Err(Failure::Reported { .. }), _) | (Ok(()), _) | (_, LogForm::Text) => result,
             (Err(error), LogForm::Json) => {
-                CommandEvent::failed(error).print();
+                CommandEvent::failure(error).print();
                 Err(Failure::Reported { code: error.exit_code() })
             }
         }
@@ -166,7 +166,7 @@ impl Schedule {
             if self.once {
                 let records = scheduler.once().await;
                 self.write_metrics(&folders, &looks).await;
-                return ended(&records?, scheduler.fault());
+                return outcome(&records?, scheduler.fault());
             }
             let listening = match self.listen {
                 Some(address) => {
@@ -237,7 +237,7 @@ fn other_variables() -> Vec<String> {
 
 /// The outcome of the due runs: the first failure, or else what kept a definition from being looked at, or else the first run
 /// that will be retried.
-fn ended(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
+fn outcome(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
     let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome).map(|record| record.exit_code);
     let code = of(Outcome::Failure).or(fault.map(|fault| fault.exit_code));
     let code = code.or_else(|| of(Outcome::Interrupted)).or_else(|| of(Outcome::Later));
@@ -298,9 +298,9 @@ fn line(event: &ScheduleEvent<'_>) -> String {
         ScheduleEvent::Scheduled { definition, next } => format!("{definition}: scheduled, next {}", at(*next)),
         ScheduleEvent::Unscheduled { definition } => format!("{definition}: no longer scheduled"),
         ScheduleEvent::Broken { definition, error } => {
-            format!("{definition}: not scheduled until this is fixed\n{}", explained(error))
+            format!("{definition}: not scheduled until this is fixed\n{}", explain(error))
         }
-        ScheduleEvent::LookFailed { error } => format!("nothing is started until this is fixed\n{}", explained(error)),
+        ScheduleEvent::LookFailed { error } => format!("nothing is started until this is fixed\n{}", explain(error)),
         ScheduleEvent::Recovered { definition: Some(definition) } => format!("{definition}: fixed"),
         ScheduleEvent::Recovered { definition: None } => "fixed".to_owned(),
         ScheduleEvent::NotStarted { record } => {
@@ -308,7 +308,7 @@ fn line(event: &ScheduleEvent<'_>) -> String {
             format!("{}: was due{due} and did not start", record.definition)
         }
         ScheduleEvent::Missed { definition, missed } => {
-            format!("{definition}: skipped {}", counted(*missed as u64, "missed time", "missed times"))
+            format!("{definition}: skipped {}", count_of(*missed as u64, "missed time", "missed times"))
         }
         ScheduleEvent::Started { definition, due, attempt: 1 } => {
             format!("{definition}: started, due {}", to_minute(*due))
@@ -327,35 +327,35 @@ fn line(event: &ScheduleEvent<'_>) -> String {
             format!("{definition}: run {run} already covers {}", to_minute(*due))
         }
         ScheduleEvent::Unanswered { reason } => {
-            format!("warning: connections to the status page were closed unanswered: {}", escaped(reason))
+            format!("warning: connections to the status page were closed unanswered: {}", escape(reason))
         }
         ScheduleEvent::Stopping { running: 0 } => "stopping".to_owned(),
         ScheduleEvent::Stopping { running } => {
-            format!("stopping, interrupting {}", counted(*running as u64, "run", "runs"))
+            format!("stopping, interrupting {}", count_of(*running as u64, "run", "runs"))
         }
     }
 }
 
 /// An error with its reasons and its hint.
-fn explained(error: &Error) -> String {
+fn explain(error: &Error) -> String {
     let text = error.to_string();
     if text.starts_with("error: ") {
         return text;
     }
     let reasons: String = error.causes().map(|cause| format!(": {cause}")).collect();
-    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(&hint)));
-    format!("error: {}{hint}", escaped(&format!("{text}{reasons}")))
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escape(&hint)));
+    format!("error: {}{hint}", escape(&format!("{text}{reasons}")))
 }
 
 fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
     let RunRecord { definition, outcome, seconds, .. } = record;
     let time = took(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
-    let reason = escaped(&record.reason().unwrap_or_default()).into_owned();
+    let reason = escape(&record.reason().unwrap_or_default()).into_owned();
     match (outcome, &record.published) {
         (Outcome::Success, Some(published)) => {
             let newest =
                 published.dates.as_ref().map_or_else(String::new, |[_, newest]| format!(", newest date {newest}"));
-            format!("{definition}: published {} rows in {time}{newest}", grouped(published.rows))
+            format!("{definition}: published {} rows in {time}{newest}", group_digits(published.rows))
         }
         (Outcome::Success, None) => format!("{definition}: published in {time}"),
         (Outcome::Later, _) => {
@@ -363,7 +363,7 @@ fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
             format!("{definition}: temporary failure after {time}{at}: {reason}")
         }
         (Outcome::Failure, _) => {
-            let hint = record.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(hint)));
+            let hint = record.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {}", escape(hint)));
             format!("{definition}: failed after {time}: {reason}{hint}")
         }
         (Outcome::Interrupted, _) => format!("{definition}: interrupted after {time}"),

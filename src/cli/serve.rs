@@ -12,7 +12,7 @@ use bellwether::plan::FormulaGuard;
 use bellwether::project::Project;
 use bellwether::run::{self, DEMO_SEED};
 use bellwether::serve::{self, Service, Universe, price_schema};
-use bellwether::text::human::counted;
+use bellwether::text::human::count_of;
 use bellwether::time::{Clock, to_record};
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -94,7 +94,7 @@ impl Serve {
                 if let Some(path) = &self.prices {
                     let when_exists = if self.force { WhenExists::Replace } else { WhenExists::Refuse };
                     let written = write_prices(&universe, TargetFile { path: path.clone(), when_exists })?;
-                    note(&format!("wrote {} to `{}`", counted(written, "close", "closes"), path.display()));
+                    note(&format!("wrote {} to `{}`", count_of(written, "close", "closes"), path.display()));
                 }
                 (Service::new(universe, self.change_set, key), format!("the demo universe of {today}"))
             };

@@ -16,7 +16,7 @@ use super::include::Include;
 use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::talk::data as stdout;
-use super::typed::{instant, plan_of, worded};
+use super::typed::{definition_value, instant, plan_of};
 
 /// Print the dataset as one SQL query over the archive.
 ///
@@ -28,7 +28,7 @@ pub(super) struct Sql {
     definition: Option<String>,
 
     /// The engine to run it with: `duckdb` or `spark` (Spark SQL 4).
-    #[arg(long, value_name = "DIALECT", default_value = "duckdb", value_parser = worded::<Dialect>)]
+    #[arg(long, value_name = "DIALECT", default_value = "duckdb", value_parser = definition_value::<Dialect>)]
     dialect: Dialect,
 
     /// Use only the runs sealed by this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
@@ -37,7 +37,7 @@ pub(super) struct Sql {
     as_of: Option<DateTime<Utc>>,
 
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
-    #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
+    #[arg(long, value_name = "VINTAGE", value_parser = definition_value::<Vintage>)]
     vintage: Option<Vintage>,
 
     #[command(flatten)]

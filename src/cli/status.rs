@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use bellwether::disk::file::{self, FileError};
 use bellwether::project::Project;
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::time::Clock;
 
 use super::document::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::say;
-use super::wrap::{columns, wrapped};
+use super::wrap::{columns, wrap};
 use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
 
 /// Show whether each dataset is fresh, stale, failing or unknown.
@@ -66,7 +66,7 @@ fn describe(overview: &Overview) -> String {
     let mut text = String::new();
     // Of a single definition the first line says it already.
     if overview.definitions.len() != 1 {
-        text.push_str(&wrapped(&headline(overview), 2, columns()));
+        text.push_str(&wrap(&headline(overview), 2, columns()));
         text.push_str("\n\n");
     }
     for status in overview.worst_first() {
@@ -85,7 +85,7 @@ fn of_project(overview: &Overview) -> String {
         let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
         let failed = match look.failed_looks {
             0 => String::new(),
-            count => format!(", {} failed", counted(count, "look has", "looks in a row have")),
+            count => format!(", {} failed", count_of(count, "look has", "looks in a row have")),
         };
         line(&mut text, "scheduler", &format!("running since {since}, last look {last}{failed}"));
     }
@@ -113,7 +113,7 @@ fn headline(overview: &Overview) -> String {
     let definitions = overview.worst_first();
     for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
         if of_verdict[0].verdict != Verdict::Fresh {
-            let names: Vec<String> = of_verdict.iter().map(|status| escaped(&status.name).to_string()).collect();
+            let names: Vec<String> = of_verdict.iter().map(|status| escape(&status.name).to_string()).collect();
             write!(line, "; {}: {}", of_verdict[0].verdict.as_str(), names.join(", "))
                 .expect("a string takes any text");
         }
@@ -122,8 +122,8 @@ fn headline(overview: &Overview) -> String {
 }
 
 fn push_status(text: &mut String, status: &schedule::Status) {
-    let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
-    writeln!(text, "{} is {}{described}", escaped(&status.name), status.verdict.as_str())
+    let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escape(it)));
+    writeln!(text, "{} is {}{described}", escape(&status.name), status.verdict.as_str())
         .expect("a string takes any text");
     for reason in &status.reasons {
         line(text, "because", reason);
@@ -149,7 +149,7 @@ fn push_status(text: &mut String, status: &schedule::Status) {
     if let Some(next) = status.next {
         line(text, "next", &to_minute(next));
     }
-    let [rows, tickers] = [status.rows, status.tickers].map(compared);
+    let [rows, tickers] = [status.rows, status.tickers].map(compare);
     if let (Some(rows), Some(tickers)) = (rows, tickers) {
         let noun = if status.tickers[0] == Some(1) { "ticker" } else { "tickers" };
         line(text, "rows", &format!("{rows} of {tickers} {noun}"));
@@ -169,17 +169,17 @@ fn brief(run: &RunRecord) -> String {
 }
 
 /// A number, and how it differs from the one before.
-fn compared([now, before]: [Option<u64>; 2]) -> Option<String> {
+fn compare([now, before]: [Option<u64>; 2]) -> Option<String> {
     let (now, before) = (now?, before);
     let difference = match before {
-        Some(before) if now > before => format!(" (+{})", grouped(now - before)),
-        Some(before) if now < before => format!(" (-{})", grouped(before - now)),
+        Some(before) if now > before => format!(" (+{})", group_digits(now - before)),
+        Some(before) if now < before => format!(" (-{})", group_digits(before - now)),
         _ => String::new(),
     };
-    Some(format!("{}{difference}", grouped(now)))
+    Some(format!("{}{difference}", group_digits(now)))
 }
 
 fn line(text: &mut String, name: &str, content: &str) {
-    let line = format!("  {name:9} {}", escaped(content));
-    writeln!(text, "{}", wrapped(&line, 12, columns())).expect("a string takes any text");
+    let line = format!("  {name:9} {}", escape(content));
+    writeln!(text, "{}", wrap(&line, 12, columns())).expect("a string takes any text");
 }

@@ -10,8 +10,8 @@ use bellwether::run::{
     Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
     StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
 };
-use bellwether::text::escape::escaped;
-use bellwether::text::human::{bytes, counted, grouped};
+use bellwether::text::escape::escape;
+use bellwether::text::human::{bytes, count_of, group_digits};
 use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;
@@ -21,7 +21,7 @@ use super::help::STORAGE;
 use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
 use super::repair::RepairArguments;
-use super::typed::{plan_of, usage, worded};
+use super::typed::{definition_value, plan_of, usage};
 use super::{interruptible, progress, say};
 
 /// The variable with the address of a store.
@@ -33,7 +33,7 @@ pub(super) struct StoreOption {
     /// The object store: `s3://bucket/prefix`, `gs://…`, `az://…` or `file:///…`.
     ///
     /// It keeps the archive and the datasets. Default: `BELLWETHER_STORE`, or `url` in `[store]` of the definition.
-    #[arg(long = "store", value_name = "URL", value_parser = worded::<StoreUrl>, global = true, help_heading = STORAGE)]
+    #[arg(long = "store", value_name = "URL", value_parser = definition_value::<StoreUrl>, global = true, help_heading = STORAGE)]
     store: Option<StoreUrl>,
 }
 
@@ -44,7 +44,7 @@ impl StoreOption {
             return Ok(self.store.clone());
         }
         let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
-        worded(&text.to_string_lossy())
+        definition_value(&text.to_string_lossy())
             .map(Some)
             .map_err(|refusal| usage(&format!("invalid `{VARIABLE}`: {refusal}"), "correct the variable, or unset it"))
     }
@@ -259,7 +259,7 @@ impl Store {
             Action::Verify(verify) => of(&verify.of),
             Action::Prune(prune) => of(&prune.of),
             Action::Push(definition) => of(definition),
-            Action::Pull(pull) => self.wanted(pull.wanted.as_deref(), project),
+            Action::Pull(pull) => self.what_to_fetch(pull.wanted.as_deref(), project),
         }?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let action = self.action;
@@ -279,24 +279,24 @@ impl Store {
                     let status = store.status().await?;
                     json.say(|| &status, || describe(&status))
                 }
-                Action::Push(_) => say(&moved("sent", store.push().await?)),
+                Action::Push(_) => say(&transfer_line("sent", store.push().await?)),
                 Action::Pull(_) => {
                     let fetched = match &pulled {
                         Pulled::All => store.pull().await?,
                         Pulled::Dataset(name) => store.pull_dataset(name).await?,
                         Pulled::Version(name, version) => store.pull_version(name, version).await?,
                     };
-                    say(&moved("fetched", fetched))
+                    say(&transfer_line("fetched", fetched))
                 }
-                Action::Verify(verify) => verified(&store.verify(&verify.scope()).await?),
+                Action::Verify(verify) => report_verified(&store.verify(&verify.scope()).await?),
                 Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
                 Action::Prune(prune) => {
                     let pruned = store.prune(&kept_versions(&project.definitions())?, prune.mode()).await?;
-                    prune.json.say(|| &pruned, || described(&pruned))
+                    prune.json.say(|| &pruned, || prune_lines(&pruned))
                 }
                 Action::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
-                    say(&migrated(&arguments, &store.migrate(&options).await?))
+                    say(&migration_lines(&arguments, &store.migrate(&options).await?))
                 }
             }
         })
@@ -304,7 +304,7 @@ impl Store {
 
     /// What to fetch, and from where: everything, one dataset, or one version. A dataset needs no definition if the store is
     /// named.
-    fn wanted(&self, wanted: Option<&str>, project: &Project) -> Result<(StoreUrl, Pulled)> {
+    fn what_to_fetch(&self, wanted: Option<&str>, project: &Project) -> Result<(StoreUrl, Pulled)> {
         let of_version = wanted.and_then(|wanted| wanted.split_once('/'));
         let of_version = of_version.filter(|(name, version)| is_dataset(name) && is_unique(version));
         let definition = of_version.map(|(name, _)| name).or(wanted);
@@ -332,32 +332,32 @@ fn no_store() -> Failure {
     usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
 }
 
-fn moved(verb: &str, moved: TransferCounts) -> String {
+fn transfer_line(verb: &str, moved: TransferCounts) -> String {
     let TransferCounts { folders, versions, bytes: size, cleared, mended, notes } = moved;
     let mut parts = Vec::new();
     if folders > 0 {
-        parts.push(counted(folders as u64, "run or pack", "runs and packs"));
+        parts.push(count_of(folders as u64, "run or pack", "runs and packs"));
     }
     if versions > 0 {
-        parts.push(counted(versions as u64, "version", "versions"));
+        parts.push(count_of(versions as u64, "version", "versions"));
     }
     if notes > 0 {
-        parts.push(counted(notes as u64, "note on a forgotten run", "notes on forgotten runs"));
+        parts.push(count_of(notes as u64, "note on a forgotten run", "notes on forgotten runs"));
     }
     if mended > 0 {
-        parts.push(counted(mended as u64, "damaged file", "damaged files"));
+        parts.push(count_of(mended as u64, "damaged file", "damaged files"));
     }
     let mut text = match parts.len() {
         0 => "already up to date\n".to_owned(),
         _ => format!("{verb} {}, {}\n", parts.join(" and "), bytes(size)),
     };
     if cleared > 0 {
-        text.push_str(&format!("cleared {}\n", counted(cleared as u64, "interrupted upload", "interrupted uploads")));
+        text.push_str(&format!("cleared {}\n", count_of(cleared as u64, "interrupted upload", "interrupted uploads")));
     }
     text
 }
 
-fn described(pruned: &StorePruned) -> String {
+fn prune_lines(pruned: &StorePruned) -> String {
     let StorePruned { dry_run, removed, kept, freed } = pruned;
     let mut text = String::new();
     if !removed.is_empty() {
@@ -368,13 +368,13 @@ fn described(pruned: &StorePruned) -> String {
                 StorePrunedKind::PackedRun => "packed run",
                 StorePrunedKind::Upload => "interrupted upload",
             };
-            table.row([kind.to_owned(), escaped(place).into_owned(), bytes(*size)]);
+            table.row([kind.to_owned(), escape(place).into_owned(), bytes(*size)]);
         }
         text.push_str(&format!("{table}\n"));
     }
     kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
     let objects: usize = removed.iter().map(|folder| folder.objects).sum();
-    let objects = counted(objects as u64, "object", "objects");
+    let objects = count_of(objects as u64, "object", "objects");
     match (removed.len(), dry_run) {
         (0, _) => text.push_str("nothing to prune\n"),
         (_, true) => text.push_str(&format!("would free {} in {objects}\n", bytes(*freed))),
@@ -383,13 +383,13 @@ fn described(pruned: &StorePruned) -> String {
     text
 }
 
-fn migrated(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
+fn migration_lines(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
     let StoreMigration { migration, sent, old } = migrated;
     let mut text = arguments.outcome(migration, "bellwether store migrate");
     if !arguments.is_list() {
-        text.push_str(&moved("sent", *sent));
+        text.push_str(&transfer_line("sent", *sent));
     }
-    let folders = counted(*old as u64, "old run or pack", "old runs and packs");
+    let folders = count_of(*old as u64, "old run or pack", "old runs and packs");
     match (old, arguments.is_list(), arguments.removes()) {
         (0, ..) => {}
         (_, true, true) => text.push_str(&format!("would remove {folders} from the store\n")),
@@ -401,15 +401,15 @@ fn migrated(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
 
 fn describe(status: &StoreStatus) -> String {
     let StoreStatus { url, runs, only_here, only_there, unfinished, objects, bytes: size, datasets } = status;
-    let mut text = format!("store       {}\n", escaped(url));
-    text.push_str(&format!("objects     {}, {}\n", grouped(*objects as u64), bytes(*size)));
-    text.push_str(&format!("runs        {} in both\n", grouped(*runs as u64)));
+    let mut text = format!("store       {}\n", escape(url));
+    text.push_str(&format!("objects     {}, {}\n", group_digits(*objects as u64), bytes(*size)));
+    text.push_str(&format!("runs        {} in both\n", group_digits(*runs as u64)));
     let mut list = |what: &str, names: &[String], hint: &str| {
         if !names.is_empty() {
             let shown: Vec<&str> = names.iter().take(8).map(String::as_str).collect();
             let rest = names.len() - shown.len();
-            let rest = if rest > 0 { format!(" and {} more", grouped(rest as u64)) } else { String::new() };
-            text.push_str(&format!("{what:11} {}{rest}{hint}\n", escaped(&shown.join(", "))));
+            let rest = if rest > 0 { format!(" and {} more", group_digits(rest as u64)) } else { String::new() };
+            text.push_str(&format!("{what:11} {}{rest}{hint}\n", escape(&shown.join(", "))));
         }
     };
     list("only here", only_here, "; `bellwether store push` sends them");
@@ -418,24 +418,24 @@ fn describe(status: &StoreStatus) -> String {
     for DatasetStatus { name, latest_here, latest_there, versions, only_here, only_there } in datasets {
         let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "none".to_owned());
         let latest = format!("latest {} here, {} there", version(latest_here), version(latest_there));
-        let counts = [*versions, only_here.len(), only_there.len()].map(|count| grouped(count as u64));
+        let counts = [*versions, only_here.len(), only_there.len()].map(|count| group_digits(count as u64));
         let [both, here, there] = counts;
         let line =
             format!("dataset     {name}: {latest}; versions: {both} in both, {here} only here, {there} only there");
-        text.push_str(&format!("{}\n", escaped(&line)));
+        text.push_str(&format!("{}\n", escape(&line)));
     }
     text
 }
 
-fn verified(verified: &StoreVerified) -> Result<()> {
+fn report_verified(verified: &StoreVerified) -> Result<()> {
     for fault in &verified.faults {
-        say(&format!("{}\n", escaped(fault)))?;
+        say(&format!("{}\n", escape(fault)))?;
     }
     for folder in &verified.unfinished {
-        say(&format!("note: `{}` is an upload in progress, or was interrupted\n", escaped(folder)))?;
+        say(&format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder)))?;
     }
     match verified.faults.len() {
-        0 => say(&format!("verified {}\n", counted(verified.files as u64, "file", "files"))),
+        0 => say(&format!("verified {}\n", count_of(verified.files as u64, "file", "files"))),
         count => Err(Failure::Unverified { count }),
     }
 }

@@ -4,7 +4,7 @@
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use super::outcome::{Failure, Result};
-use super::wrap::{columns_of_stderr, wrapped};
+use super::wrap::{columns_of_stderr, wrap};
 use bellwether::key::without_keys;
 use bellwether::text::escape::laid_out;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::io::{self, BufRead as _, IsTerminal, Write};
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {
     let mut out = data().lock();
-    out.write_all(spelled(laid_out(text)).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+    out.write_all(spell(laid_out(text)).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
 /// Whether the user's locale has other characters than those of ASCII; so it is if none is set.
@@ -26,7 +26,7 @@ pub(super) fn is_utf8() -> bool {
 }
 
 /// A text with our own signs spelled in ASCII, where the locale has no others.
-fn spelled(text: Cow<'_, str>) -> Cow<'_, str> {
+fn spell(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() || is_utf8() {
         return text;
     }
@@ -79,7 +79,7 @@ impl Color {
 pub(super) fn say_in_color(pieces: &[(Color, String)]) -> Result<()> {
     let is_colored = console::colors_enabled();
     let piece = |(color, text): &(Color, String)| {
-        let text = spelled(laid_out(text));
+        let text = spell(laid_out(text));
         if is_colored { color.paint(&text) } else { text.into_owned() }
     };
     let text: String = pieces.iter().map(piece).collect();
@@ -94,14 +94,14 @@ const BECAUSE: &str = "  because:";
 const HEADS: [(&str, Color); 3] = [("error:", Color::Red), ("warning:", Color::Yellow), ("hint:", Color::Cyan)];
 
 /// A message whose lines fit the terminal: those with a head are wrapped, under what follows the head.
-fn fitted(text: &str) -> String {
+fn fit(text: &str) -> String {
     let columns = columns_of_stderr();
     let indent = |line: &str| {
         let is_head = |head: &&str| line.starts_with(*head);
         let head = HEADS.iter().map(|(head, _)| *head).chain([BECAUSE]).find(is_head)?;
         Some(head.len() + 1)
     };
-    let fitted = |line| indent(line).map_or_else(|| line.to_owned(), |indent| wrapped(line, indent, columns));
+    let fitted = |line| indent(line).map_or_else(|| line.to_owned(), |indent| wrap(line, indent, columns));
     text.lines().map(fitted).collect::<Vec<_>>().join("\n")
 }
 
@@ -116,7 +116,7 @@ fn with_colors(text: &str) -> String {
 
 /// Writes a line to standard error, with its heads in color on a terminal.
 pub(super) fn note(text: &str) {
-    let line = fitted(&laid_out(&without_keys(text)));
+    let line = fit(&laid_out(&without_keys(text)));
     let mut line = if console::colors_enabled_stderr() { with_colors(&line) } else { line };
     line.push('\n');
     // If standard error is closed, the error cannot be reported.

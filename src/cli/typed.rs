@@ -8,7 +8,7 @@ use bellwether::interface::Unknown;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::AsOf;
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,7 +17,7 @@ pub(super) use bellwether::time::day;
 
 use super::aligned::padding;
 use super::outcome::{Failure, Result};
-use super::wrap::{columns_of_stderr, wrapped};
+use super::wrap::{columns_of_stderr, wrap};
 
 /// An instant in the past. The current day means now.
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
@@ -66,20 +66,20 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     let width = catalog.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     for (name, description) in catalog {
         let description = description.unwrap_or_default();
-        let line = format!("  {name}{}  {}", padding(&name, width), escaped(&description));
-        known.push_str(wrapped(&line, width + 4, columns_of_stderr()).trim_end());
+        let line = format!("  {name}{}  {}", padding(&name, width), escape(&description));
+        known.push_str(wrap(&line, width + 4, columns_of_stderr()).trim_end());
         known.push('\n');
     }
     Err(Failure::NoDefinition { what, hint, known })
 }
 
 /// A value from a closed set of the service; an error has its hint.
-pub(super) fn known<T: FromStr<Err = Unknown>>(text: &str) -> Result<T, String> {
+pub(super) fn service_value<T: FromStr<Err = Unknown>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|unknown: Unknown| format!("{unknown}; {}", unknown.hint))
 }
 
 /// A value from a closed set of definitions; an error has its hint.
-pub(super) fn worded<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
+pub(super) fn definition_value<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|refusal: String| refusal.replace('\n', "; "))
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use bellwether::archive::Verified;
 use bellwether::project::Project;
 use bellwether::run::{CheckedProof, ProofOutcome, Proven, ProvenVersion, proven, verify};
-use bellwether::text::escape::escaped;
-use bellwether::text::human::counted;
+use bellwether::text::escape::escape;
+use bellwether::text::human::count_of;
 use bellwether::time::to_record;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,16 +51,16 @@ impl Verify {
         }
         let Verified { files, faults, notes } = verified;
         for fault in &faults {
-            say(&format!("{}\n", escaped(fault)))?;
+            say(&format!("{}\n", escape(fault)))?;
         }
         for note in &notes {
-            say(&format!("note: {}\n", escaped(note)))?;
+            say(&format!("note: {}\n", escape(note)))?;
         }
         if let Some(proven) = &proven {
             say(&in_words(proven))?;
         }
         if faults.is_empty() {
-            say(&format!("verified {}\n", counted(files as u64, "file", "files")))?;
+            say(&format!("verified {}\n", count_of(files as u64, "file", "files")))?;
         }
         outcome(faults.len(), proven.as_ref())
     }
@@ -84,7 +84,7 @@ fn outcome(faults: usize, proven: Option<&Proven>) -> Result<()> {
         }
         (0, 0) => Ok(()),
         (0, unknown) => {
-            let proofs = counted(unknown as u64, "proof", "proofs");
+            let proofs = count_of(unknown as u64, "proof", "proofs");
             Err(Failure::Unproven { what: format!("{proofs} cannot be checked here") })
         }
         (count, _) => Err(Failure::Unverified { count }),
@@ -94,15 +94,15 @@ fn outcome(faults: usize, proven: Option<&Proven>) -> Result<()> {
 fn in_words(proven: &Proven) -> String {
     let of_proof = |proof: &CheckedProof| {
         let CheckedProof { proof, service, authority, at, runs, missing, outcome, reason } = proof;
-        let by = authority.as_deref().map(|host| format!(" by {}", escaped(host))).unwrap_or_default();
+        let by = authority.as_deref().map(|host| format!(" by {}", escape(host))).unwrap_or_default();
         let at = at.map(|at| format!(" at {}", to_record(at))).unwrap_or_default();
-        let reason = escaped(reason.as_deref().unwrap_or_default()).into_owned();
+        let reason = escape(reason.as_deref().unwrap_or_default()).into_owned();
         match outcome {
             ProofOutcome::Valid => {
-                let runs = counted(*runs as u64, "run", "runs");
+                let runs = count_of(*runs as u64, "run", "runs");
                 let missing = match &missing[..] {
                     [] => String::new(),
-                    some => format!("; not in the archive: {}", escaped(&some.join(", "))),
+                    some => format!("; not in the archive: {}", escape(&some.join(", "))),
                 };
                 format!("proof {proof}: {runs} of {service} known{at}, certified{by}{missing}\n")
             }
@@ -116,11 +116,11 @@ fn in_words(proven: &Proven) -> String {
         }
         ProvenVersion { version, unproven, .. } => match &unproven[..] {
             [] => format!("{version} is not proven: it names no runs\n"),
-            [only] => format!("{version} is not proven: run `{}` is in no valid proof\n", escaped(only)),
+            [only] => format!("{version} is not proven: run `{}` is in no valid proof\n", escape(only)),
             [first, rest @ ..] => {
                 format!(
                     "{version} is not proven: run `{}` and {} more are in no valid proof\n",
-                    escaped(first),
+                    escape(first),
                     rest.len()
                 )
             }

@@ -16,7 +16,7 @@ pub(super) fn columns_of_stderr() -> Option<usize> {
 }
 
 /// A line, broken between words where it is wider than the terminal. Further lines are indented.
-pub(super) fn wrapped(line: &str, indent: usize, columns: Option<usize>) -> String {
+pub(super) fn wrap(line: &str, indent: usize, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|columns| *columns >= indent + NARROWEST) else { return line.to_owned() };
     let (mut text, mut width) = (String::new(), 0);
     for word in line.split_inclusive(' ') {
@@ -35,17 +35,17 @@ pub(super) fn wrapped(line: &str, indent: usize, columns: Option<usize>) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::wrap;
 
     #[test]
     fn lines_wrap_between_words_and_never_within_one() {
         let line = "hint: set `missing = \"warn\"` in `[checks]`";
-        assert_eq!(wrapped(line, 6, Some(28)), "hint: set `missing = \"warn\"`\n      in `[checks]`");
+        assert_eq!(wrap(line, 6, Some(28)), "hint: set `missing = \"warn\"`\n      in `[checks]`");
         assert_eq!(
-            wrapped("a/very/long/path/of/a/file and more of it", 2, Some(22)),
+            wrap("a/very/long/path/of/a/file and more of it", 2, Some(22)),
             "a/very/long/path/of/a/file\n  and more of it"
         );
-        assert_eq!(wrapped(line, 6, None), line);
-        assert_eq!(wrapped("  two words", 2, Some(80)), "  two words");
+        assert_eq!(wrap(line, 6, None), line);
+        assert_eq!(wrap("  two words", 2, Some(80)), "  two words");
     }
 }

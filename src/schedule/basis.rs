@@ -216,7 +216,7 @@ impl Basis {
             Ok(Some(path)) => faults.push(format!("`{}` is missing or has another size", path.display())),
             Err(error) => faults.push(Fault::of(&error).reason()),
         }
-        let damaged = |reason| FileError::damaged(&latest.path, reason);
+        let damaged = |reason| FileError::damage(&latest.path, reason);
         match export::facts(&latest.path).and_then(|facts| Facts::from_json(&facts).map_err(damaged)) {
             Ok(facts) => self.facts = Some(facts),
             Err(error) => faults.push(Fault::of(&error).reason()),
@@ -239,7 +239,7 @@ impl Basis {
         if let Some(misfit) = opened.and_then(|opened| opened.misfit.as_ref()) {
             self.faults.push(format!("`{misfit}` is missing or has another size"));
         }
-        let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal::sealed(journal, plan));
+        let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal::runs_in(journal, plan));
         let path = of_service(&folders.archive, service);
         let archive = opened.map(|opened| &opened.archive);
         let checked = path.and_then(|path| check_history(plan, &folders.data, &path, archive, &known_runs));

@@ -62,7 +62,7 @@ impl Definitions {
     }
 
     /// The names of those that are broken.
-    pub(super) fn broken(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn broken_names(&self) -> impl Iterator<Item = &str> {
         self.known.iter().filter(|(_, known)| known.plan.is_none()).map(|(name, _)| name.as_str())
     }
 

@@ -60,7 +60,7 @@ pub async fn run_recorded(plan: Plan, options: Options) -> Result<Summary> {
 /// Runs a definition, for a due time or manually.
 pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTime<Utc>>) -> Execution {
     let (begun, clock) = (Instant::now(), options.clock);
-    let mut record = RunRecord::begun(&plan.name, due, clock.now());
+    let mut record = RunRecord::begin(&plan.name, due, clock.now());
     record.service = Some(plan.service.name.clone());
     options.known_runs = journal::sealed_runs(&options.data, &plan);
     let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
@@ -74,9 +74,9 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     record.seconds = begun.elapsed().as_secs_f64();
     record.run = naming.run.get().cloned();
     match &result {
-        Ok(summary) => record.succeeded(summary),
+        Ok(summary) => record.succeed(summary),
         Err(error) if is_in_progress(error) => return Execution { record: None, result },
-        Err(error) => record.failed(error),
+        Err(error) => record.fail(error),
     }
     Execution { record: Some(record), result }
 }

@@ -177,11 +177,11 @@ fn rotate(data: &Path, definition: &str) -> Result<()> {
 /// The names of the runs of a plan that the journal says were sealed in the archive of its service. A journal that cannot
 /// be read names none: status and metrics report it.
 pub fn sealed_runs(data: &Path, plan: &Plan) -> Vec<String> {
-    read(data, &plan.name).map_or_else(|_| Vec::new(), |journal| sealed(&journal, plan))
+    read(data, &plan.name).map_or_else(|_| Vec::new(), |journal| runs_in(&journal, plan))
 }
 
 /// The runs in a journal that were sealed in the archive of a plan's service.
-pub(super) fn sealed(journal: &Journal, plan: &Plan) -> Vec<String> {
+pub(super) fn runs_in(journal: &Journal, plan: &Plan) -> Vec<String> {
     let is_sealed =
         |record: &&RunRecord| record.outcome == Outcome::Success && record.service.as_ref() == Some(&plan.service.name);
     journal.runs.iter().filter(is_sealed).filter_map(|record| record.run.clone()).collect()
@@ -264,7 +264,7 @@ mod tests {
     fn the_number_of_runs_never_falls_and_each_run_writes_its_line_alone() {
         let place = tempdir().unwrap();
         let now = Clock::System.now();
-        let mut record = RunRecord::begun("energy", None, now);
+        let mut record = RunRecord::begin("energy", None, now);
         record.reasons = vec!["x".repeat(300_000)];
         let (mut written, mut most) = ([0, 0], 0);
         for number in 0..100_u64 {
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_journal_in_one_large_file_becomes_the_first_segment() {
         let place = tempdir().unwrap();
-        let mut record = RunRecord::begun("energy", None, Clock::System.now());
+        let mut record = RunRecord::begin("energy", None, Clock::System.now());
         record.reasons = vec!["x".repeat(1000)];
         let line = serde_json::to_string(&record).unwrap() + "\n";
         fs::create_dir(place.path().join("journal")).unwrap();

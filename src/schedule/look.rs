@@ -154,6 +154,6 @@ pub(super) fn last_look(data: &Path) -> Result<Option<LookRecord>> {
     match links::read(&path) {
         // It has only just been started.
         Err(error) if FileError::is_missing(&error) => Ok(None),
-        text => serde_json::from_slice(&text?).map(Some).map_err(|error| FileError::damaged(&path, error)),
+        text => serde_json::from_slice(&text?).map(Some).map_err(|error| FileError::damage(&path, error)),
     }
 }

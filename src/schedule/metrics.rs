@@ -220,7 +220,7 @@ impl Page {
     }
 
     fn sample(&mut self, labels: &[(&'static str, &str)], value: f64) {
-        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         writeln!(self.text, "{}{labels} {value}", self.name).expect("a string takes any text");
     }
@@ -243,6 +243,6 @@ impl Page {
 }
 
 /// A label's value, escaped as the format asks for.
-fn escaped(value: &str) -> String {
+fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

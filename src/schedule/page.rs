@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use bellwether::export::REPORT;
 use bellwether::report::{Frame, Heading, Html, STYLE, Topic};
-use bellwether::text::human::{bytes, counted, grouped, percent, took};
+use bellwether::text::human::{bytes, count_of, group_digits, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use url::Url;
 
-use super::record::{Outcome, RunRecord};
+use super::record::{Outcome, PublishedRecord, RunRecord};
 use super::status::{Overview, Status, Verdict, to_minute};
 
 /// How many days of runs are shown.
@@ -78,7 +78,7 @@ fn head(html: &mut Html, overview: &Overview) {
     html.leaf("p", &[("class", &"lede")], format_args!("As of {}", to_minute(overview.now)));
     html.element("dl", &[("class", &"figures")], |html| {
         for verdict in Verdict::ALL {
-            html.fact(verdict.as_str(), grouped(count(verdict) as u64));
+            html.fact(verdict.as_str(), group_digits(count(verdict) as u64));
         }
         html.fact("on disk", bytes(overview.disk.total()));
     });
@@ -174,10 +174,10 @@ fn facts(html: &mut Html, status: &Status) {
             html.fact("Next", to_minute(next));
         }
         if let Some(rows) = status.rows[0] {
-            html.fact("Rows", grouped(rows));
+            html.fact("Rows", group_digits(rows));
         }
         if let Some(tickers) = status.tickers[0] {
-            html.fact("Tickers", grouped(tickers));
+            html.fact("Tickers", group_digits(tickers));
         }
         html.fact("Disk", bytes(status.versions.1));
     });
@@ -197,8 +197,8 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
         let view = format!("0 0 {width} {height}");
         let label = format!(
             "{} on {}",
-            counted(runs.len() as u64, "run", "runs"),
-            counted(outcomes.len() as u64, "day", "days")
+            count_of(runs.len() as u64, "run", "runs"),
+            count_of(outcomes.len() as u64, "day", "days")
         );
         let attributes: [(&'static str, &dyn std::fmt::Display); 6] = [
             ("class", &"plot"),
@@ -271,13 +271,16 @@ fn list(html: &mut Html, runs: &[&RunRecord]) {
                     html.foreign(&reason);
                 }
             }
-            2 => html.text(published.map(|published| grouped(published.rows)).unwrap_or_default()),
+            2 => html.text(published.map(|published| group_digits(published.rows)).unwrap_or_default()),
             3 => html.text(took(Duration::try_from_secs_f64(run.seconds).unwrap_or_default())),
-            _ => html.text(published.and_then(|published| published.rewritten()).map(percent).unwrap_or_default()),
+            _ => {
+                let share = published.and_then(PublishedRecord::rewritten_share);
+                html.text(share.map(percent).unwrap_or_default());
+            }
         }
     });
     if runs.len() > LISTED {
-        let left = counted((runs.len() - LISTED) as u64, "earlier run is", "earlier runs are");
+        let left = count_of((runs.len() - LISTED) as u64, "earlier run is", "earlier runs are");
         html.cut(format_args!("{left} not listed."));
     }
 }

@@ -111,14 +111,14 @@ pub struct PublishedRecord {
 
 impl PublishedRecord {
     /// The share of the known cells that were revised or withdrawn; `None` if none was known.
-    pub fn rewritten(&self) -> Option<f64> {
+    pub fn rewritten_share(&self) -> Option<f64> {
         (self.known > 0).then(|| (self.changes.revised + self.changes.withdrawn) as f64 / self.known as f64)
     }
 }
 
 impl RunRecord {
     /// The record of a run that has begun.
-    pub(super) fn begun(definition: &str, due: Option<DateTime<Utc>>, started_at: DateTime<Utc>) -> Self {
+    pub(super) fn begin(definition: &str, due: Option<DateTime<Utc>>, started_at: DateTime<Utc>) -> Self {
         Self {
             version: VERSION,
             definition: definition.to_owned(),
@@ -137,7 +137,7 @@ impl RunRecord {
     }
 
     /// Adds that it succeeded.
-    pub(super) fn succeeded(&mut self, summary: &Summary) {
+    pub(super) fn succeed(&mut self, summary: &Summary) {
         let fetched = summary.fetched.as_ref();
         self.outcome = Outcome::Success;
         self.exit_code = 0;
@@ -159,7 +159,7 @@ impl RunRecord {
     }
 
     /// Adds that it failed.
-    pub(super) fn failed(&mut self, error: &Error) {
+    pub(super) fn fail(&mut self, error: &Error) {
         let Fault { reasons, hint, exit_code } = Fault::of(error);
         self.outcome = match error.kind() {
             ErrorKind::Temporary => Outcome::Later,
@@ -173,7 +173,7 @@ impl RunRecord {
     pub(super) fn not_started(definition: &str, due: DateTime<Utc>, now: DateTime<Utc>, fault: &Fault) -> Self {
         let Fault { reasons, hint, exit_code } = fault.clone();
         let outcome = Outcome::Failure;
-        Self { outcome, exit_code, hint, reasons, ..Self::begun(definition, Some(due), now) }
+        Self { outcome, exit_code, hint, reasons, ..Self::begin(definition, Some(due), now) }
     }
 
     /// Adds that it is not tried again.

@@ -134,7 +134,7 @@ impl Scheduler {
             tried.extend(self.start(due));
             self.note_look();
             match self.running.next().await {
-                Some(ended) => records.extend(self.ended(ended)),
+                Some(ended) => records.extend(self.record_end(ended)),
                 None => {
                     self.note_look();
                     return failure.map_or(Ok(records), Err);
@@ -170,14 +170,14 @@ impl Scheduler {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                Some(ended) = self.running.next(), if !is_idle => drop(self.ended(ended)),
+                Some(ended) = self.running.next(), if !is_idle => drop(self.record_end(ended)),
                 () = look.notified() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
         self.options.watcher.watch(&ScheduleEvent::Stopping { running: self.running.len() });
         while let Some(ended) = self.running.next().await {
-            self.ended(ended);
+            self.record_end(ended);
         }
         Ok(())
     }
@@ -233,9 +233,9 @@ impl Scheduler {
     fn look(&mut self) -> Result<(Vec<Due>, Option<DateTime<Utc>>)> {
         let now = self.options.clock.now();
         for change in self.definitions.refresh()? {
-            self.changed(change, now);
+            self.apply_change(change, now);
         }
-        let broken: Vec<String> = self.definitions.broken().map(ToOwned::to_owned).collect();
+        let broken: Vec<String> = self.definitions.broken_names().map(ToOwned::to_owned).collect();
         broken.iter().for_each(|name| self.note_not_started(name, now));
         // An invalid definition may have one, and is reported itself.
         if broken.is_empty() {
@@ -267,7 +267,7 @@ impl Scheduler {
         Ok((due, wake))
     }
 
-    fn changed(&mut self, change: Change, now: DateTime<Utc>) {
+    fn apply_change(&mut self, change: Change, now: DateTime<Utc>) {
         let watcher = Arc::clone(&self.options.watcher);
         match change {
             Change::Read(name) => {
@@ -423,7 +423,7 @@ impl Scheduler {
         }
     }
 
-    fn ended(&mut self, ended: Ended) -> Option<RunRecord> {
+    fn record_end(&mut self, ended: Ended) -> Option<RunRecord> {
         let Ended { name, memory, record, error } = ended;
         self.names.remove(&name);
         let subject = Subject::Definition(name.clone());

@@ -17,7 +17,7 @@ use bellwether::freshness::{Age, days_ahead, today};
 use bellwether::plan::{DayCount, Days, Plan, Schedule};
 use bellwether::report::facts::Facts;
 use bellwether::run::{Prunable, PruneOptions, kept_versions};
-use bellwether::text::human::{counted, grouped};
+use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;
@@ -219,7 +219,7 @@ impl Overview {
             0 => "No definitions".to_owned(),
             _ if fresh == all && !self.reasons.is_empty() => "All fresh, but the scheduler does not work".to_owned(),
             _ if fresh == all => "All fresh".to_owned(),
-            _ => format!("{} of {} fresh", grouped(fresh), grouped(all)),
+            _ => format!("{} of {} fresh", group_digits(fresh), group_digits(all)),
         }
     }
 
@@ -347,7 +347,7 @@ impl Shared<'_> {
             }
         }
         if let Some((newest, days)) = status.newest.and_then(|newest| Some((newest, days_ahead(newest, today)?))) {
-            let days = counted(days.into(), "day", "days");
+            let days = count_of(days.into(), "day", "days");
             status.reasons.push(format!("the newest date is {newest}, {days} in the future"));
         }
         status.verdict = if status.reasons.is_empty() { Verdict::Fresh } else { Verdict::Stale };

@@ -117,7 +117,7 @@ pub(super) enum Task {
 
 /// The record of a run that is no longer retried.
 fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
-    let mut record = RunRecord::begun(name, Some(due), now);
+    let mut record = RunRecord::begin(name, Some(due), now);
     record.give_up();
     record
 }

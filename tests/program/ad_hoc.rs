@@ -20,7 +20,7 @@ fn definition(service: &DemoService, output: &str) -> String {
 }
 
 fn run(place: &Place) -> Outcome {
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded()
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success()
 }
 
 fn build(place: &Place, arguments: &[&str]) -> Outcome {
@@ -77,7 +77,7 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
     ];
     for (count, (arguments, request)) in options.iter().enumerate() {
         let known = builds(&place, "it");
-        let stdout = build(&place, arguments).succeeded().stdout;
+        let stdout = build(&place, arguments).expect_success().stdout;
         assert_eq!(own(&place), before, "{arguments:?}");
         let made: Vec<PathBuf> = builds(&place, "it").into_iter().filter(|path| !known.contains(path)).collect();
         let [made] = &made[..] else { panic!("{arguments:?} makes one build: {made:?}") };
@@ -99,10 +99,10 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
     let versions = fs::read_dir(place.file("output/datasets/it")).expect("a dataset").count();
     assert_eq!(versions, 2 + 2, "two versions, `latest` and `builds`");
     // Commands on a dataset use the definition's own version.
-    let summary = place.run(["summary", "it"]).succeeded().stdout;
+    let summary = place.run(["summary", "it"]).expect_success().stdout;
     assert!(!summary.contains("ad hoc"), "{summary}");
 
-    let files = place.run(["verify"]).succeeded().stdout;
+    let files = place.run(["verify"]).expect_success().stdout;
     let build = builds(&place, "it").remove(0);
     fs::write(build.join("it.parquet"), "damaged").expect("a file");
     let faults = place.run(["verify"]).failed_with(1).stdout;
@@ -116,7 +116,7 @@ fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     place.define("it", &definition(&service, ""));
     run(&place);
     fs::remove_dir_all(place.file("output/datasets/it")).expect("it was there");
-    build(&place, &["-q", "--ticker", "XOM"]).succeeded();
+    build(&place, &["-q", "--ticker", "XOM"]).expect_success();
     let few = only_build(&place, "it");
     assert_eq!(distinct(&read(&few.join("it.parquet")), "ticker"), ["XOM"]);
     assert!(!place.file("output/datasets/it/latest").is_symlink());
@@ -127,8 +127,8 @@ fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     let few = format!("it/builds/{}", few.file_name().unwrap().to_str().unwrap());
     let refused = place.run(["diff", "it", &few]).failed_with(1).stderr;
     assert!(refused.contains(&format!("hint: known names: {few};")), "{refused}");
-    build(&place, &["-q"]).succeeded();
-    let message = place.run(["diff", &few, "it"]).succeeded().stdout;
+    build(&place, &["-q"]).expect_success();
+    let message = place.run(["diff", &few, "it"]).expect_success().stdout;
     assert!(message.contains(&few), "{message}");
     let [few, all] = [&few, "it/latest"].map(|name| read(&place.file(&format!("output/datasets/{name}/it.parquet"))));
     let rows =
@@ -155,18 +155,18 @@ fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
         let service = DemoService::start(&place, &["--today", "2026-11-20"]);
         place.define("it", &definition(&service, output));
         run(&place);
-        let first = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
+        let first = build(&place, &["--ticker", "XOM"]).expect_success().stdout;
         let made = only_build(&place, "it");
-        let again = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
+        let again = build(&place, &["--ticker", "XOM"]).expect_success().stdout;
         assert_eq!(only_build(&place, "it"), made, "{output}");
         assert!(again.contains("note      already built and unchanged since\n"), "{again}");
         for name in ["rows", "tickers", "dates", "size", "dataset", "python"] {
             assert_eq!(line(&again, name), line(&first, name), "{output}");
         }
         // Other options with the same rows make another build; each may be edited.
-        build(&place, &["-q", "--ticker", "XOM", "--sector", "energy"]).succeeded();
-        build(&place, &["-q", "--regime", "neutral"]).succeeded();
-        build(&place, &["-q"]).succeeded();
+        build(&place, &["-q", "--ticker", "XOM", "--sector", "energy"]).expect_success();
+        build(&place, &["-q", "--regime", "neutral"]).expect_success();
+        build(&place, &["-q"]).expect_success();
         let folder = place.file("output/datasets/it");
         for path in place.files().into_iter().filter(|path| path.starts_with("output/datasets/it/builds")) {
             let path = place.file(path.to_str().expect("a name"));
@@ -179,12 +179,12 @@ fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
         // A modified build is not reused.
         let file = place.file(line(&again, "dataset"));
         fs::write(&file, "edited").expect("a file");
-        let anew = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
+        let anew = build(&place, &["--ticker", "XOM"]).expect_success().stdout;
         assert_ne!(line(&anew, "dataset"), line(&again, "dataset"));
         assert_eq!(fs::read_to_string(&file).expect("a file"), "edited", "what somebody edited stays");
         // A new run may have new data.
         run(&place);
-        let later = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
+        let later = build(&place, &["--ticker", "XOM"]).expect_success().stdout;
         assert_ne!(line(&later, "dataset"), line(&anew, "dataset"));
     }
 }
@@ -232,14 +232,14 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
         nightly.push(fs::canonicalize(place.file("output/datasets/it/latest")).expect("a version"));
     }
     let files = |instant: &str| -> BTreeMap<String, Vec<u8>> {
-        let stdout = build(&place, &["--as-of", instant]).succeeded().stdout;
+        let stdout = build(&place, &["--as-of", instant]).expect_success().stdout;
         let paths = stdout.lines().filter_map(|line| line.strip_prefix("dataset   "));
         let name = |path: &str| path.rsplit('/').next().expect("a name").to_owned();
         paths.map(|path| (name(path), fs::read(place.file(path)).expect("a file"))).collect()
     };
     let before: Vec<_> = sealed.iter().map(|instant| files(instant)).collect();
-    place.run(["archive", "compact", "--keep", "0"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "compact", "--keep", "0"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
     let archive = fs::read_dir(place.file("output/archive/vendor")).expect("an archive");
     let folders = archive.map(|it| it.expect("an entry").file_name().into_string().expect("a name"));
     assert_eq!(folders.filter(|name| name.contains('=')).count(), 1, "all runs are packed into one");

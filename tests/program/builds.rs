@@ -31,7 +31,7 @@ impl Archived {
         for today in ["2026-11-18", "2026-11-20"] {
             let service = DemoService::start(&place, &["--today", today]);
             place.define("it", &format!("[source]\n{}{rest}", service.source));
-            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
             source = format!("[source]\n{}{rest}", service.source);
         }
         Self { place, source }
@@ -44,7 +44,7 @@ impl Archived {
     }
 
     /// The `sealed_at` of each run.
-    fn sealed(&self) -> Vec<String> {
+    fn seal_times(&self) -> Vec<String> {
         let archive = Archive::open(&self.place.file("output/archive/vendor")).expect("an archive");
         archive.runs().iter().map(|run| to_record(run.seal().sealed_at)).collect()
     }
@@ -55,29 +55,29 @@ fn offline_builds_are_identical_on_any_number_of_threads() {
     let archived = Archived::new();
     let latest = |name: &str| archived.place.file(&format!("output/datasets/{name}/latest"));
     let run = fs::read(latest("it").join("it.parquet")).unwrap();
-    archived.build("it", "", &["-q"]).succeeded();
+    archived.build("it", "", &["-q"]).expect_success();
     assert!(run == fs::read(latest("it").join("it.parquet")).unwrap(), "run is fetch and build");
     for threads in ["1", "2", "7"] {
         let threads = [("RAYON_NUM_THREADS", threads)];
         // So that it is built instead of reused.
         fs::remove_dir_all(archived.place.file("output/datasets/it")).unwrap();
-        Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).succeeded();
+        Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).expect_success();
         assert!(run == fs::read(latest("it").join("it.parquet")).unwrap());
     }
     // As known after the first day, and before.
-    let sealed = archived.sealed();
-    archived.build("it", "", &["-q", "--as-of", &sealed[0]]).succeeded();
+    let sealed = archived.seal_times();
+    archived.build("it", "", &["-q", "--as-of", &sealed[0]]).expect_success();
     let rows = read(&only_build(&archived.place, "it").join("it.parquet"));
     assert_eq!(texts(&rows, "date").into_iter().flatten().max().unwrap(), "2026-11-18T00:00:00");
     let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
     assert!(early.starts_with("error: no data as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
     // Versions beyond `keep` are removed.
     for _ in 0..5 {
-        archived.build("it", "", &["-q"]).succeeded();
+        archived.build("it", "", &["-q"]).expect_success();
     }
     let versions = fs::read_dir(archived.place.file("output/datasets/it")).unwrap().count();
     assert_eq!(versions, 5 + 2, "five versions, `latest` and `builds`");
-    archived.place.run(["verify"]).succeeded();
+    archived.place.run(["verify"]).expect_success();
 }
 
 /// Files are reused while revisions are counted: on one thread, one of them must not wait for the other.
@@ -89,11 +89,11 @@ fn a_build_that_reuses_files_and_audits_end_on_one_thread() {
         let mut command = Command::new("timeout");
         command.arg("300").arg(program.get_program()).args(program.get_args());
         command.current_dir(archived.place.path()).env("RAYON_NUM_THREADS", "1");
-        Outcome::of(&mut command).succeeded().stdout
+        Outcome::of(&mut command).expect_success().stdout
     };
     assert!(on_one_thread(&["build", "it"]).contains("files reused"));
     for audit in ["revisions", "quality", "sources"] {
-        let several = archived.place.run(["audit", audit, "it", "--json"]).succeeded().stdout;
+        let several = archived.place.run(["audit", audit, "it", "--json"]).expect_success().stdout;
         assert_eq!(on_one_thread(&["audit", audit, "it", "--json"]), several, "{audit}");
     }
     on_one_thread(&["verify"]);
@@ -110,7 +110,7 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
          live_within = \"{live_within}d\"\n\
          [dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n"
     );
-    archived.build("some", &more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
+    archived.build("some", &more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).expect_success();
     let rows = read(&only_build(&archived.place, "some").join("some.parquet"));
     assert_eq!(distinct(&rows, "period"), ["5d"]);
     assert_eq!(distinct(&rows, "ticker").len(), 22);
@@ -123,7 +123,7 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
     assert!(texts(&rows, "historical_score").iter().all(Option::is_some));
     // Nothing had been observed by then, so nothing is known.
     let observed = "[join]\navailability = \"observed\"\nwindows = [\"7d\"]\n";
-    archived.build("seen", observed, &["-q"]).succeeded();
+    archived.build("seen", observed, &["-q"]).expect_success();
     let rows = read(&archived.place.file("output/datasets/seen/latest/seen.parquet"));
     assert!(distinct(&rows, "news_count_7d").is_empty());
     let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(2).stderr;
@@ -137,29 +137,29 @@ fn compressed_text_is_read_verified_and_written_like_text() {
     let archived = Archived::new();
     let place = &archived.place;
     let rows = |name: &str| {
-        let dataset = Dataset::published(&place.file("output/datasets"), name).expect("a version");
+        let dataset = Dataset::find(&place.file("output/datasets"), name).expect("a version");
         let batches: Vec<_> = dataset.batches().expect("rows").map(|batch| batch.expect("a batch")).collect();
         concat_batches(batches[0].schema_ref(), &batches).expect("one schema")
     };
-    archived.build("text", "[output]\nformat = \"csv\"\n", &["-q"]).succeeded();
+    archived.build("text", "[output]\nformat = \"csv\"\n", &["-q"]).expect_success();
     let expected = rows("text");
     for format in ["csv.gz", "csv.zst"] {
         let name = format.replace('.', "-");
         archived
             .build(&name, &format!("[output]\nformat = \"{format}\"\npartition_by = \"period\"\n"), &["-q"])
-            .succeeded();
+            .expect_success();
         let folder = place.file(&format!("output/datasets/{name}/latest"));
         assert!(folder.join(format!("period=5d/{name}.{format}")).is_file());
         assert_eq!(rows(&name).num_rows(), expected.num_rows(), "{format}");
-        let shown = place.run(["show", &name, "--ticker", "XOM", "--head", "3"]).succeeded().stdout;
+        let shown = place.run(["show", &name, "--ticker", "XOM", "--head", "3"]).expect_success().stdout;
         assert!(shown.contains("XOM"), "{shown}");
         // One file, and the rows of an audit.
-        let of_file = |file: &str| place.run(["build", "text", "--output", file]).succeeded();
+        let of_file = |file: &str| place.run(["build", "text", "--output", file]).expect_success();
         of_file(&format!("rows.{format}"));
-        place.run(["audit", "revisions", "text", "--output", &format!("revisions.{format}")]).succeeded();
+        place.run(["audit", "revisions", "text", "--output", &format!("revisions.{format}")]).expect_success();
         let packed = fs::read(place.file(&format!("rows.{format}"))).unwrap();
         assert!(packed.starts_with(if format == "csv.gz" { &[0x1f, 0x8b] } else { &[0x28, 0xb5] }), "{format}");
-        place.run(["verify"]).succeeded();
+        place.run(["verify"]).expect_success();
         let file = folder.join(format!("period=5d/{name}.{format}"));
         let mut bytes = fs::read(&file).unwrap();
         let middle = bytes.len() / 2;
@@ -170,7 +170,7 @@ fn compressed_text_is_read_verified_and_written_like_text() {
         fs::remove_dir_all(place.file(&format!("output/datasets/{name}"))).unwrap();
     }
     let guarded = "[output]\nformat = \"csv.gz\"\ncsv_guard = true\n";
-    archived.build("guarded", guarded, &["-q"]).succeeded();
+    archived.build("guarded", guarded, &["-q"]).expect_success();
 }
 
 #[test]
@@ -178,17 +178,19 @@ fn other_tools_read_every_layout() {
     let archived = Archived::new();
     let folders = "[output]\nformat = [\"parquet\", \"csv\"]\npartition_by = [\"period\", \"ticker\"]\ncsv_guard = true\n\
                    compression = \"snappy\"\n";
-    archived.build("folders", folders, &["-q"]).succeeded();
-    archived.build("wide", "[output]\nlayout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n", &["-q"]).succeeded();
+    archived.build("folders", folders, &["-q"]).expect_success();
+    archived
+        .build("wide", "[output]\nlayout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n", &["-q"])
+        .expect_success();
     let all = "[output]\nformat = [\"parquet\", \"csv\", \"csv.gz\", \"csv.zst\", \"arrow\"]\n";
-    archived.build("long", all, &["-q"]).succeeded();
+    archived.build("long", all, &["-q"]).expect_success();
     for format in ["arrow", "csv", "csv.gz", "csv.zst"] {
         let out = fs::File::create(archived.place.file(&format!("piped.{format}"))).unwrap();
         let mut command = archived.place.command(["build", "it", "--format", format, "--output", "-"]);
         assert!(command.stdout(out).status().unwrap().success());
     }
     python::check("check_layouts.py", [archived.place.path()]);
-    archived.place.run(["verify"]).succeeded();
+    archived.place.run(["verify"]).expect_success();
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn the_future_never_reaches_the_past_and_a_closed_pipe_is_fine() {
     let few = "[filter]\ntickers = [\"XOM\", \"CVX\", \"NEE\"]\n[join]\nwindows = [\"7d\"]\n";
     for (name, lag) in [("days", ""), ("trading", "lag = \"1 trading day\"\n")] {
         archived.place.define(name, &format!("{}{few}{lag}", archived.source));
-        let message = archived.place.run(["audit", "leak", name]).succeeded().stdout;
+        let message = archived.place.run(["audit", "leak", name]).expect_success().stdout;
         assert!(
             message.contains("canaries: ") && message.contains("dates: ") && message.contains("instants: "),
             "{message}"
@@ -208,7 +210,7 @@ fn the_future_never_reaches_the_past_and_a_closed_pipe_is_fine() {
     let script = format!("{program} build it --format csv --output - | head -n 2");
     let outcome =
         Outcome::of(Command::new("bash").args(["-o", "pipefail", "-c", &script]).current_dir(archived.place.path()));
-    let outcome = outcome.succeeded();
+    let outcome = outcome.expect_success();
     assert_eq!((outcome.stdout.lines().count(), outcome.stderr.as_str()), (2, ""));
 }
 

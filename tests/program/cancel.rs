@@ -188,8 +188,9 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
 fn reading_a_dataset_can_be_cancelled_and_repeated() {
     let demo = Demo::new("");
     demo.run("2026-11-20T22:00:00Z", At::Never).expect("a dataset");
-    let published = Dataset::published(&demo.place.file("output/datasets"), "it").expect("a version");
-    let built = Dataset::built(demo.plan(), &demo.place.file("output/archive"), &AdHoc::default()).expect("an archive");
+    let published = Dataset::find(&demo.place.file("output/datasets"), "it").expect("a version");
+    let built =
+        Dataset::from_archive(demo.plan(), &demo.place.file("output/archive"), &AdHoc::default()).expect("an archive");
     for dataset in [published, built] {
         let stop = CancellationToken::new();
         let mut batches = dataset.until(stop.clone()).batches().expect("files");

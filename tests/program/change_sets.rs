@@ -58,7 +58,7 @@ fn run_on(place: &Place, today: NaiveDate, set: ChangeSet, sentiment: &str) {
 }
 
 /// What is known of a table as of an evening, without the operation.
-fn known(place: &Place, today: NaiveDate, table: Table, vintage: Vintage) -> RecordBatch {
+fn known_rows(place: &Place, today: NaiveDate, table: Table, vintage: Vintage) -> RecordBatch {
     let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
     let view = View::of(archive, evening(today));
     let cells = view.cells(table, vintage).expect("a view").map(|cells| cells.expect("cells"));
@@ -82,7 +82,8 @@ fn compare(sets: &[ChangeSet], sentiment: &str, tables: &[(Table, usize)]) {
     }
     for (&(today, set), &(table, least)) in days.iter().flat_map(|day| tables.iter().map(move |table| (day, table))) {
         for vintage in [Vintage::Latest, Vintage::First] {
-            let (message, expected) = (known(&varied, today, table, vintage), known(&constant, today, table, vintage));
+            let (message, expected) =
+                (known_rows(&varied, today, table, vintage), known_rows(&constant, today, table, vintage));
             assert!(expected.num_rows() >= least, "{table:?}: {}", expected.num_rows());
             assert_eq!(message.num_rows(), expected.num_rows(), "{table:?} after {set} on {today}");
             for (place, field) in expected.schema_ref().fields().iter().enumerate() {

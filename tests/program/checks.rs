@@ -67,7 +67,7 @@ fn runs(place: &Place) -> usize {
 }
 
 /// The folder of the only run.
-fn sealed(place: &Place) -> PathBuf {
+fn sealed_run(place: &Place) -> PathBuf {
     let entries = fs::read_dir(place.file("output/archive/vendor")).expect("an archive").flatten();
     let mut runs = entries.map(|entry| entry.path()).filter(|path| path.join("run.json").exists());
     runs.next().expect("a run")
@@ -112,7 +112,7 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
         assert!(shown.ends_with(&expected), "{shown}");
         assert_eq!((runs(&place), latest(&place)), (1, None), "{printed}");
         define(&place, &service, &format!("{signals}[checks]\nmissing = \"warn\"\n"));
-        let outcome = run(&place).succeeded();
+        let outcome = run(&place).expect_success();
         assert!(outcome.stdout.contains(&format!("note      no signals for sector {printed}\n")), "{}", outcome.stdout);
         assert_eq!(published_tickers(&place), ["CVX", "XOM"]);
     }
@@ -181,7 +181,7 @@ fn tickers_without_data_are_named_for_every_operation() {
     let shown = of(r#"["XOM", "B", "C"]"#, r#"["XOM", "ZZZZ"]"#, "").failed_with(4).stderr;
     assert!(shown.contains("because: no signals for 2 tickers: B, C\n"), "{shown}");
     assert!(shown.contains("because: no data in news_articles for ticker `ZZZZ`\n"), "{shown}");
-    let outcome = of(r#"["XOM", "B"]"#, r#"["XOM", "ZZZZ"]"#, "[checks]\nmissing = \"warn\"\n").succeeded();
+    let outcome = of(r#"["XOM", "B"]"#, r#"["XOM", "ZZZZ"]"#, "[checks]\nmissing = \"warn\"\n").expect_success();
     for note in ["note      no signals for ticker `B`\n", "note      no data in news_articles for ticker `ZZZZ`\n"] {
         assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
     }
@@ -195,7 +195,7 @@ fn a_sector_of_newly_empty_histories_fails_the_run_and_leaves_latest() {
         _ => json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ""), history("CVX", "15d", ""))),
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let before = latest(&place);
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `energy`: every history in the answer is empty\n"), "{shown}");
@@ -203,7 +203,7 @@ fn a_sector_of_newly_empty_histories_fails_the_run_and_leaves_latest() {
     let shown = place.run(["build", "it"]).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `energy`: there were none in the last answer\n"), "{shown}");
     assert_eq!(latest(&place), before, "a build publishes no more than a run");
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert_ne!(latest(&place), before, "it is well again");
 }
 
@@ -216,15 +216,15 @@ fn a_sector_that_disappears_is_not_published_from_old_answers() {
         _ => of_tickers(request, &["NEE"]),
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\", \"utilities\"]\n[checks]\nuniverse = 1.0\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let before = latest(&place);
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `utilities`: the service does not know it (404)\n"), "{shown}");
     let shown = place.run(["build", "it"]).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `utilities`: the last run got no answer\n"), "{shown}");
     assert_eq!(latest(&place), before);
-    run(&place).succeeded();
-    place.run(["build", "it"]).succeeded();
+    run(&place).expect_success();
+    place.run(["build", "it"]).expect_success();
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn newly_empty_histories_count_as_missing() {
     };
     let service = Scripted::of_histories(move |request| body([2, 5, 2, 2][request.before.min(3)]));
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let before = latest(&place);
     for command in ["run", "build"] {
         let go = || Outcome::of(place.command([command, "it"]).env("BELLWETHER_API_KEY", "demo"));
@@ -247,8 +247,8 @@ fn newly_empty_histories_count_as_missing() {
         assert_eq!(latest(&place), before, "{command}");
     }
     // Tickers that never had a signal do not count.
-    run(&place).succeeded();
-    run(&place).succeeded();
+    run(&place).expect_success();
+    run(&place).expect_success();
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn empty_histories_among_others_are_named() {
         json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ENTRY), history("AAPL", "15d", "")))
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
-    let outcome = run(&place).succeeded();
+    let outcome = run(&place).expect_success();
     let note = "note      empty histories for 1 series: AAPL 15d neutral\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
 }
@@ -276,9 +276,9 @@ fn records_in_a_second_history_of_a_ticker_are_counted() {
     let offset = body.rfind(r#"{"ticker":"XOM""#).expect("it stands there");
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
-    let outcome = run(&place).succeeded();
+    let outcome = run(&place).expect_success();
     assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
-    let rejects = read(&sealed(&place).join("rejects.parquet"));
+    let rejects = read(&sealed_run(&place).join("rejects.parquet"));
     let reason = format!("duplicate ticker `XOM`: another history starts at byte {offset}; the first is kept");
     assert_eq!(distinct(&rejects, "reason"), [reason]);
 }
@@ -293,14 +293,14 @@ fn records_with_different_values_in_two_answers_are_counted() {
         json("200 OK", &format!("{{{}}}", histories.join(",")))
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\", \"utilities\"]\n");
-    let outcome = run(&place).succeeded();
+    let outcome = run(&place).expect_success();
     assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
-    let rejects = read(&sealed(&place).join("rejects.parquet"));
+    let rejects = read(&sealed_run(&place).join("rejects.parquet"));
     assert_eq!(
         distinct(&rejects, "reason"),
         ["another history of the series 15d neutral has different values; the earlier one is kept"]
     );
-    let audited = place.run(["audit", "quality", "it"]).succeeded().stdout;
+    let audited = place.run(["audit", "quality", "it"]).expect_success().stdout;
     assert!(
         audited.contains("has different values; the earlier one is kept") && audited.contains("1 more, counted"),
         "{audited}"
@@ -312,7 +312,7 @@ fn filter_values_that_match_nothing_are_named() {
     let place = Place::new();
     let vendor = ChangingService::new(&["XOM".to_owned(), "CVX".to_owned()]);
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let before = latest(&place);
     let cases: [(&[&str], &str); 7] = [
         (&["--ticker", "ZZZZ"], "no signals for ticker `ZZZZ`\n"),
@@ -332,7 +332,7 @@ fn filter_values_that_match_nothing_are_named() {
         }
     }
     assert_eq!(latest(&place), before);
-    place.run(["build", "it", "--ticker", "XOM", "--sector", "energy", "--period", "15d"]).succeeded();
+    place.run(["build", "it", "--ticker", "XOM", "--sector", "energy", "--period", "15d"]).expect_success();
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n[filter]\ntickers = [\"XOM\", \"ZZZZ\"]\n");
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("because: no signals for ticker `ZZZZ`\n"), "{shown}");
@@ -358,7 +358,7 @@ fn invalid_checks_are_refused_at_their_line() {
 
 #[test]
 fn the_help_explains_each_exit_code() {
-    let shown = Place::new().run(["--help"]).succeeded().stdout;
+    let shown = Place::new().run(["--help"]).expect_success().stdout;
     let (_, codes) = shown.split_once("Exit codes:\n").expect("they have a heading");
     let codes: Vec<&str> = codes.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(codes, ["0", "1", "2", "3", "4", "5", "75", "130"]);

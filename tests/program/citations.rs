@@ -25,7 +25,7 @@ fn definition(service: &DemoService, dataset: &str) -> String {
 fn run(place: &Place, today: &str, dataset: &str) -> PathBuf {
     let service = DemoService::start(place, &["--today", today]);
     place.define("it", &definition(&service, dataset));
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     fs::canonicalize(place.file("output/datasets/it/latest")).expect("a version")
 }
 
@@ -39,7 +39,7 @@ fn files(folder: &Path) -> BTreeMap<&'static str, Vec<u8>> {
 }
 
 fn cite(place: &Place, arguments: &[&str]) -> Outcome {
-    place.run(["cite"].iter().chain(arguments)).succeeded()
+    place.run(["cite"].iter().chain(arguments)).expect_success()
 }
 
 fn document(place: &Place, dataset: &str, format: &str) -> Value {
@@ -77,7 +77,7 @@ fn the_command_of_a_citation_gives_the_same_bytes_in_another_folder_with_the_arc
     copy(&place.file("pipelines"), &elsewhere.file("pipelines"));
     let expected = files(&version);
     for threads in ["1", "7"] {
-        Outcome::of(elsewhere.command(&words).env("RAYON_NUM_THREADS", threads)).succeeded();
+        Outcome::of(elsewhere.command(&words).env("RAYON_NUM_THREADS", threads)).expect_success();
         let built = only_build(&elsewhere, "it");
         assert!(files(&built) == expected, "on {threads} threads");
         assert_eq!(record(&built)["content"], record(&version)["content"]);
@@ -88,18 +88,18 @@ fn the_command_of_a_citation_gives_the_same_bytes_in_another_folder_with_the_arc
         fs::remove_dir_all(built).unwrap();
     }
     // A filter stays a filter.
-    elsewhere.run(["build", "it", "-q", "--ticker", "NEE,AEP", "--format", "csv"]).succeeded();
+    elsewhere.run(["build", "it", "-q", "--ticker", "NEE,AEP", "--format", "csv"]).expect_success();
     let filtered = only_build(&elsewhere, "it");
     let cited = cite(&elsewhere, &[filtered.to_str().unwrap()]).stdout;
     let words = command(&cited);
     assert_eq!(words[4..], ["--format", "csv", "--ticker", "AEP", "--ticker", "NEE"], "{cited}");
     fs::rename(&filtered, elsewhere.file("before")).unwrap();
-    elsewhere.run(&words).succeeded();
+    elsewhere.run(&words).expect_success();
     let bytes = |folder: &Path| fs::read(folder.join("it.csv")).unwrap();
     assert!(bytes(&elsewhere.file("before")) == bytes(&only_build(&elsewhere, "it")));
 
     // A forgotten run stands for nothing any more, and a version of an older program names itself.
-    elsewhere.run(["archive", "forget", &words[3], "--reason", "a test"]).succeeded();
+    elsewhere.run(["archive", "forget", &words[3], "--reason", "a test"]).expect_success();
     let refused = elsewhere.run(&words).failed_with(1).stderr;
     assert!(refused.contains(&format!("`{}`", words[3])) && refused.contains("forgotten"), "{refused}");
     let mut older = record(&version);
@@ -168,7 +168,7 @@ fn a_citation_says_what_the_record_says_in_each_form() {
     assert!(croissant["description"].as_str().unwrap().contains(&command), "{croissant}");
     for file in croissant["distribution"].as_array().unwrap() {
         let path = version.join(file["contentUrl"].as_str().unwrap());
-        let printed = Outcome::of(Command::new("sha256sum").arg(&path)).succeeded().stdout;
+        let printed = Outcome::of(Command::new("sha256sum").arg(&path)).expect_success().stdout;
         assert_eq!(printed.split(' ').next(), file["sha256"].as_str(), "{path:?}");
     }
     let columns: Vec<&str> =

@@ -100,7 +100,7 @@ fn witness(place: &Place, number: usize, rest: &str) {
 }
 
 /// The bodies of the evenings of some numbers in files, with the options that import them.
-fn saved(place: &Place, numbers: &[usize]) -> Vec<String> {
+fn save(place: &Place, numbers: &[usize]) -> Vec<String> {
     let mut files = Vec::new();
     for &number in numbers {
         let instant = at(number).format("%Y%m%dT%H%M%SZ");
@@ -133,11 +133,11 @@ fn import(place: &Place, arguments: &[String]) -> Outcome {
 /// The dataset as CSV, without the column that marks claims.
 fn csv(place: &Place, options: &[&str]) -> String {
     let build = ["build", "it", "-q", "--format", "csv", "--output", "-"];
-    unmarked(&place.run(build.iter().chain(options)).succeeded().stdout)
+    without_marks(&place.run(build.iter().chain(options)).expect_success().stdout)
 }
 
 /// Rows without what says which of them were claimed.
-fn unmarked(text: &str) -> String {
+fn without_marks(text: &str) -> String {
     let is_marked = text.lines().next().is_some_and(|head| head.ends_with(",claimed"));
     let line =
         |line: &str| if is_marked { line.rsplit_once(',').expect("columns").0.to_owned() } else { line.to_owned() };
@@ -147,7 +147,7 @@ fn unmarked(text: &str) -> String {
 fn parquet(place: &Place, name: &str, options: &[&str]) -> PathBuf {
     let path = place.file(name);
     let build = ["build", "it", "-q", "--format", "parquet", "--output", name];
-    place.run(build.iter().chain(options)).succeeded();
+    place.run(build.iter().chain(options)).expect_success();
     path
 }
 
@@ -156,9 +156,9 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
     let (witnessed, claimed) = (place(LINEAGE), place(LINEAGE));
     (1..=4).for_each(|number| witness(&witnessed, number, LINEAGE));
     (3..=4).for_each(|number| witness(&claimed, number, LINEAGE));
-    let arguments = saved(&claimed, &[1, 2]);
+    let arguments = save(&claimed, &[1, 2]);
     let alone = csv(&claimed, &[]);
-    let message = import(&claimed, &arguments).succeeded().stdout;
+    let message = import(&claimed, &arguments).expect_success().stdout;
     assert!(message.contains("2 claims about service `vendor`"), "{message}");
     assert_eq!(csv(&claimed, &[]), alone, "nothing changes for who does not ask for claims");
     let mut distinct = BTreeSet::new();
@@ -172,7 +172,7 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
                 "as of {instant}"
             );
             let show = ["show", "it", "--format", "csv", "--include", "claimed", "--as-of", &instant, "--head", "9999"];
-            assert_eq!(unmarked(&claimed.run(show).succeeded().stdout), with, "as of {instant}");
+            assert_eq!(without_marks(&claimed.run(show).expect_success().stdout), with, "as of {instant}");
             distinct.insert(with);
         }
     }
@@ -182,10 +182,10 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
     let first = csv(&claimed, &["--include", "claimed", "--vintage", "first"]);
     assert_eq!(first, csv(&witnessed, &["--vintage", "first"]));
     // The same command once more finds everything there.
-    let again = import(&claimed, &arguments).succeeded().stdout;
+    let again = import(&claimed, &arguments).expect_success().stdout;
     assert_eq!(again.matches("imported before as").count(), 2, "{again}");
-    claimed.run(["verify"]).succeeded();
-    let runs = claimed.run(["runs"]).succeeded().stdout;
+    claimed.run(["verify"]).expect_success();
+    let runs = claimed.run(["runs"]).expect_success().stdout;
     assert_eq!(runs.matches("vendor.claimed").count(), 2, "{runs}");
 }
 
@@ -194,10 +194,10 @@ fn without_claims_a_dataset_has_the_same_bytes_as_if_there_were_none() {
     let place = place("");
     witness(&place, 3, "");
     let before = fs::read(parquet(&place, "before.parquet", &[])).expect("a file");
-    import(&place, &saved(&place, &[1, 2])).succeeded();
+    import(&place, &save(&place, &[1, 2])).expect_success();
     csv(&place, &["--include", "claimed"]);
     assert_eq!(fs::read(parquet(&place, "after.parquet", &[])).expect("a file"), before);
-    let sql = |options: &[&str]| place.run(["sql", "it"].iter().chain(options)).succeeded().stdout;
+    let sql = |options: &[&str]| place.run(["sql", "it"].iter().chain(options)).expect_success().stdout;
     assert!(!sql(&[]).contains("claimed") && sql(&["--include", "claimed"]).contains("vendor.claimed"));
 }
 
@@ -205,7 +205,7 @@ fn without_claims_a_dataset_has_the_same_bytes_as_if_there_were_none() {
 fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
     let rest = format!("{LINEAGE}kind = \"signals\"\n[archive]\nclaimed = true\n");
     let (place, mut cases) = (place(&rest), Vec::new());
-    import(&place, &saved(&place, &[1, 2])).succeeded();
+    import(&place, &save(&place, &[1, 2])).expect_success();
     // Also before there is a run, and as published.
     let all = read(&parquet(&place, "all.parquet", &[]));
     assert!(texts(&all, "claimed").iter().all(|claimed| claimed.as_deref() == Some("true")));
@@ -227,7 +227,7 @@ fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
     let statements: [&[&str]; 3] = [&[], &["--as-of", "2026-11-21T12:00:00Z"], &["--vintage", "first"]];
     for (number, options) in statements.into_iter().enumerate() {
         let sql = place.file(&format!("{number}.sql"));
-        fs::write(&sql, place.run(["sql", "it"].iter().chain(options)).succeeded().stdout).expect("a file");
+        fs::write(&sql, place.run(["sql", "it"].iter().chain(options)).expect_success().stdout).expect("a file");
         cases.push(json!({"sql": sql, "dataset": parquet(&place, &format!("{number}.parquet"), options)}));
     }
     // With news that was claimed, its windows reach as far.
@@ -236,7 +236,7 @@ fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
         &definition("127.0.0.1:1", "[join]\nstats = \"count\"\nwindows = \"1d\"\n[archive]\nclaimed = true\n"),
     );
     let sql = place.file("news.sql");
-    fs::write(&sql, place.run(["sql", "it"]).succeeded().stdout).expect("a file");
+    fs::write(&sql, place.run(["sql", "it"]).expect_success().stdout).expect("a file");
     cases.push(json!({"sql": sql, "dataset": parquet(&place, "news.parquet", &[])}));
     let path = place.file("cases.json");
     fs::write(&path, serde_json::to_vec(&cases).expect("JSON")).expect("a file");
@@ -247,7 +247,7 @@ fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
 #[test]
 fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
     let (of_answers, of_csv, of_parquet) = (place(LINEAGE), place(LINEAGE), place(LINEAGE));
-    import(&of_answers, &saved(&of_answers, &[1, 2])).succeeded();
+    import(&of_answers, &save(&of_answers, &[1, 2])).expect_success();
     let mut lines = "when,symbol,side,day,p\n".to_owned();
     for number in [1, 2] {
         for ticker in if number == 1 { &TICKERS[1..] } else { &TICKERS[..] } {
@@ -259,7 +259,7 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
     fs::write(of_csv.file("all.csv"), lines).expect("a file");
     let columns = "ticker=symbol,signal=side,date=day,confidence=p";
     let arguments = ["all.csv", "--request", SIGNALS, "--observed-column", "when", "--columns", columns];
-    import(&of_csv, &arguments.map(str::to_owned)).succeeded();
+    import(&of_csv, &arguments.map(str::to_owned)).expect_success();
     for number in [1, 2] {
         let rows: Vec<_> = (if number == 1 { &TICKERS[1..] } else { &TICKERS[..] })
             .iter()
@@ -284,7 +284,8 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
         writer.write(&batch.expect("columns")).expect("rows");
         writer.close().expect("a file");
         let (name, instant) = (format!("{number}.parquet"), to_record(at(number)));
-        import(&of_parquet, &[&name, "--request", SIGNALS, "--observed-at", &instant].map(str::to_owned)).succeeded();
+        import(&of_parquet, &[&name, "--request", SIGNALS, "--observed-at", &instant].map(str::to_owned))
+            .expect_success();
     }
     let signals_alone = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\n";
     for place in [&of_answers, &of_csv, &of_parquet] {
@@ -351,12 +352,12 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
     assert!(!place.file("output/archive/vendor.claimed").exists());
     let dry =
         [&["one.json"], &of_one[..], &["--dry-run"]].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let message = import(&place, &dry).succeeded().stdout;
+    let message = import(&place, &dry).expect_success().stdout;
     assert!(message.contains("would be imported: 1 answer, 12 records"), "{message}");
     assert!(!place.file("output/archive/vendor.claimed").exists());
     // What is there already sets the order.
     let of_two = ["--request", SIGNALS, "--observed-at", &to_record(at(2))].map(str::to_owned);
-    import(&place, &[&["two.json".to_owned()], &of_two[..]].concat()).succeeded();
+    import(&place, &[&["two.json".to_owned()], &of_two[..]].concat()).expect_success();
     refused(&["one.json"], &of_one, 1, &["`one.json` is claimed", "there is a claim of"]);
     refused(&["one.json"], &["--request", SIGNALS, "--observed-at", &to_record(at(2))], 1, &["both claim"]);
     witness(&place, 3, "");
@@ -375,17 +376,17 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
 #[test]
 fn a_claim_of_an_instant_that_was_watched_after_all_does_not_count_and_one_can_be_forgotten() {
     let place = place("");
-    import(&place, &saved(&place, &[1, 2])).succeeded();
+    import(&place, &save(&place, &[1, 2])).expect_success();
     let both = csv(&place, &["--include", "claimed"]);
-    let runs = place.run(["runs", "--json"]).succeeded().stdout;
+    let runs = place.run(["runs", "--json"]).expect_success().stdout;
     let runs: Value = serde_json::from_str(&runs).expect("JSON");
     let newest = runs["runs"][1]["run"].as_str().expect("a name").to_owned();
     assert!(runs["runs"][1]["imported_at"].is_string(), "{runs}");
-    place.run(["archive", "forget", &newest, "--reason", "it was another day"]).succeeded();
+    place.run(["archive", "forget", &newest, "--reason", "it was another day"]).expect_success();
     let first = csv(&place, &["--include", "claimed"]);
     assert_ne!(first, both);
     // Once it is forgotten, the same files can be imported again.
-    import(&place, &saved(&place, &[2])).succeeded();
+    import(&place, &save(&place, &[2])).expect_success();
     assert_eq!(csv(&place, &["--include", "claimed"]), both);
     // A run of the second evening arrives from another machine.
     witness(&place, 2, "");
@@ -400,11 +401,11 @@ fn a_claim_of_an_instant_that_was_watched_after_all_does_not_count_and_one_can_b
 fn claims_go_to_a_store_and_come_from_it() {
     let (one, other, store) =
         (place("[archive]\nclaimed = true\n"), place("[archive]\nclaimed = true\n"), Place::new());
-    import(&one, &saved(&one, &[1, 2])).succeeded();
+    import(&one, &save(&one, &[1, 2])).expect_success();
     witness(&one, 3, "[archive]\nclaimed = true\n");
     let url = format!("file://{}", store.file("store").display());
     let command = |place: &Place, arguments: &[&str]| {
-        Outcome::of(place.command(arguments).env("BELLWETHER_STORE", &url)).succeeded()
+        Outcome::of(place.command(arguments).env("BELLWETHER_STORE", &url)).expect_success()
     };
     command(&one, &["store", "push"]);
     command(&one, &["store", "verify"]);

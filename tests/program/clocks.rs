@@ -34,8 +34,8 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     assert_eq!(service.count(), 0);
 
     // Follows the hint.
-    place.run(["archive", "forget", &name, "--reason", "the clock was ahead"]).succeeded();
-    let message = Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    place.run(["archive", "forget", &name, "--reason", "the clock was ahead"]).expect_success();
+    let message = Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let note = format!("run `{name}` is left out, forgotten at ");
     assert!(message.stdout.contains(&note) || message.stderr.contains(&note), "{}{}", message.stdout, message.stderr);
     let expected = "ticker,date,period,regime,signal,confidence\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n";
@@ -50,10 +50,10 @@ fn a_packed_run_from_the_future_is_forgotten_like_any_other() {
     for today in [14, 15] {
         Day::new(day(2130, 1, today)).run(&place);
     }
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "prune"]).expect_success();
     let mut forgotten = Vec::new();
     loop {
         let outcome = Outcome::of(place.command(["run", "it", "-q"]).envs([KEY]));
@@ -63,14 +63,14 @@ fn a_packed_run_from_the_future_is_forgotten_like_any_other() {
         let stderr = outcome.failed_with(1).stderr;
         assert_eq!(service.count(), 0);
         let name = stderr.split("archive forget ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a hint");
-        place.run(["archive", "forget", name, "--reason", "the clock was ahead"]).succeeded();
+        place.run(["archive", "forget", name, "--reason", "the clock was ahead"]).expect_success();
         forgotten.push(name.to_owned());
     }
     assert_eq!(forgotten.len(), 2, "{forgotten:?}");
-    let message = place.run(["verify"]).succeeded().stdout;
+    let message = place.run(["verify"]).expect_success().stdout;
     assert_eq!(message.matches("is left out, forgotten at ").count(), 2, "{message}");
     // Their rows are still in the pack, and count nowhere.
-    let known = place.run(["build", "it", "--format", "csv", "--output", "-"]).succeeded().stdout;
+    let known = place.run(["build", "it", "--format", "csv", "--output", "-"]).expect_success().stdout;
     assert!(known.contains("\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5,"), "{known}");
     assert_eq!(known.lines().count(), 2, "{known}");
 }
@@ -115,13 +115,13 @@ fn no_answer_is_dated_by_a_clock_that_is_far_from_the_services() {
         // The next run with a right clock needs no option.
         let service = service_ahead(0, "");
         define(&place, &service);
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     }
     // A few minutes are tolerated, and a cache may answer what is older.
     for (ahead, header) in [(-290, ""), (290, ""), (-86_400, "Age: 86400\r\n")] {
         let (place, service) = (Place::new(), service_ahead(ahead, header));
         define(&place, &service);
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     }
 }
 
@@ -141,10 +141,10 @@ fn a_run_begins_only_if_the_stores_clock_agrees_and_then_trusts_it() {
         assert_eq!((service.count(), observations(&place)), (0, 0));
     }
     store.set_ahead(60);
-    run().succeeded();
+    run().expect_success();
     // Two clocks against one: that of the service is wrong.
     store.set_ahead(0);
     let service = service_ahead(-86_400, "");
     define(&place, &service);
-    run().succeeded();
+    run().expect_success();
 }

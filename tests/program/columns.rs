@@ -21,7 +21,7 @@ const FACTOR: &str = "[dataset]\ncolumns = [\"date\", \"ticker\", \"news_mean_7d
     [dataset.rename]\ndate = \"timestamp\"\nticker = \"asset\"\nconfidence = \"factor\"\nsector = \"group\"\n";
 
 fn run(place: &Place, name: &str) {
-    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
 }
 
 fn record(place: &Place, name: &str) -> Value {
@@ -36,20 +36,20 @@ fn columns_are_the_same_in_every_format_and_command() {
     run(&place, "all");
     let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
     place.define("factor", &format!("{SIGNALS}{FACTOR}{formats}"));
-    let plan = place.run(["plan", "factor"]).succeeded().stdout;
+    let plan = place.run(["plan", "factor"]).expect_success().stdout;
     assert!(plan.contains("\ncolumns: 6\n  timestamp     timestamp, microseconds, no time zone\n  asset "), "{plan}");
     assert!(plan.contains("\nsorted by: asset, timestamp\n"), "{plan}");
-    place.run(["build", "factor", "-q"]).succeeded();
+    place.run(["build", "factor", "-q"]).expect_success();
     for format in ["parquet", "csv", "arrow"] {
         let piped = place.command(["build", "factor", "--format", format, "--output", "-"]).output().unwrap();
         assert!(piped.status.success());
         fs::write(place.file(&format!("piped.{format}")), piped.stdout).unwrap();
     }
-    let statement = place.run(["sql", "factor"]).succeeded().stdout;
+    let statement = place.run(["sql", "factor"]).expect_success().stdout;
     fs::write(place.file("factor.sql"), statement).unwrap();
     let folders = "partition_by = [\"sector\", \"ticker\"]\n";
     place.define("folders", &format!("{SIGNALS}{FACTOR}{formats}{folders}"));
-    place.run(["build", "folders", "-q"]).succeeded();
+    place.run(["build", "folders", "-q"]).expect_success();
     python::check("check_columns.py", [place.path()]);
 
     let record = record(&place, "factor");
@@ -65,13 +65,13 @@ fn columns_are_the_same_in_every_format_and_command() {
     let dates = distinct(&read(&latest.join("factor.parquet")), "timestamp");
     let day = |from_last: usize| &dates[dates.len() - from_last][.."2026-11-20".len()];
     let shown = place.run(["show", "factor", "--ticker", "XOM", "--from", day(2), "--columns", "asset,factor"]);
-    let shown = shown.succeeded().stdout;
+    let shown = shown.expect_success().stdout;
     assert!(shown.starts_with("asset  factor\nXOM  ") && shown.lines().count() == 3, "the last two days: {shown}");
-    let shown = place.run(["show", "folders", "--ticker", "XOM", "--from", day(2)]).succeeded().stdout;
+    let shown = place.run(["show", "folders", "--ticker", "XOM", "--from", day(2)]).expect_success().stdout;
     assert!(shown.lines().count() == 3 && shown.contains("energy"), "{shown}");
-    place.run(["build", "factor", "--to", day(20), "-q"]).succeeded();
+    place.run(["build", "factor", "--to", day(20), "-q"]).expect_success();
     let build = only_build(&place, "factor");
-    let differences = place.run(["diff".into(), build, latest]).succeeded().stdout;
+    let differences = place.run(["diff".into(), build, latest]).expect_success().stdout;
     assert!(differences.contains("added") && !differences.contains("removed     1"), "{differences}");
     assert!(differences.contains("changed      0"), "{differences}");
 }
@@ -131,12 +131,12 @@ fn columns_that_cannot_be_are_refused_where_they_stand() {
     let periods = "signals.periods = \"5d\"\n";
     let several = SIGNALS.replace(periods, "signals.periods = [\"5d\", \"1m\"]\n");
     place.define("loose", &format!("{several}dataset.columns = [\"date\", \"ticker\", \"confidence\"]\n"));
-    let shown = place.run(["check", "loose"]).succeeded();
+    let shown = place.run(["check", "loose"]).expect_success();
     assert!(shown.stderr.contains("`columns` leaves out a column that tells rows apart"), "{}", shown.stderr);
     run(&place, "loose");
     assert_eq!(record(&place, "loose")["key"], Value::Null);
     let version = fs::canonicalize(place.file("output/datasets/loose/latest")).unwrap();
-    place.run(["build", "loose", "--to", "2026-11-01", "-q"]).succeeded();
+    place.run(["build", "loose", "--to", "2026-11-01", "-q"]).expect_success();
     let shown = place.run(["diff".into(), only_build(&place, "loose"), version]).failed_with(1).stderr;
     assert!(shown.contains("have no key: `columns` in its definition leaves out one of its columns\n"), "{shown}");
 }
@@ -186,7 +186,7 @@ fn a_row_has_the_sector_of_its_ticker_when_it_was_seen() {
     let (place, service) = (Place::new(), moving_sectors());
     place.define("it", &format!("[source]\n{}{OF_SECTORS}", service.source()));
     run(&place, "it");
-    let first = place.run(["runs", "--json"]).succeeded().stdout;
+    let first = place.run(["runs", "--json"]).expect_success().stdout;
     let first: Value = serde_json::from_str(&first).unwrap();
     let sealed = first["runs"][0]["sealed_at"].as_str().unwrap().to_owned();
     let latest = place.file("output/datasets/it/latest/it.parquet");
@@ -213,12 +213,12 @@ fn a_row_has_the_sector_of_its_ticker_when_it_was_seen() {
         ("TWO", &[[alpha, alpha], [alpha, alpha]]),
     ]);
     assert_eq!(sectors(&latest), after);
-    place.run(["build", "it", "--as-of", &sealed, "-q"]).succeeded();
+    place.run(["build", "it", "--as-of", &sealed, "-q"]).expect_success();
     assert_eq!(sectors(&only_build(&place, "it").join("it.parquet")), before);
     // A filter selects a ticker by any of its sectors, and the columns do not change.
     let filtered = OF_SECTORS.replace("[checks]", "[filter]\nsectors = \"beta\"\n[checks]");
     place.define("beta", &format!("[source]\n{}{filtered}", service.source()));
-    place.run(["build", "beta", "-q"]).succeeded();
+    place.run(["build", "beta", "-q"]).expect_success();
     let mut selected = after;
     selected.retain(|ticker, _| ["MOVED", "THREE", "TWO"].contains(&ticker.as_str()));
     assert_eq!(sectors(&place.file("output/datasets/beta/latest/beta.parquet")), selected);
@@ -241,14 +241,14 @@ fn a_ticker_outside_all_sectors_has_none_and_is_noted() {
     let place = Place::new();
     let definition = "source.service = \"demo\"\n[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\", \"NEE\"]\n[dataset]\nadd = [\"sector\", \"sector_latest\"]\n";
     place.define("alone", definition);
-    let shown = Outcome::of(place.command(["run", "alone"]).envs([KEY])).succeeded().stdout;
+    let shown = Outcome::of(place.command(["run", "alone"]).envs([KEY])).expect_success().stdout;
     assert!(shown.contains("note      no sector lists 2 tickers: NEE, XOM\n"), "{shown}");
     let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
     assert!(distinct(&rows, "sector").is_empty(), "none is known");
     // Another definition with the same archive requests a sector.
     place.define("energy", "source.service = \"demo\"\nsignals.sectors = \"energy\"\n");
     run(&place, "energy");
-    let shown = place.run(["build", "alone"]).succeeded().stdout;
+    let shown = place.run(["build", "alone"]).expect_success().stdout;
     assert!(shown.contains("note      no sector lists 1 ticker: NEE\n"), "{shown}");
     let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
     // It was not known when the signals were first seen.

@@ -9,10 +9,10 @@ use crate::support::scripted::{Scripted, json};
 pub(crate) const DEMO: &str =
     "description = \"one sector\"\nsource.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
 
-pub(crate) fn published() -> Place {
+pub(crate) fn published_place() -> Place {
     let place = Place::new();
     place.define("demo", DEMO);
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     place
 }
 
@@ -55,7 +55,7 @@ fn a_misspelled_command_suggests_the_right_one() {
 
 #[test]
 fn the_version_has_the_commit_and_its_date() {
-    let shown = Place::new().run(["--version"]).succeeded().stdout;
+    let shown = Place::new().run(["--version"]).expect_success().stdout;
     let words: Vec<&str> = shown.split_whitespace().collect();
     let ["bellwether", version, commit, date] = words[..] else { panic!("{shown}") };
     assert_eq!(version, env!("CARGO_PKG_VERSION"));
@@ -66,13 +66,13 @@ fn the_version_has_the_commit_and_its_date() {
 #[test]
 fn help_starts_with_the_first_steps_and_lists_allowed_values() {
     let place = Place::new();
-    let help = place.run(["--help"]).succeeded().stdout;
+    let help = place.run(["--help"]).expect_success().stdout;
     let place_of = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
     assert!(place_of("Start here:") < place_of("Datasets:") && place_of("Datasets:") < place_of("Archive:"));
     for text in ["BELLWETHER_API_KEY", "BELLWETHER_ROOT", "Exit codes:", "  75  "] {
         place_of(text);
     }
-    let build = place.run(["build", "--help"]).succeeded().stdout;
+    let build = place.run(["build", "--help"]).expect_success().stdout;
     for text in ["parquet, csv, csv.gz, csv.zst, arrow", "bear, bull, neutral", "1d to 30d, 1m to 6m", "Examples:"] {
         assert!(build.contains(text), "{text}: {build}");
     }
@@ -82,8 +82,8 @@ fn help_starts_with_the_first_steps_and_lists_allowed_values() {
 fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
     let place = Place::new();
     place.define("demo", DEMO);
-    place.run(["run", "demo", "-q"]).succeeded();
-    place.run(["build", "demo", "--ticker", "NEE,DUK", "--ticker", "SO", "--output", "three.csv"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
+    place.run(["build", "demo", "--ticker", "NEE,DUK", "--ticker", "SO", "--output", "three.csv"]).expect_success();
     let rows = fs::read_to_string(place.file("three.csv")).unwrap();
     let mut tickers: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').next()).collect();
     tickers.dedup();
@@ -107,13 +107,13 @@ fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
 
 #[test]
 fn open_starts_the_browser_with_the_report() {
-    let place = published();
+    let place = published_place();
     let browser = place.file("browser");
     fs::write(&browser, "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     let mut permissions = fs::metadata(&browser).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
     fs::set_permissions(&browser, permissions).unwrap();
-    let printed = Outcome::of(place.command(["open", "demo"]).env("BROWSER", &browser)).succeeded().stdout;
+    let printed = Outcome::of(place.command(["open", "demo"]).env("BROWSER", &browser)).expect_success().stdout;
     let opened = place.file("opened");
     for _ in 0..500 {
         if opened.exists() {
@@ -138,7 +138,7 @@ fn open_starts_the_browser_with_the_report() {
         format!("error: cannot open the report with `false`\n  because: it failed with exit status: 1\n{hint}")
     );
     assert_eq!(failed.stdout, printed);
-    named("false:test -f %s").succeeded();
+    named("false:test -f %s").expect_success();
     named("false:test -d %s").failed_with(1);
     place.run(["open", "nothing"]).failed_with(1);
 }
@@ -151,10 +151,10 @@ fn init_without_a_terminal_takes_options_and_overwrites_nothing() {
     place.run(["init", "mine", "--base-url", "https://a.example/v1"]).failed_with(2);
     place.run(["init", "../mine", "--demo"]).failed_with(2);
     place.run(["init", "mine", "--base-url", "https://a.example/v1", "--sentiment-base-url", "https://b.example"]);
-    place.run(["check", "mine"]).succeeded();
-    place.run(["init", "--demo"]).succeeded();
-    assert_eq!(place.run(["check", "signals"]).succeeded().stdout, "pipelines/signals.toml: ok\n");
-    place.run(["run", "signals", "-q"]).succeeded();
+    place.run(["check", "mine"]).expect_success();
+    place.run(["init", "--demo"]).expect_success();
+    assert_eq!(place.run(["check", "signals"]).expect_success().stdout, "pipelines/signals.toml: ok\n");
+    place.run(["run", "signals", "-q"]).expect_success();
     place.run(["init", "--demo"]).failed_with(1);
 }
 
@@ -162,7 +162,7 @@ fn init_without_a_terminal_takes_options_and_overwrites_nothing() {
 fn doctor_finds_each_problem_and_gives_a_hint() {
     let place = Place::new();
     place.define("demo", DEMO);
-    let healthy = place.run(["doctor", "demo"]).succeeded().stdout;
+    let healthy = place.run(["doctor", "demo"]).expect_success().stdout;
     for check in ["definition", "signals address", "news address", "operations", "clock", "disk", "archive"] {
         assert!(healthy.contains(check), "{check}: {healthy}");
     }
@@ -174,7 +174,7 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
         |source: &str| place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"utilities\"]\n"));
     let doctor = |key: &str| Outcome::of(place.command(["doctor", "it"]).env("BELLWETHER_API_KEY", key));
     remote(&service.source);
-    doctor("demo").succeeded();
+    doctor("demo").expect_success();
     let shown = doctor("wrong").failed_with(1).stdout;
     assert!(shown.contains("failed") && shown.contains("check the key in `BELLWETHER_API_KEY`"), "{shown}");
     let shown = doctor("").failed_with(1).stdout;
@@ -196,10 +196,10 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
         crate::support::scripted::reply("200 OK", headers, b"{\"A\":{}}")
     });
     remote(&skewed.source());
-    let shown = doctor("demo").succeeded().stdout;
+    let shown = doctor("demo").expect_success().stdout;
     assert!(shown.contains("warning  clock") && shown.contains("ahead of the service's"), "{shown}");
 
-    let damaged = published();
+    let damaged = published_place();
     let run = crate::support::rows::sealed_run(&damaged);
     fs::write(run.join("signals.parquet"), "cut").unwrap();
     let shown = damaged.run(["doctor"]).failed_with(1).stdout;
@@ -208,7 +208,7 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
 
 #[test]
 fn a_file_that_exists_is_replaced_by_force_only() {
-    let place = published();
+    let place = published_place();
     let (rows, page) = (place.file("rows.csv"), place.file("page.html"));
     let commands: [(&[&str], &Path); 3] = [
         (&["build", "demo", "--output", "rows.csv"], &rows),
@@ -222,13 +222,13 @@ fn a_file_that_exists_is_replaced_by_force_only() {
         let expected = format!("`{name}` already exists\nhint: choose another file, or replace it with `--force`");
         assert!(refused.contains(&expected), "{refused}");
         assert_eq!(fs::read_to_string(file).unwrap(), "mine");
-        place.run(command.iter().chain(&["--force"])).succeeded();
+        place.run(command.iter().chain(&["--force"])).expect_success();
         assert!(fs::metadata(file).unwrap().len() > 50);
         fs::remove_file(file).unwrap();
-        place.run(command.iter().chain(&["--force"])).succeeded();
+        place.run(command.iter().chain(&["--force"])).expect_success();
         fs::remove_file(file).unwrap();
     }
-    let built = place.run(["build", "demo", "--output", "rows.csv"]).succeeded().stdout;
+    let built = place.run(["build", "demo", "--output", "rows.csv"]).expect_success().stdout;
     let lines = fs::read_to_string(&rows).unwrap().lines().count() - 1;
     let megabytes = fs::metadata(&rows).unwrap().len() as f64 / 1e6;
     let expected = format!("wrote {},{:03} rows, {megabytes:.1} MB, to rows.csv\n", lines / 1000, lines % 1000);
@@ -241,19 +241,19 @@ fn a_file_that_exists_is_replaced_by_force_only() {
 
 #[test]
 fn a_dataset_or_one_of_its_versions_is_summarized_reported_and_opened() {
-    let place = published();
+    let place = published_place();
     let first = latest(&place);
     place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     let version = format!("demo/{first}");
     let rows = |name: &str| {
-        let summary = place.run(["summary", name, "--json"]).succeeded().stdout;
+        let summary = place.run(["summary", name, "--json"]).expect_success().stdout;
         serde_json::from_str::<serde_json::Value>(&summary).unwrap()["tickers"].as_u64()
     };
     assert_ne!(rows("demo"), rows(&version));
-    let opened = place.run(["open", &version, "--print"]).succeeded().stdout;
+    let opened = place.run(["open", &version, "--print"]).expect_success().stdout;
     assert!(opened.ends_with(&format!("{version}/report.html\n")), "{opened}");
-    let page = place.run(["report", &version, "--output", "-"]).succeeded().stdout;
+    let page = place.run(["report", &version, "--output", "-"]).expect_success().stdout;
     assert!(page.contains(&first), "the page is of the version");
     for command in ["summary", "report", "open"] {
         let unknown = place.run([command, "pipelines/demo.toml"]).failed_with(1).stderr;
@@ -263,9 +263,9 @@ fn a_dataset_or_one_of_its_versions_is_summarized_reported_and_opened() {
 
 #[test]
 fn commands_without_a_definition_check_all_or_list_them() {
-    let place = published();
+    let place = published_place();
     place.define("other", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    let checked = place.run(["check"]).succeeded().stdout;
+    let checked = place.run(["check"]).expect_success().stdout;
     assert_eq!(checked, "pipelines/demo.toml: ok\npipelines/other.toml: ok\n");
     for command in [&["run"][..], &["plan"], &["sql"], &["build"], &["audit", "leak"]] {
         let listed = place.run(command).failed_with(2).stderr;
@@ -294,9 +294,10 @@ fn a_guess_is_never_a_command_that_removes_something() {
 fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.tickers = \"XOM\"\ndataset.kind = \"signals\"\n");
-    let run = |_| place.run(["run", "it", "-q"]).succeeded();
+    let run = |_| place.run(["run", "it", "-q"]).expect_success();
     (0..2).for_each(|number| drop(run(number)));
-    let listed: serde_json::Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).unwrap();
     let names: Vec<&str> = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
     let shown = place.run(["runs", "show", "20"]).failed_with(2);
     assert!(shown.stdout.is_empty(), "{}", shown.stdout);
@@ -306,7 +307,7 @@ fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
     );
     for name in names {
         for given in [name, &name[..name.len() - 1]] {
-            let shown = place.run(["runs", "show", given]).succeeded().stdout;
+            let shown = place.run(["runs", "show", given]).expect_success().stdout;
             assert!(shown.starts_with(&format!("run         {name}\n")), "{shown}");
         }
     }

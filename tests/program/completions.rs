@@ -27,7 +27,7 @@ fn project() -> (Place, String, String) {
     for (name, text) in [("demo", DEMO), ("daily", DEMO), ("sectors", sectors)] {
         fs::write(root.join("pipelines").join(name).with_extension("toml"), text).expect("a definition");
     }
-    place.run(["-C", "my project", "run", "demo", "-q"]).succeeded();
+    place.run(["-C", "my project", "run", "demo", "-q"]).expect_success();
     let version = fs::read_link(root.join("output/datasets/demo/latest")).expect("a link");
     let version = version.to_str().expect("a name").to_owned();
     let archive = fs::read_dir(root.join("output/archive/demo")).expect("an archive");
@@ -49,7 +49,7 @@ fn shell(place: &Place, folder: &str, name: &str) -> Command {
 const BETWEEN: &str = "\u{1f}";
 
 /// What a shell is offered for the last word of each line.
-fn offered(place: &Place, folder: &str, name: &str, lines: &[&[&str]]) -> Vec<Vec<String>> {
+fn offers(place: &Place, folder: &str, name: &str, lines: &[&[&str]]) -> Vec<Vec<String>> {
     let mut command = shell(place, folder, name);
     match name {
         "bash" => {
@@ -72,7 +72,7 @@ fn offered(place: &Place, folder: &str, name: &str, lines: &[&[&str]]) -> Vec<Ve
         }
         other => panic!("{other}"),
     }
-    let outcome = Outcome::of(&mut command).succeeded();
+    let outcome = Outcome::of(&mut command).expect_success();
     assert_eq!(outcome.stderr, "", "{lines:?}");
     let values = |line: &str| line.split(BETWEEN).filter(|value| !value.is_empty()).map(str::to_owned).collect();
     outcome.stdout.lines().map(values).collect()
@@ -123,7 +123,7 @@ fn a_shell_is_offered_the_names_of_the_project() {
         for (folder, cases) in [("my project/pipelines", cases), (".", &elsewhere)] {
             let lines: Vec<Vec<&str>> = cases.iter().map(|(words, _)| [&["bellwether"], *words].concat()).collect();
             let lines: Vec<&[&str]> = lines.iter().map(Vec::as_slice).collect();
-            let found = offered(&place, folder, &name, &lines);
+            let found = offers(&place, folder, &name, &lines);
             assert_eq!(found.len(), cases.len(), "{name}: {found:?}");
             for ((words, expected), mut found) in cases.iter().zip(found) {
                 let mut expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
@@ -150,10 +150,10 @@ fn damage_is_no_message_while_a_name_is_completed() {
         &["bellwether", "build", "demo", "--sector", ""],
         &["bellwether", "run", "de"],
     ];
-    assert_eq!(offered(&place, "my project", "bash", &lines), [vec![], vec![], vec![], vec!["demo"]]);
+    assert_eq!(offers(&place, "my project", "bash", &lines), [vec![], vec![], vec![], vec!["demo"]]);
     // A shell that the program does not know gets no candidates, and no command is run.
     let mut command = place.command(["--", "bellwether", "run", ""]);
-    let outcome = Outcome::of(command.env("_BELLWETHER_COMPLETE", "tcsh")).succeeded();
+    let outcome = Outcome::of(command.env("_BELLWETHER_COMPLETE", "tcsh")).expect_success();
     assert_eq!((&*outcome.stdout, &*outcome.stderr), ("", ""));
 }
 
@@ -185,7 +185,7 @@ fn tab_completes_a_line_in_bash_and_zsh() {
         let mut command = shell(&place, "my project/pipelines", "env");
         let script = python::command(PYTHON, "tab.py");
         command.arg(script.get_program()).args(script.get_args()).arg(setup).arg(json!(lines).to_string());
-        let outcome = Outcome::of(command.arg(&name).args(arguments)).succeeded();
+        let outcome = Outcome::of(command.arg(&name).args(arguments)).expect_success();
         let became: Vec<Vec<String>> = serde_json::from_str(&outcome.stdout).expect("a list");
         let expected: Vec<&[&str]> = cases.iter().map(|(_, expected)| *expected).collect();
         assert_eq!(became, expected, "{}", name.display());

@@ -89,7 +89,7 @@ impl Vendor {
 
     /// How much of what is known is suspect.
     fn suspect(&self) -> u64 {
-        let quality = self.place.run(["audit", "quality", "it", "--json"]).succeeded().stdout;
+        let quality = self.place.run(["audit", "quality", "it", "--json"]).expect_success().stdout;
         let quality: Value = serde_json::from_str(&quality).expect("JSON");
         quality["total"]["suspect"].as_u64().expect("a number")
     }
@@ -104,7 +104,7 @@ impl Vendor {
     }
 }
 
-fn linked(dates: &[NaiveDate], scheme: &str) -> Vec<(NaiveDate, String)> {
+fn links(dates: &[NaiveDate], scheme: &str) -> Vec<(NaiveDate, String)> {
     dates.iter().map(|date| (*date, format!("{scheme}://{date}"))).collect()
 }
 
@@ -138,13 +138,13 @@ fn declared_completeness_withdraws_what_is_no_longer_listed_however_old() {
     vendor.run(today + TimeDelta::days(2));
     assert_eq!(vendor.suspect(), 3);
     vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
-    vendor.place.run(["build", "it"]).succeeded();
+    vendor.place.run(["build", "it"]).expect_success();
     assert_eq!(vendor.rows("AAA").0, 20);
     let news = "[dataset]\nkind = \"news\"\nsuspect = \"drop\"\n";
     let of_news =
         format!("[source]\n{}api_key_file = \"key\"\n[sentiment]\ntickers = \"AAA\"\n{news}", vendor.service.source());
     vendor.place.define("news", &of_news);
-    vendor.place.run(["build", "news"]).succeeded();
+    vendor.place.run(["build", "news"]).expect_success();
     let links = columns(&read(&vendor.place.file("output/datasets/news/latest/news.parquet")), ["link"]);
     assert_eq!(links, [["https://a".to_owned()], ["https://b".to_owned()]]);
 }
@@ -156,42 +156,42 @@ fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
     vendor.define("", keep);
     let at = |age: i64| day("2026-03-20") + TimeDelta::days(age);
     let dates = |age: i64| days_before(at(age), 20);
-    let news = |age: i64| linked(&days_before(at(age), 30), "http");
+    let news = |age: i64| links(&days_before(at(age), 30), "http");
     let list = |age: i64, signals: &[NaiveDate], articles: Vec<(NaiveDate, String)>| {
         vendor.list("AAA", [dates(age), signals.to_vec()].concat(), articles);
-        vendor.list("BBB", dates(age), linked(&days_before(at(age) - TimeDelta::days(3), 400), "other"));
+        vendor.list("BBB", dates(age), links(&days_before(at(age) - TimeDelta::days(3), 400), "other"));
         vendor.run(at(age));
     };
     // Windows that slide, and a busy day that pushes much off a list of limited length.
     list(0, &[], news(0));
     list(1, &[], news(1));
     let busy =
-        linked(&[at(1); 25], "busy").into_iter().enumerate().map(|(at, (date, link))| (date, format!("{link}/{at}")));
+        links(&[at(1); 25], "busy").into_iter().enumerate().map(|(at, (date, link))| (date, format!("{link}/{at}")));
     let busy: Vec<(NaiveDate, String)> = busy.chain(news(2).into_iter().take(5)).collect();
     list(2, &[], busy.clone());
     assert_eq!(vendor.suspect(), 0);
     // One day a signal of 1970, and the longer list of another ticker.
-    let wrong = linked(&days_before(at(2) - TimeDelta::days(2), 400), "other");
+    let wrong = links(&days_before(at(2) - TimeDelta::days(2), 400), "other");
     list(3, &[day("1970-01-05")], wrong);
     list(4, &[], busy.clone());
     // The answer with 1970 covered what had slid out of the window.
     assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [22, 24]);
     let suspect = vendor.suspect();
     assert!(suspect > 300, "{suspect}");
-    let shown = vendor.place.run(["audit", "quality", "it"]).succeeded().stdout;
+    let shown = vendor.place.run(["audit", "quality", "it"]).expect_success().stdout;
     assert!(shown.contains("`suspect = \"drop\"` in `[dataset]` leaves them out"), "{shown}");
     vendor.define("", drop);
-    vendor.place.run(["build", "it"]).succeeded();
+    vendor.place.run(["build", "it"]).expect_success();
     assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [21, 24]);
     let shown = vendor.place.run(["sql", "it"]).failed_with(1).stderr;
     assert!(shown.contains("SQL cannot leave out suspect dates"), "{shown}");
     // A pack has the answers of several runs.
-    vendor.place.run(["archive", "compact"]).succeeded();
+    vendor.place.run(["archive", "compact"]).expect_success();
     assert_eq!(vendor.suspect(), suspect);
     // What is listed again is no longer suspect.
     vendor.define("", keep);
     let suspect = vendor.suspect();
-    vendor.list("BBB", dates(5)[..3].to_vec(), linked(&days_before(at(5), 3), "other"));
+    vendor.list("BBB", dates(5)[..3].to_vec(), links(&days_before(at(5), 3), "other"));
     vendor.run(at(5));
     assert!(vendor.suspect() > suspect, "a truncated answer");
     list(6, &[], busy);
@@ -202,7 +202,7 @@ fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
 fn a_truncated_list_is_suspect_though_it_changed_nothing() {
     let vendor = Vendor::new();
     let today = day("2026-03-20");
-    let (dates, news) = (days_before(today, 20), linked(&days_before(today, 90), "http"));
+    let (dates, news) = (days_before(today, 20), links(&days_before(today, 90), "http"));
     vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
     vendor.list("AAA", dates.clone(), news.clone());
     vendor.run(today);

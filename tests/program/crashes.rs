@@ -25,19 +25,19 @@ fn runs_are_listed_and_damaged_files_are_named() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     let folder = sealed_run(&place);
     let name = folder.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap();
 
-    let listed = place.run(["runs"]).succeeded().stdout;
+    let listed = place.run(["runs"]).expect_success().stdout;
     assert!(listed.lines().nth(1).unwrap().starts_with(name), "{listed}");
     assert!(listed.contains("  it          36,"), "{listed}");
-    let shown = place.run(["runs", "show", &name[..15]]).succeeded().stdout;
+    let shown = place.run(["runs", "show", &name[..15]]).expect_success().stdout;
     assert!(shown.contains("definition  it, BLAKE3 ") && shown.contains("signals.parquet"), "{shown}");
     let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
 
-    assert_eq!(place.run(["verify"]).succeeded().stdout, "verified 11 files\n");
+    assert_eq!(place.run(["verify"]).expect_success().stdout, "verified 11 files\n");
     let signals = folder.join("signals.parquet");
     let mut bytes = fs::read(&signals).unwrap();
     let middle = bytes.len() / 2;
@@ -133,7 +133,7 @@ fn an_archive_with_a_number_json_cannot_hold_is_refused() {
         "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n",
     );
     seal_signals_of(&place.file("output/archive/demo"), 0.75);
-    place.run(["build", "it"]).succeeded();
+    place.run(["build", "it"]).expect_success();
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn every_file_of_a_version_that_has_a_digest_is_verified() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     let facts = place.file("output/datasets/it/latest/facts.json");
     fs::write(&facts, "{}").unwrap();
     let shown = place.run(["verify"]).failed_with(1).stdout;

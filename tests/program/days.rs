@@ -17,7 +17,7 @@ use chrono::{Days, NaiveDate, NaiveDateTime};
 use crate::support::bucket::{Bucket, store_of_test};
 use crate::support::days::{Day, Scores, Signals, evening, midnight};
 use crate::support::program::Place;
-use crate::support::rows::{columns, known, numbers, read, texts};
+use crate::support::rows::{columns, known_rows, numbers, read, texts};
 use crate::support::service::day;
 use crate::support::tools::{PYTHON, needs};
 
@@ -42,14 +42,14 @@ fn scores(rows: &RecordBatch) -> Scores {
 }
 
 /// The rows that record one kind of change.
-fn changed(rows: &RecordBatch, kind: &str) -> RecordBatch {
+fn changes_of(rows: &RecordBatch, kind: &str) -> RecordBatch {
     let is_so = texts(rows, "change").into_iter().map(|change| Some(change.as_deref() == Some(kind)));
     filter_record_batch(rows, &is_so.collect()).expect("as many flags as rows")
 }
 
 /// The archive's state of some dates, on an evening.
 fn known_on(archive: &Path, table: Table, evening_of: NaiveDate, dates: &BTreeSet<i64>) -> RecordBatch {
-    let rows = known(archive, table, evening(evening_of));
+    let rows = known_rows(archive, table, evening(evening_of));
     let column = rows.column_by_name("date").expect("it has dates").as_primitive::<TimestampMicrosecondType>();
     let is_wanted = column.iter().map(|date| Some(date.is_some_and(|date| dates.contains(&date))));
     filter_record_batch(&rows, &is_wanted.collect()).expect("as many flags as rows")
@@ -98,19 +98,23 @@ fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
         let earlier = last.as_ref().map(|(before, _): &(Day, Summary)| before.universe.today());
 
         let recorded = read(&summary.fetched.as_ref().expect("it fetched").run.join("signals.parquet"));
-        assert_eq!(changed(&recorded, "withdrawn").num_rows(), 0, "{today}: what leaves the window is not withdrawn");
-        let added = signals(&changed(&recorded, "added"));
+        assert_eq!(
+            changes_of(&recorded, "withdrawn").num_rows(),
+            0,
+            "{today}: what leaves the window is not withdrawn"
+        );
+        let added = signals(&changes_of(&recorded, "added"));
         let is_new = |date: NaiveDate| earlier.is_none_or(|earlier| date > earlier);
         assert!(added.keys().eq(&service.cells(is_new)), "{today}: {} signals are added", added.len());
-        let revised = signals(&changed(&recorded, "revised"));
+        let revised = signals(&changes_of(&recorded, "revised"));
 
         let articles = read(&summary.fetched.as_ref().expect("it fetched").run.join("articles.parquet"));
-        assert_eq!(changed(&articles, "withdrawn").num_rows(), 0, "{today}: what leaves the list is not withdrawn");
-        let now = service.listed();
+        assert_eq!(changes_of(&articles, "withdrawn").num_rows(), 0, "{today}: what leaves the list is not withdrawn");
+        let now = service.list();
         let new: Scores =
             now.iter().filter(|(one, _)| !listed.contains_key(*one)).map(|(k, v)| (k.clone(), *v)).collect();
-        assert_eq!(scores(&changed(&articles, "added")), new, "{today}");
-        let rescored = scores(&changed(&articles, "revised"));
+        assert_eq!(scores(&changes_of(&articles, "added")), new, "{today}");
+        let rescored = scores(&changes_of(&articles, "revised"));
 
         if let Some(earlier) = earlier {
             let (before, after) = service.rewritten_signals(earlier);
@@ -137,11 +141,11 @@ fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
 
     let (service, summary) = last.expect("there were days");
     let today = service.universe.today();
-    let cells = known(&archive, Table::Signals, evening(today));
+    let cells = known_rows(&archive, Table::Signals, evening(today));
     let (all, message) = (signals(&cells), service.histories());
     let of_window = all.iter().filter(|(cell, _)| cell[3] >= midnight(service.universe.trading_days()[0]));
     assert!(of_window.eq(&message), "what is known is what the service says");
-    let news = scores(&known(&archive, Table::Articles, evening(today)));
+    let news = scores(&known_rows(&archive, Table::Articles, evening(today)));
     assert!(listed.iter().all(|(article, score)| news[article] == *score), "what is known is what the service says");
     check_dataset(&read(&summary.dataset.join("days.parquet")), &all, &news);
 }

@@ -14,7 +14,7 @@ fn project() -> &'static Path {
 }
 
 /// The shipped definitions, by name.
-fn shipped() -> Vec<String> {
+fn shipped_names() -> Vec<String> {
     let entries = fs::read_dir(project().join("pipelines")).expect("the definitions");
     let file_names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
     let mut names: Vec<String> = file_names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned())).collect();
@@ -25,10 +25,10 @@ fn shipped() -> Vec<String> {
 #[test]
 fn the_shipped_definitions_pass_check_and_say_whom_they_are_for() {
     let place = Place::new();
-    let names = shipped();
+    let names = shipped_names();
     let path = |name: &String| project().join("pipelines").join(name).with_extension("toml");
     let outcome = place.run(["check".into()].into_iter().chain(names.iter().map(path)));
-    assert_eq!(outcome.succeeded().stdout.matches(": ok\n").count(), names.len());
+    assert_eq!(outcome.expect_success().stdout.matches(": ok\n").count(), names.len());
     for name in &names {
         let text = fs::read_to_string(path(name)).unwrap();
         assert!(text.starts_with("#:schema definition.schema.json\n# For "), "{name}");
@@ -40,7 +40,7 @@ fn the_shipped_definitions_reference_the_schema_and_match_it() {
     let place = Place::new();
     let shipped = fs::read_to_string(project().join("pipelines/definition.schema.json")).unwrap();
     assert_eq!(
-        place.run(["schema"]).succeeded().stdout,
+        place.run(["schema"]).expect_success().stdout,
         shipped,
         "regenerate it: bellwether schema > pipelines/definition.schema.json"
     );
@@ -55,9 +55,9 @@ fn each_shipped_definition_runs_and_writes_the_promised_columns() {
     let run = |name: &String| {
         let file = format!("pipelines/{name}.toml");
         fs::copy(project().join(&file), place.file(&file)).unwrap();
-        place.run(["run", name, "-q", "--archive", &format!("archives/{name}")]).succeeded();
+        place.run(["run", name, "-q", "--archive", &format!("archives/{name}")]).expect_success();
     };
-    let names = shipped();
+    let names = shipped_names();
     std::thread::scope(|scope| names.iter().for_each(|name| drop(scope.spawn(|| run(name)))));
     python::check("check_examples.py", [place.file("output/datasets")]);
 }
@@ -162,7 +162,7 @@ fn one_value_is_a_list_of_one_and_a_date_is_a_date() {
     let place = Place::new();
     let plan = |text: &str| {
         place.define("it", &format!("[source]\nservice = \"demo\"\n{text}"));
-        place.run(["plan", "it"]).succeeded().stdout
+        place.run(["plan", "it"]).expect_success().stdout
     };
     let lists = plan(
         "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\n\
@@ -324,7 +324,7 @@ fn keys_without_effect_are_refused_at_their_line() {
     ];
     for text in fine {
         place.define("fine", &format!("[source]\nservice = \"demo\"\n[signals]\n{text}"));
-        place.run(["check", "fine"]).succeeded();
+        place.run(["check", "fine"]).expect_success();
     }
 }
 
@@ -382,7 +382,7 @@ written as: csv, arrow
 ";
     let (times, rest): (Vec<String>, Vec<String>) = place
         .run(["plan", "small"])
-        .succeeded()
+        .expect_success()
         .stdout
         .lines()
         .map(str::to_owned)
@@ -390,7 +390,7 @@ written as: csv, arrow
     assert_eq!(rest.join("\n") + "\n", expected);
     assert_eq!(times.len(), 5, "the next five times");
     assert!(times.iter().all(|time| time.contains(" 18:30:00 E") && !time.contains("  S")), "{times:?}");
-    let listed = place.run(["plan", "small", "--requests"]).succeeded().stdout;
+    let listed = place.run(["plan", "small", "--requests"]).expect_success().stdout;
     let requests = "requests: 2, and 1 for each ticker
   GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
   GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
@@ -433,7 +433,7 @@ fn a_plan_says_how_its_number_of_requests_comes_about() {
         ),
     ] {
         place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\n{signals}{rest}"));
-        let shown = place.run(["plan", "it"]).succeeded().stdout;
+        let shown = place.run(["plan", "it"]).expect_success().stdout;
         assert!(shown.contains(expected), "{expected}{shown}");
     }
 }
@@ -476,7 +476,7 @@ fn a_definition_full_of_mistakes_is_reported_in_seconds_on_one_page() {
         "long",
         &format!("{}\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n", "#".repeat(MOST - 100)),
     );
-    place.run(["check", "long"]).succeeded();
+    place.run(["check", "long"]).expect_success();
 }
 
 #[test]
@@ -489,12 +489,12 @@ fn sectors_and_tickers_select_the_tickers_that_are_in_both() {
     let tickers = || distinct(&read(&place.file("output/datasets/it/latest/it.parquet")), "ticker");
     // Tickers alone are asked for one by one.
     define("tickers = [\"AAPL\", \"XOM\"]\n");
-    let shown = place.run(["run", "it"]).succeeded();
+    let shown = place.run(["run", "it"]).expect_success();
     assert!(shown.stderr.contains("signals: 2 requests"), "{}", shown.stderr);
     assert_eq!(tickers(), ["AAPL", "XOM"]);
     for form in ["", "history = \"sector\"\n", "history = \"ticker\"\n"] {
         define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"CVX\"]\n"));
-        place.run(["run", "it"]).succeeded();
+        place.run(["run", "it"]).expect_success();
         assert_eq!(tickers(), ["CVX", "XOM"], "{form}");
         // A ticker of another sector is missing, and said to be.
         define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"AAPL\"]\n"));
@@ -502,7 +502,7 @@ fn sectors_and_tickers_select_the_tickers_that_are_in_both() {
         assert!(shown.contains("because: no signals for ticker `AAPL`"), "{form}: {shown}");
     }
     define("history = \"batched\"\ntickers = [\"XOM\", \"AAPL\"]\n[checks]\nuniverse = 1.0\n");
-    place.run(["run", "it"]).succeeded();
+    place.run(["run", "it"]).expect_success();
     assert_eq!(tickers(), ["AAPL", "XOM"]);
 }
 
@@ -536,7 +536,7 @@ fn a_key_or_value_in_another_place_or_form_is_explained() {
     assert!(shown.contains("`service` belongs in `[source]`"), "{shown}");
     let shares = "[checks]\nuniverse = \"20%\"\nrewritten = 1\n[rejects]\nmax_share = \"0.5 %\"\n";
     place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = \"energy\"\n{shares}"));
-    place.run(["check", "it"]).succeeded();
+    place.run(["check", "it"]).expect_success();
 }
 
 /// What a definition does not say is said by a line of something else, and each of those lines works.
@@ -560,7 +560,7 @@ fn what_a_definition_leaves_to_others_is_done_by_the_lines_of_the_page() {
         let rest = "[dataset]\nkind = \"signals\"\n[checks]\nmissing = \"warn\"\n";
         let signals = format!("[signals]\nsectors = \"{}\"\n", name.to_uppercase());
         place.define(name, &format!("[source]\n{}{signals}{rest}", service.source()));
-        Outcome::of(place.command(["run", name, "-q"]).env("BELLWETHER_API_KEY", "key")).succeeded();
+        Outcome::of(place.command(["run", name, "-q"]).env("BELLWETHER_API_KEY", "key")).expect_success();
         let file = format!("{name}.parquet");
         fs::copy(place.file(&format!("output/datasets/{name}/latest/{file}")), place.file(&file)).unwrap();
     }
@@ -568,5 +568,5 @@ fn what_a_definition_leaves_to_others_is_done_by_the_lines_of_the_page() {
     fs::write(place.file("energy.toml"), "[signals]\nsectors = \"energy\"\n").unwrap();
     let page = project().join("docs/definitions.md");
     python::check("check_leftovers.py", [page.as_path(), place.path()]);
-    place.run(["check", "energy"]).succeeded();
+    place.run(["check", "energy"]).expect_success();
 }

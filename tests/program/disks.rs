@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::program::{Outcome, Place, drained};
+use crate::support::program::{Outcome, Place, drain};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
@@ -100,10 +100,10 @@ impl SecondDay {
         let formats = "[output]\nformat = [\"parquet\", \"arrow\", \"csv\"]\n";
         place.define("it", &format!("[source]\nconnections = 1\n{source}[signals]\nsectors = [\"energy\"]\n{formats}"));
         let mut day = Self { place, expected: Vec::new(), _service: service };
-        Outcome::of(&mut day.run()).succeeded();
+        Outcome::of(&mut day.run()).expect_success();
         day.copy("output", "before");
         is_second.store(true, Ordering::SeqCst);
-        Outcome::of(&mut day.run()).succeeded();
+        Outcome::of(&mut day.run()).expect_success();
         day.expected = day.csv();
         assert_ne!(day.expected, fs::read(day.place.file("before/datasets/it/latest/it.csv")).expect("a dataset"));
         day.begin_again();
@@ -175,14 +175,14 @@ impl SecondDay {
         }
         let hidden = |path: &&PathBuf| path.starts_with("output/datasets") && path.to_string_lossy().contains("/.");
         assert_eq!(self.place.files().iter().find(hidden), None, "{stderr}");
-        self.place.run(["verify"]).succeeded();
+        self.place.run(["verify"]).expect_success();
         self.check_success(Outcome::of(&mut self.run()));
         path
     }
 
     #[track_caller]
     fn check_success(&self, outcome: Outcome) {
-        outcome.succeeded();
+        outcome.expect_success();
         assert!(self.csv() == self.expected, "the dataset is not what it is where nothing fails");
     }
 }
@@ -259,7 +259,7 @@ fn a_read_only_disk_fails_the_run_and_damages_nothing() {
 #[test]
 fn a_full_disk_can_be_pruned_and_only_what_is_gone_is_printed() {
     let day = SecondDay::new();
-    Outcome::of(&mut day.run()).succeeded();
+    Outcome::of(&mut day.run()).expect_success();
     let definition = day.place.file("pipelines/it.toml");
     let text = fs::read_to_string(&definition).unwrap();
     fs::write(&definition, text.replace("[output]", "[output]\nkeep = 1")).unwrap();
@@ -289,7 +289,7 @@ fn a_full_disk_can_be_pruned_and_only_what_is_gone_is_printed() {
         assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
         assert_eq!((outcome.stdout.as_str(), versions()), ("nothing was removed\n", 2));
     }
-    let pruned = prune("pages").succeeded().stdout;
+    let pruned = prune("pages").expect_success().stdout;
     assert!(pruned.starts_with("removed ") && pruned.contains("\nfreed "), "{pruned}");
     assert_eq!(versions(), 1);
 }
@@ -370,7 +370,7 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
     let csv = |place: &Place| fs::read(place.file("output/datasets/it/latest/it.csv")).expect("a dataset");
     let undisturbed = Place::new();
     undisturbed.define("it", &definition);
-    Outcome::of(undisturbed.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(undisturbed.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     // In the middle of the first answer, and before the second.
     for (folder, requests) in ["output", "output/archive", "output/archive/vendor", "output/archive/vendor/.partial"]
         .map(|it| [(it, 1), (it, 2)])
@@ -385,12 +385,12 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
         wait_until("nothing is requested", || service.count() >= before + requests);
         fs::rename(place.file(folder), place.file("gone")).expect("it is there");
         is_gone.store(true, Ordering::SeqCst);
-        let stderr = drained(child.stderr.take());
+        let stderr = drain(child.stderr.take());
         assert_eq!(child.wait().expect("it ended").code(), Some(1), "{stderr}");
         let lines: Vec<&str> = stderr.lines().collect();
         assert!(lines[0].starts_with("error: cannot write `output/archive/vendor/."), "{stderr}");
         assert_eq!(lines[1..], ["  because: No such file or directory (os error 2)"], "{stderr}");
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
         assert!(csv(&place) == csv(&undisturbed), "{folder}");
     }
 }

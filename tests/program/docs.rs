@@ -69,7 +69,7 @@ fn the_commands_in_the_docs_print_the_documented_output() {
     }
     for name in PAGES {
         let shown = fs::read_to_string(page(name)).expect("a page");
-        is_current(name, &with_outputs(&place, &shown, piped), masked);
+        is_current(name, &with_outputs(&place, &shown, pipe), mask);
     }
 }
 
@@ -78,7 +78,7 @@ fn getting_started_matches_a_terminal_session() {
     needs!(PYTHON);
     let place = Place::new();
     let shown = fs::read_to_string(page(FIRST_HOUR)).expect("a page");
-    is_current(FIRST_HOUR, &with_outputs(&place, &shown, seen), masked);
+    is_current(FIRST_HOUR, &with_outputs(&place, &shown, screen), mask);
 }
 
 /// A page with the current output of its `console` blocks. Its definitions are written to their paths.
@@ -116,7 +116,7 @@ fn write(place: &Place, block: &str) {
 }
 
 /// The output of a command, both streams.
-fn piped(place: &Place, command: &str) -> String {
+fn pipe(place: &Place, command: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_bellwether"));
     let folder = program.parent().expect("a folder of programs").display();
     let command = command.replace("cargo run --release -- ", "bellwether ");
@@ -130,15 +130,15 @@ fn piped(place: &Place, command: &str) -> String {
 }
 
 /// The final screen of a command in a terminal. Questions are answered with Enter.
-fn seen(place: &Place, command: &str) -> String {
-    let seen = Window { widths: "80", answers: &["", ""] }.shell(place, command).succeeded();
+fn screen(place: &Place, command: &str) -> String {
+    let seen = Window { widths: "80", answers: &["", ""] }.shell(place, command).expect_success();
     let folder = format!("{}/", place.path().display());
     seen.lines.iter().map(|line| line.replace(&folder, "") + "\n").collect()
 }
 
 /// A page without the parts that differ between days and machines: numbers and words that contain one, signals,
 /// plots, spaces, progress of a stage, ages of data, and names of extremes. Failed commands print the same everywhere.
-fn masked(page: &str) -> String {
+fn mask(page: &str) -> String {
     let mut masked = String::new();
     for output in page.split_inclusive("\n$ ") {
         let (output, rest) = output.split_once("\n```").unwrap_or((output, ""));
@@ -215,7 +215,8 @@ fn columns() -> String {
     let mut tables = String::new();
     for (heading, rest) in kinds {
         place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));
-        let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).expect("JSON");
+        let plan: Value =
+            serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).expect("JSON");
         tables += &heading_of_columns(heading, "");
         for column in plan["columns"].as_array().expect("columns") {
             let cells = ["name", "type", "unit", "meaning", "null", "example"];

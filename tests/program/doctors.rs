@@ -28,19 +28,19 @@ fn the_key_line_is_ok_only_with_a_key_and_names_where_it_comes_from() {
         assert_eq!(lines.len(), 1, "{}", outcome.stdout);
         lines[0].clone()
     };
-    let shown = of_key(doctor(&[("BELLWETHER_API_KEY", "demo")]).succeeded());
+    let shown = of_key(doctor(&[("BELLWETHER_API_KEY", "demo")]).expect_success());
     assert!(shown.starts_with("ok  ") && shown.ends_with("from `BELLWETHER_API_KEY`"), "{shown}");
-    let shown = of_key(doctor(&[("BELLWETHER_API_KEY_FILE", "own-key")]).succeeded());
+    let shown = of_key(doctor(&[("BELLWETHER_API_KEY_FILE", "own-key")]).expect_success());
     assert!(shown.starts_with("ok  ") && shown.contains("own-key`, which `BELLWETHER_API_KEY_FILE`"), "{shown}");
     let both = [("BELLWETHER_API_KEY", "demo"), ("BELLWETHER_API_KEY_FILE", "own-key")];
-    assert!(of_key(doctor(&both).succeeded()).ends_with("from `BELLWETHER_API_KEY`"));
+    assert!(of_key(doctor(&both).expect_success()).ends_with("from `BELLWETHER_API_KEY`"));
     for none in [&[][..], &[("BELLWETHER_API_KEY_FILE", "no-such-file")]] {
         let outcome = doctor(none).failed_with(1);
         assert!(!outcome.stdout.contains("from `BELLWETHER_API_KEY`"), "{}", outcome.stdout);
         assert!(of_key(outcome).starts_with("failed "));
     }
     place.define("it", &format!("[source]\n{}api_key_command = [\"echo\", \"demo\"]\n{REST}", service.source));
-    assert!(of_key(doctor(&[]).succeeded()).ends_with("from the command `echo`"));
+    assert!(of_key(doctor(&[]).expect_success()).ends_with("from the command `echo`"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_service_is_asked_for_its_sectors() {
     let (signals, news) = (service.address("base_url"), service.address("sentiment_base_url"));
     let addresses = ["--base-url", signals, "--sentiment-base-url", news];
     let init = |name: &str, variables: &[(&str, &str)]| {
-        let said = of(&place, &[&["init", name][..], &addresses].concat(), variables).succeeded().stderr;
+        let said = of(&place, &[&["init", name][..], &addresses].concat(), variables).expect_success().stderr;
         let text = fs::read_to_string(place.file(&format!("pipelines/{name}.toml"))).unwrap();
         let line = text.lines().find(|line| line.starts_with("sectors = ")).expect("sectors").to_owned();
         (said, line)
@@ -110,7 +110,7 @@ fn a_service_is_asked_for_its_sectors() {
         "utilities",
     ];
     assert_eq!(sectors, format!("sectors = {all:?}"));
-    let healthy = of(&place, &["doctor", "mine"], &key).succeeded().stdout;
+    let healthy = of(&place, &["doctor", "mine"], &key).expect_success().stdout;
     assert!(healthy.contains("\nok       sectors          signals of `communication-services`, "), "{healthy}");
     let text = format!("[source]\n{}[signals]\nsectors = [\"tech\", \"utilities\"]\n", service.source);
     place.define("it", &text);
@@ -128,7 +128,7 @@ fn a_proxy_in_use_is_named_also_when_it_works() {
     let through = format!("http://me:S3CRET-password@{}", proxy.address);
     let trusted = certificate().display().to_string();
     let variables = [("BELLWETHER_API_KEY", "demo"), ("HTTPS_PROXY", &through), ("SSL_CERT_FILE", &trusted)];
-    let outcome = of(&place, &["doctor", "it", "--json"], &variables).succeeded();
+    let outcome = of(&place, &["doctor", "it", "--json"], &variables).expect_success();
     let named = format!("through the proxy `{}`", proxy.address);
     assert_eq!(outcome.stdout.matches(&named).count(), 2, "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("S3CRET"), "{}", outcome.stdout);
@@ -195,8 +195,8 @@ fn what_a_run_would_refuse_doctor_finds() {
         let place = Place::new();
         let service = Scripted::of_histories(|_| json("200 OK", &history()));
         define(&place, "it", &service, "");
-        of(&place, &["run", "it", "-q"], &key).succeeded();
-        of(&place, &["doctor", "it"], &key).succeeded();
+        of(&place, &["run", "it", "-q"], &key).expect_success();
+        of(&place, &["doctor", "it"], &key).expect_success();
         obstruct(&place);
         let outcome = of(&place, &["doctor", "it"], &key);
         assert!(outcome.code == Some(1) && outcome.stdout.contains("\nfailed  "), "{what}: {}", outcome.stdout);

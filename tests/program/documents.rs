@@ -11,7 +11,7 @@ const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]
 
 /// Checks a document against the schema that is printed for it.
 pub(crate) fn check(place: &Place, name: &str, document: &str) {
-    let schema = place.run(["schema", "--for", name]).succeeded().stdout;
+    let schema = place.run(["schema", "--for", name]).expect_success().stdout;
     let files = [("schema.json", schema.as_str()), ("document.json", document)].map(|(file, text)| {
         let path = place.file(file);
         fs::write(&path, text).expect("a file");
@@ -25,8 +25,8 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let place = Place::new();
     place.define("demo", DEMO);
     place.define("wrong", "source.service = \"demo\"\nsignals.sectors = 3\n");
-    place.run(["run", "demo", "-q"]).succeeded();
-    place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
+    place.run(["build", "demo", "--ticker", "NEE", "-q"]).expect_success();
     let run = crate::support::rows::sealed_run(&place);
     let run = run.file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
     let build = crate::support::program::only_build(&place, "demo");
@@ -73,12 +73,12 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         check(&place, command, &outcome.stdout);
         seen.push(command);
     }
-    let run = place.run(["run", "demo", "--log", "json"]).succeeded();
+    let run = place.run(["run", "demo", "--log", "json"]).expect_success();
     check(&place, "run", &run.stdout);
     run.stderr.lines().for_each(|event| check(&place, "events", event));
     assert!(run.stderr.contains("\"event\":\"finished\""), "{}", run.stderr);
     seen.extend(["run", "events"]);
-    let removed = place.run(["datasets", "remove", &build, "--json"]).succeeded().stdout;
+    let removed = place.run(["datasets", "remove", &build, "--json"]).expect_success().stdout;
     assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
     seen.push("datasets remove");
     // Every schema belongs to a command above.
@@ -104,9 +104,9 @@ fn a_failure_with_json_is_an_object_with_its_exit_code() {
 fn json_and_text_have_the_same_numbers() {
     let place = Place::new();
     place.define("demo", DEMO);
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     let message = |arguments: &[&str]| -> Value {
-        serde_json::from_str(&place.run(arguments).succeeded().stdout).expect("a document")
+        serde_json::from_str(&place.run(arguments).expect_success().stdout).expect("a document")
     };
     let rows = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet")).num_rows();
     assert_eq!(message(&["datasets", "--json"])["versions"][0]["rows"], rows);

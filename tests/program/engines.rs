@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::program::{Outcome, Place, drained};
+use crate::support::program::{Outcome, Place, drain};
 use crate::support::scripted::{Scripted, json};
 use crate::support::scripted_spark::{Answer, Cut, Script, ScriptedSpark};
 
@@ -30,7 +30,7 @@ impl Machine {
         let place = Place::new();
         place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
         let machine = Self { store: place.file("store"), place };
-        Outcome::of(machine.place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+        Outcome::of(machine.place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
         machine
     }
 
@@ -57,7 +57,7 @@ impl Machine {
     }
 
     /// The record of the latest version in the store; nothing if there is no version.
-    fn published(&self) -> Option<Value> {
+    fn latest_record(&self) -> Option<Value> {
         let read = |path: PathBuf| serde_json::from_slice(&fs::read(path).ok()?).expect("JSON");
         let latest: Value = read(self.store.join("datasets/it/latest.json"))?;
         let version = latest["version"].as_str().expect("a name");
@@ -66,7 +66,7 @@ impl Machine {
 
     /// A build that fails, and publishes nothing; what it prints.
     #[track_caller]
-    fn refused(&self, spark: &ScriptedSpark, code: i32) -> String {
+    fn failing_build(&self, spark: &ScriptedSpark, code: i32) -> String {
         let told = self.build(spark).failed_with(code).stderr;
         self.check_nothing_is_published(spark);
         told
@@ -74,7 +74,7 @@ impl Machine {
 
     #[track_caller]
     fn check_nothing_is_published(&self, spark: &ScriptedSpark) {
-        assert_eq!(self.published(), None);
+        assert_eq!(self.latest_record(), None);
         let record = spark.folder().map(|folder| folder.join("dataset.json"));
         assert!(record.is_none_or(|record| !record.exists()), "the version has a record");
     }
@@ -97,7 +97,7 @@ fn a_stream_of_answers_that_ends_or_breaks_is_continued_until_spark_is_done() {
     let cuts = vec![(1, Cut::Ended), (2, Cut::Disconnected), (3, Cut::Reset), (3, unavailable), (4, Cut::Ended)];
     let streams = cuts.len();
     let spark = machine.server(complete(), cuts);
-    machine.build(&spark).succeeded();
+    machine.build(&spark).expect_success();
     let count = |method: &str| spark.count(method);
     assert_eq!((count("ExecutePlan"), count("ReattachExecute")), (1, streams), "{:?}", spark.calls());
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_stream_of_answers_that_ends_or_breaks_is_continued_until_spark_is_done() {
     );
     let built = fs::read(machine.place.file("output/datasets/it/latest/dataset.json")).expect("a record");
     let built: Value = serde_json::from_slice(&built).expect("JSON");
-    let published = machine.published().expect("a version");
+    let published = machine.latest_record().expect("a version");
     for name in ["content", "rows", "columns", "sort", "facts"] {
         assert_eq!(published[name], built[name], "{name}");
     }
@@ -121,11 +121,11 @@ fn rows_with_another_digest_are_not_published() {
     let more: &'static str = format!("3 {sum}").leak();
     for (digest, expected) in [(more, "2 rows, expected 3"), ("2 1", "2 rows, expected 2")] {
         let spark = machine.server(vec![Answer::Digest(digest), Answer::Complete], Vec::new());
-        let told = machine.refused(&spark, 4);
+        let told = machine.failing_build(&spark, 4);
         assert!(told.contains("does not hold the rows that") && told.contains(expected), "{told}");
         assert!(told.contains("nothing was published"), "{told}");
     }
-    let told = machine.refused(&machine.server(vec![Answer::Complete], Vec::new()), 1);
+    let told = machine.failing_build(&machine.server(vec![Answer::Complete], Vec::new()), 1);
     assert!(told.contains("returned no digest of the rows"), "{told}");
 }
 
@@ -140,7 +140,7 @@ fn rows_without_the_mark_of_success_are_not_published() {
             fs::write(folder.join("part-00000-0a1b2c3d-c000.zstd.parquet"), "half").expect("a file");
         }),
     });
-    let told = machine.refused(&spark, 1);
+    let told = machine.failing_build(&spark, 1);
     assert!(told.contains("`_SUCCESS` is missing"), "{told}");
 }
 
@@ -158,7 +158,7 @@ fn errors_of_the_cluster_are_shown_and_publish_nothing() {
         ),
     ] {
         let spark = machine.server(vec![Answer::Progress(0, 4), answer], Vec::new());
-        let told = machine.refused(&spark, 1);
+        let told = machine.failing_build(&spark, 1);
         assert!(expected.iter().all(|expected| told.contains(expected)), "{told}");
         assert_eq!(spark.count("ReattachExecute"), 0, "it is not tried again: {:?}", spark.calls());
     }
@@ -172,7 +172,7 @@ fn an_expired_session_ends_the_build() {
     {
         let gone = Answer::Failed(class, "HY000", "The handle is invalid");
         let spark = machine.server(vec![Answer::Progress(1, 4), gone], vec![(1, Cut::Ended)]);
-        let told = machine.refused(&spark, 1);
+        let told = machine.failing_build(&spark, 1);
         assert!(told.contains("because: The handle is invalid"), "{told}");
         assert_eq!((spark.count("ExecutePlan"), spark.count("ReattachExecute")), (1, 1), "{:?}", spark.calls());
     }
@@ -190,7 +190,7 @@ fn a_cancelled_build_interrupts_the_cluster_and_publishes_nothing() {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("a program");
     assert!(sent.success());
     let status = child.wait().expect("a child");
-    let told = drained(child.stderr.take());
+    let told = drain(child.stderr.take());
     assert_eq!(status.code(), Some(130), "{told}");
     assert_eq!(spark.count("Interrupt"), 1, "{:?}", spark.calls());
     machine.check_nothing_is_published(&spark);

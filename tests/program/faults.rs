@@ -55,7 +55,7 @@ fn transient_failures_are_retried_until_they_pass() {
     for (name, fault) in faults {
         let place = Place::new();
         let service = recovering(vec![fault]);
-        let outcome = run(&place, &service, "", "").succeeded();
+        let outcome = run(&place, &service, "", "").expect_success();
         assert_eq!(rows(&outcome), "rows      2", "{name}");
         assert!(outcome.stdout.contains("requests  1, 1 retry\n"), "{name}: {}", outcome.stdout);
         assert_eq!(service.histories(), 2, "{name}");
@@ -96,7 +96,7 @@ fn a_requested_wait_is_honoured_unless_it_is_over() {
         let place = Place::new();
         let service = recovering(vec![busy(&wait)]);
         let begun = Instant::now();
-        run(&place, &service, "", "").succeeded();
+        run(&place, &service, "", "").expect_success();
         let waited = begun.elapsed().as_secs();
         assert!(expected.contains(&waited), "{name}: `{wait}` took {waited} s");
     }
@@ -123,12 +123,12 @@ fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     );
     assert!(shown.ends_with(&expected), "{shown}");
     assert_eq!(service.histories(), 6);
-    let outcome = go().succeeded();
+    let outcome = go().expect_success();
     assert_eq!(service.histories(), 7, "answered requests are not repeated");
     assert_eq!(rows(&outcome), "rows      4");
     assert!(outcome.stdout.contains("note      resumed an interrupted run with 1 answer\n"));
     assert_eq!(fs::read_dir(place.file("output/archive/vendor/.partial")).unwrap().count(), 0);
-    Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     assert_eq!(service.histories(), 9);
 }
 
@@ -151,7 +151,7 @@ fn a_silent_service_times_out() {
         vec![Step::Send(head), Step::Wait(Duration::from_secs(20))],
     ]);
     let begun = Instant::now();
-    let outcome = run(&place, &service, "stall = \"1s\"\n", "").succeeded();
+    let outcome = run(&place, &service, "stall = \"1s\"\n", "").expect_success();
     assert!(begun.elapsed() < Duration::from_secs(15));
     assert!(outcome.stdout.contains("2 retries"), "{}", outcome.stdout);
 }
@@ -201,7 +201,7 @@ fn a_slow_answer_is_accepted() {
             .flat_map(|drop| [Step::Send(drop.to_vec()), Step::Wait(Duration::from_millis(2))]);
         std::iter::once(Step::Send(head)).chain(drops).collect()
     });
-    assert_eq!(rows(&run(&place, &service, "stall = \"1s\"\n", "").succeeded()), "rows      2");
+    assert_eq!(rows(&run(&place, &service, "stall = \"1s\"\n", "").expect_success()), "rows      2");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn compressed_answers_are_decompressed() {
         let place = Place::new();
         let headers = format!("Content-Encoding: {encoding}\r\n");
         let service = Scripted::of_histories(move |_| reply("200 OK", &headers, &body));
-        assert_eq!(rows(&run(&place, &service, "", "").succeeded()), "rows      2", "{encoding}");
+        assert_eq!(rows(&run(&place, &service, "", "").expect_success()), "rows      2", "{encoding}");
     }
 }
 
@@ -312,5 +312,5 @@ fn redirects_are_not_followed() {
 fn a_wrong_content_type_is_accepted() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| reply("200 OK", "Content-Type: text/plain\r\n", GOOD.as_bytes()));
-    run(&place, &service, "", "").succeeded();
+    run(&place, &service, "", "").expect_success();
 }

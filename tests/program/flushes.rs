@@ -95,13 +95,13 @@ impl Disk {
     }
 }
 
-fn recorded(place: &Place, root: &Path, arguments: &[&str]) -> Disk {
+fn record(place: &Place, root: &Path, arguments: &[&str]) -> Disk {
     let log = place.file("calls.txt");
     let mut command = Command::new("strace");
     command.args(["-f", "-y", "-s", "4096", "-e", &format!("trace={CALLS}"), "-e", "signal=none", "-o"]).arg(&log);
     command.arg(env!("CARGO_BIN_EXE_bellwether")).args(arguments).current_dir(root).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    Outcome::of(&mut command).succeeded();
+    Outcome::of(&mut command).expect_success();
     let log = fs::read_to_string(log).expect("strace wrote what was called; `tests/run` installs it");
     let mut disk = Disk::default();
     // A call that another thread interrupted is recorded in two lines, by the number of its thread.
@@ -142,7 +142,7 @@ fn everything_that_a_command_leaves_is_flushed_with_the_folders_above() {
         let url = format!("file://{}/store", root.display());
         let arguments: Vec<&str> =
             command.iter().map(|&word| if word == "file:///ROOT/store" { &url } else { word }).collect();
-        let at_risk = recorded(&place, &root, &arguments).at_risk();
+        let at_risk = record(&place, &root, &arguments).at_risk();
         assert!(at_risk.is_empty(), "{command:?}: a power cut may lose\n{}", at_risk.join("\n"));
     }
 }

@@ -48,7 +48,7 @@ impl Machine {
 
     fn csv(&self, options: &[&str]) -> String {
         let build = ["build", "days", "-q", "--format", "csv", "--output", "-"];
-        self.command(&[&build, options].concat()).succeeded().stdout
+        self.command(&[&build, options].concat()).expect_success().stdout
     }
 
     fn folders(&self) -> Vec<PathBuf> {
@@ -74,9 +74,9 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let during = machine.csv(&[]);
     assert_ne!(before, during);
     let forget = ["archive", "forget", &bad, "--reason", "the vendor answered for another customer"];
-    let message = machine.command(&forget).succeeded().stdout;
+    let message = machine.command(&forget).expect_success().stdout;
     assert!(message.starts_with(&format!("run `{bad}` is forgotten: the vendor answered ")), "{message}");
-    let again = machine.command(&forget).succeeded().stdout;
+    let again = machine.command(&forget).expect_success().stdout;
     assert!(again.starts_with(&format!("run `{bad}` is forgotten already: ")), "{again}");
 
     // As if it had never been, also as of an instant when it counted.
@@ -99,14 +99,14 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
         &["audit", "sources"],
         &["audit", "leak", "days"],
     ] {
-        let Outcome { stdout, stderr, .. } = machine.command(command).succeeded();
+        let Outcome { stdout, stderr, .. } = machine.command(command).expect_success();
         let said = format!("{stdout}{stderr}").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(&note) && said.contains(why), "{command:?}: {stdout}{stderr}");
     }
     let page = fs::read_to_string(machine.place.file("output/datasets/days/latest/report.html")).unwrap();
     assert!(page.contains("is left out, forgotten at "), "{page}");
 
-    let listed = machine.command(&["runs"]).succeeded().stdout;
+    let listed = machine.command(&["runs"]).expect_success().stdout;
     assert!(!listed.contains("archive prune"), "a forgotten run is not packed: {listed}");
 
     // The next run goes on from what still counts.
@@ -114,8 +114,8 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let seal = machine.place.file(&format!("output/archive/vendor/run={next}/run.json"));
     let seal: Value = serde_json::from_slice(&fs::read(seal).unwrap()).unwrap();
     assert_ne!(seal["basis"][0]["run"], bad.as_str());
-    machine.command(&["verify"]).succeeded();
-    machine.command(&["store", "verify"]).succeeded();
+    machine.command(&["verify"]).expect_success();
+    machine.command(&["store", "verify"]).expect_success();
 
     // The same as on a machine that never had the run.
     let elsewhere = Place::new();
@@ -129,19 +129,19 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     // In DuckDB, too, and when the run is in a pack.
     for is_packed in [false, true] {
         if is_packed {
-            machine.command(&["archive", "compact"]).succeeded();
-            machine.command(&["archive", "prune"]).succeeded();
+            machine.command(&["archive", "compact"]).expect_success();
+            machine.command(&["archive", "prune"]).expect_success();
             assert!(!machine.folders().iter().any(|path| path.ends_with(format!("run={bad}"))));
         }
-        machine.command(&["build", "days", "-q"]).succeeded();
+        machine.command(&["build", "days", "-q"]).expect_success();
         let statement = machine.place.file("days.sql");
-        fs::write(&statement, machine.command(&["sql", "days"]).succeeded().stdout).unwrap();
+        fs::write(&statement, machine.command(&["sql", "days"]).expect_success().stdout).unwrap();
         let dataset = machine.place.file("output/datasets/days/latest/days.parquet");
         let cases = machine.place.file("cases.json");
         fs::write(&cases, serde_json::json!([{ "sql": statement, "dataset": dataset }]).to_string()).unwrap();
         python::check("check_sql.py", ["duckdb", cases.to_str().unwrap()]);
         assert_eq!(machine.csv(&[]), other.csv(&[]));
-        machine.command(&["verify"]).succeeded();
+        machine.command(&["verify"]).expect_success();
     }
 }
 
@@ -156,39 +156,39 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
     let before = first.csv(&[]);
     let bad = first.run_on(&ahead);
     for machine in [second, third] {
-        machine.command(&["store", "pull"]).succeeded();
+        machine.command(&["store", "pull"]).expect_success();
         machine.define();
     }
     // The clock of the third is ahead as well, and it is offline.
     further.run_with(&third.place.file("output"), Some(third.alone()));
 
-    first.command(&["archive", "forget", &bad, "--reason", "the clock was ahead"]).succeeded();
-    let sent = first.command(&["store", "push"]).succeeded().stdout;
+    first.command(&["archive", "forget", &bad, "--reason", "the clock was ahead"]).expect_success();
+    let sent = first.command(&["store", "push"]).expect_success().stdout;
     assert!(sent.contains("1 note on a forgotten run"), "{sent}");
-    assert_eq!(first.command(&["store", "push"]).succeeded().stdout, "already up to date\n");
+    assert_eq!(first.command(&["store", "push"]).expect_success().stdout, "already up to date\n");
 
     // Fetched by whatever looks at the store.
     assert_eq!(second.csv(&[]), before);
-    assert_eq!(second.command(&["store", "pull"]).succeeded().stdout, "already up to date\n");
-    second.command(&["build", "days", "-q"]).succeeded();
+    assert_eq!(second.command(&["store", "pull"]).expect_success().stdout, "already up to date\n");
+    second.command(&["build", "days", "-q"]).expect_success();
     let latest = fs::read(store.file("store/datasets/days/latest.json")).unwrap();
     let latest: Value = serde_json::from_slice(&latest).unwrap();
     assert!(latest["as_of"].as_str().unwrap().starts_with("2026-"), "the version of the forgotten run does not count");
 
     // The third brings a run that is based on it.
-    third.command(&["store", "push"]).succeeded();
+    third.command(&["store", "push"]).expect_success();
     for machine in &machines {
         assert_eq!(machine.csv(&[]), before);
-        let listed = machine.command(&["runs"]).succeeded().stdout;
+        let listed = machine.command(&["runs"]).expect_success().stdout;
         assert!(listed.contains(&format!("it is based on `{bad}`, which is forgotten")), "{listed}");
-        machine.command(&["store", "verify"]).succeeded();
-        let status = machine.command(&["store", "status", "--json"]).succeeded().stdout;
+        machine.command(&["store", "verify"]).expect_success();
+        let status = machine.command(&["store", "status", "--json"]).expect_success().stdout;
         let status: Value = serde_json::from_str(&status).unwrap();
         assert_eq!((status["only_here"].to_string(), status["only_there"].to_string()), ("[]".into(), "[]".into()));
     }
     // A machine with an empty disk gets the same.
     let fresh = Machine::new(&store);
-    fresh.command(&["store", "pull"]).succeeded();
+    fresh.command(&["store", "pull"]).expect_success();
     fresh.define();
     assert_eq!(fresh.csv(&[]), before);
 }
@@ -199,26 +199,26 @@ fn known_together(bad: Option<&Day>, days: &[Day; 3]) -> String {
     let [first, second, third] = [(); 3].map(|()| Machine::new(&store));
     first.run_on(&days[0]);
     for machine in [&second, &third] {
-        machine.command(&["store", "pull"]).succeeded();
+        machine.command(&["store", "pull"]).expect_success();
     }
     let offline = |machine: &Machine, day: &Day| {
         let alone = machine.alone();
         let run = day.run_with(&machine.place.file("output"), Some(alone)).fetched.expect("it asked the service").run;
-        machine.command(&["store", "push"]).succeeded();
+        machine.command(&["store", "push"]).expect_success();
         name_of(&run)
     };
     let forgotten = bad.map(|bad| offline(&second, bad));
     offline(&third, &days[2]);
     days[1].run_with(&first.place.file("output"), Some(first.alone()));
     first.define();
-    first.command(&["store", "pull"]).succeeded();
+    first.command(&["store", "pull"]).expect_success();
     first.csv(&[]);
     assert!(first.folders().iter().any(|path| path.to_string_lossy().contains("merge=")));
     if let Some(run) = &forgotten {
-        first.command(&["archive", "forget", run, "--reason", "of another account"]).succeeded();
+        first.command(&["archive", "forget", run, "--reason", "of another account"]).expect_success();
     }
     let csv = first.csv(&[]);
-    first.command(&["verify"]).succeeded();
+    first.command(&["verify"]).expect_success();
     csv
 }
 
@@ -243,9 +243,9 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     for reason in ["", "  ", "two\nlines", "\u{1b}[31mred", &"long".repeat(300)] {
         forget(&runs[1], reason).failed_with(2);
     }
-    assert!(!machine.command(&["runs"]).succeeded().stdout.contains("forgotten"));
-    forget(&runs[1], "bad").succeeded();
-    forget(&format!("run={}", runs[0]), "bad").succeeded();
+    assert!(!machine.command(&["runs"]).expect_success().stdout.contains("forgotten"));
+    forget(&runs[1], "bad").expect_success();
+    forget(&format!("run={}", runs[0]), "bad").expect_success();
     let message = machine.command(&["build", "days"]).failed_with(1).stderr;
     assert!(message.contains("no sealed runs in"), "{message}");
 
@@ -257,18 +257,18 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     assert!(message.contains("its BLAKE3 checksum is"), "{message}");
     // The store has it, or gets it again.
     fs::write(&note, &text).unwrap();
-    machine.command(&["store", "push"]).succeeded();
+    machine.command(&["store", "push"]).expect_success();
     let there = store.file(&format!("store/archive/vendor/forgotten={}/run.json", runs[1]));
     for path in [&note, &there] {
         for damaged in [text.replace("bad", "good"), text[..40].to_owned()] {
             fs::write(path, damaged).unwrap();
-            let message = machine.command(&["store", "repair"]).succeeded().stdout;
+            let message = machine.command(&["store", "repair"]).expect_success().stdout;
             assert!(message.contains("fetched `") || message.contains("sent `"), "{message}");
             assert_eq!(fs::read_to_string(path).unwrap(), text);
         }
     }
     // Without a store, the run counts again, which is said.
     fs::write(&note, text.replace("bad", "good")).unwrap();
-    let message = machine.command(&["archive", "repair"]).succeeded().stdout;
+    let message = machine.command(&["archive", "repair"]).expect_success().stdout;
     assert!(message.contains("the run counts again until it is forgotten again"), "{message}");
 }

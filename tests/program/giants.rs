@@ -7,7 +7,7 @@ use bellwether::tables::Table;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::support::program::{Outcome, Place};
-use crate::support::rows::{columns, known, read};
+use crate::support::rows::{columns, known_rows, read};
 use crate::support::scripted::{Scripted, ScriptedRequest, json};
 
 /// Articles by date, in units of forty seconds, and title.
@@ -20,7 +20,7 @@ fn date(number: usize) -> String {
 
 /// The articles listed in a pull: first all of them, newest first; then most of them and some new ones, shuffled, with
 /// some other titles and scores; then the newest few, with other scores.
-fn listed(pull: usize) -> Vec<(usize, String, u32)> {
+fn list(pull: usize) -> Vec<(usize, String, u32)> {
     let article = |number: usize| {
         let version = if pull > 0 && number.is_multiple_of(100) { "again" } else { "at first" };
         let title = format!("what was said of the company {version}, in a title of some length: {number}");
@@ -50,7 +50,7 @@ fn after(before: &Articles, listed: &[(usize, String, u32)]) -> (Articles, [usiz
 fn answer(request: &ScriptedRequest) -> String {
     if request.target.contains("news_articles") {
         let mut text = String::new();
-        for (number, title, score) in listed(request.before) {
+        for (number, title, score) in list(request.before) {
             let (comma, date) = (if text.is_empty() { "" } else { "," }, date(number));
             let link = format!("https://news.example.com/articles/{number}");
             write!(text, "{comma}{{\"date\":\"{date}\",\"title\":\"{title}\",\"score\":{score},\"link\":\"{link}\"}}")
@@ -65,8 +65,8 @@ fn answer(request: &ScriptedRequest) -> String {
 }
 
 /// The known articles of an archive.
-fn archived(place: &Place) -> Vec<[String; 3]> {
-    let rows = known(&place.file("output/archive/vendor"), Table::Articles, DateTime::<Utc>::MAX_UTC);
+fn known_articles(place: &Place) -> Vec<[String; 3]> {
+    let rows = known_rows(&place.file("output/archive/vendor"), Table::Articles, DateTime::<Utc>::MAX_UTC);
     columns(&rows, ["date", "title", "score"])
 }
 
@@ -79,16 +79,17 @@ fn a_giant_ticker_is_compared_and_packed_like_a_small_one() {
     let mut expected = Articles::new();
     let mut rewritten = [0; 2];
     for pull in 0..3 {
-        let ran = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
-        let (known, [added, revised, withdrawn]) = after(&expected, &listed(pull));
+        let ran = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+        let (known, [added, revised, withdrawn]) = after(&expected, &list(pull));
         let signals = if pull == 0 { 31 } else { 0 };
         let line = ran.stdout.lines().find(|line| line.starts_with("changes")).expect("the changes").replace(',', "");
         rewritten = [rewritten[0] + revised, rewritten[1] + withdrawn];
         let changes = format!("changes   {} added {revised} revised {withdrawn} withdrawn", added + signals);
         assert_eq!(line, changes, "pull {pull}");
         expected = known;
-        assert_eq!(archived(&place).len(), expected.len(), "pull {pull}");
-        for ([date, title, score], ((number, expected_title), expected_score)) in archived(&place).iter().zip(&expected)
+        assert_eq!(known_articles(&place).len(), expected.len(), "pull {pull}");
+        for ([date, title, score], ((number, expected_title), expected_score)) in
+            known_articles(&place).iter().zip(&expected)
         {
             assert_eq!(title, expected_title);
             assert!(date.starts_with(&self::date(*number)), "{date} is not that of {number}");
@@ -97,13 +98,13 @@ fn a_giant_ticker_is_compared_and_packed_like_a_small_one() {
     }
     // The second answer has other titles on dates covered by the first one.
     let late = (3_001..60_000).filter(|number| number % 100 == 0).count();
-    place.run(["audit", "revisions", "it", "--output", "revisions.parquet"]).succeeded();
+    place.run(["audit", "revisions", "it", "--output", "revisions.parquet"]).expect_success();
     let kinds = columns(&read(&place.file("revisions.parquet")), ["kind"]);
     let count = |kind: &str| kinds.iter().filter(|[found]| found == kind).count();
     assert_eq!([count("revised"), count("withdrawn"), count("added_late")], [rewritten[0], rewritten[1], late]);
-    let before = archived(&place);
-    place.run(["archive", "compact"]).succeeded();
-    place.run(["verify"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
-    assert!(archived(&place) == before, "packing changes nothing that is known");
+    let before = known_articles(&place);
+    place.run(["archive", "compact"]).expect_success();
+    place.run(["verify"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
+    assert!(known_articles(&place) == before, "packing changes nothing that is known");
 }

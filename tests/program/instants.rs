@@ -58,7 +58,7 @@ fn build(place: &Place, as_of: &str) -> Option<String> {
 fn what_is_built_as_of_an_instant_while_a_run_is_under_way_is_what_is_built_later() {
     let (place, slow) = (Place::new(), Slow::start());
     place.define("it", &format!("[source]\n{}{REST}", slow.service.source()));
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let is_over = AtomicBool::new(false);
     let built: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -83,9 +83,9 @@ fn what_is_built_as_of_an_instant_while_a_run_is_under_way_is_what_is_built_late
                 let _ = run.kill();
                 let _ = run.wait();
             }
-            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
             if number == 4 {
-                place.run(["archive", "compact"]).succeeded();
+                place.run(["archive", "compact"]).expect_success();
             }
         }
         is_over.store(true, Ordering::SeqCst);
@@ -106,7 +106,7 @@ fn what_is_built_as_of_an_instant_while_a_run_is_under_way_is_what_is_built_late
 fn an_instant_in_the_future_is_refused_and_today_means_now() {
     let place = Place::new();
     place.define("it", &format!("[source]\nservice = \"demo\"\n{REST}"));
-    place.run(["run", "it"]).succeeded();
+    place.run(["run", "it"]).expect_success();
     let future = ["2100-12-31", "2100-12-31T00:00:00Z"];
     for as_of in future {
         for command in [
@@ -130,14 +130,14 @@ fn an_instant_in_the_future_is_refused_and_today_means_now() {
 fn a_version_is_rebuilt_with_its_runs_and_its_definition() {
     let (place, slow) = (Place::new(), Slow::start());
     place.define("it", &format!("[source]\n{}{REST}", slow.service.source()));
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let link = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let version = link.to_str().unwrap().to_owned();
     let rows = rows_of(&place.file("output/datasets/it").join(&version));
     slow.number.store(2, Ordering::SeqCst);
     let edited = REST.replace("[\"5d\", \"15d\"]", "[\"5d\"]");
     place.define("it", &format!("[source]\n{}{edited}", slow.service.source()));
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     assert_ne!(rows_of(&place.file("output/datasets/it/latest")), rows);
     let rebuilt = build(&place, &version).expect("it is rebuilt");
     assert_eq!(rebuilt, rows);

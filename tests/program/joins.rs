@@ -105,7 +105,7 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
         service.source()
     );
     place.define("messy", &definition);
-    Outcome::of(place.command(["run", "messy", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "messy", "-q"]).envs([KEY])).expect_success();
     let dataset = place.file("output/datasets/messy/latest/messy.parquet");
     python::check("check_join.py", [dataset.as_path(), Path::new(&place.file("parameters.json"))]);
 }
@@ -164,7 +164,7 @@ pub(crate) fn definition(service: &Scripted, rest: &str) -> String {
 /// The lines of a dataset as CSV.
 fn lines(place: &Place, name: &str, arguments: &[&str]) -> Vec<String> {
     let build = ["build", name, "--format", "csv", "--output", "-"];
-    let stdout = place.run(build.iter().chain(arguments)).succeeded().stdout;
+    let stdout = place.run(build.iter().chain(arguments)).expect_success().stdout;
     stdout.lines().map(str::to_owned).collect()
 }
 
@@ -175,7 +175,7 @@ fn statistics_do_not_depend_on_the_order_in_which_articles_are_listed() {
     let of_order = |seed: u64| {
         let (place, service) = (Place::new(), two_sectors(seed));
         place.define("it", &definition(&service, join));
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
         lines(&place, "it", &[])
     };
     let expected = of_order(0);
@@ -195,7 +195,7 @@ fn a_filter_selects_rows_and_never_changes_them() {
     ] {
         let rest = format!("[dates]\nnaive = \"{naive}\"\n[join]\nlag = \"{lag}\"\n");
         place.define(name, &definition(&service, &rest));
-        Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
         let all = lines(&place, name, &[]);
         let dates: Vec<&str> = all[1..].iter().map(|line| &line.split(',').nth(1).expect("a date")[..10]).collect();
         for _ in 0..8 {
@@ -237,7 +237,7 @@ fn a_filter_selects_rows_and_never_changes_them() {
 }
 
 /// Some cells of the only row of a dataset, after one pull per list.
-fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String> {
+fn pull(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String> {
     let history = r#"{"AAA":{"ticker":"AAA","regime":"bear","period":"5d","predictions":[{"date":"2025-11-20","signal":"buy","confidence":0.5}]}}"#;
     let lists = [articles, records].map(|lists| lists.iter().map(|list| (*list).to_owned()).collect::<Vec<_>>());
     let service = Scripted::start(move |request| {
@@ -262,10 +262,10 @@ fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String
     // The lists may be cut off, but what they had is all that there was.
     define(false);
     for _ in 0..articles.len().max(records.len()) {
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     }
     define(true);
-    place.run(["build", "it", "-q"]).succeeded();
+    place.run(["build", "it", "-q"]).expect_success();
     let lines = lines(&place, "it", &[]);
     let names: Vec<&str> = lines[0].split(',').collect();
     let cells: Vec<&str> = lines[1].split(',').collect();
@@ -292,7 +292,7 @@ fn the_last_article_is_the_first_listed_of_its_date_even_in_a_capped_list() {
         (vec![list(&[bee, ant]), list(&[zebra, yak])], ["4", "0.2"]),
     ] {
         let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
-        let found = pulled(&lists, &["[]"], ["news_count_7d", "news_last_score", "historical_score"]);
+        let found = pull(&lists, &["[]"], ["news_count_7d", "news_last_score", "historical_score"]);
         assert_eq!(found[..2], expected, "{lists:?}");
     }
 }
@@ -300,7 +300,7 @@ fn the_last_article_is_the_first_listed_of_its_date_even_in_a_capped_list() {
 #[test]
 fn the_first_listed_record_of_a_day_counts_and_scores_may_be_text() {
     let columns = ["historical_score", "news_count_7d", "news_last_score"];
-    let score = |lists: &[&str]| pulled(&["[]"], lists, columns)[0].clone();
+    let score = |lists: &[&str]| pull(&["[]"], lists, columns)[0].clone();
     let record = |day: &str, score: &str| format!(r#"{{"date":"{day}","score":{score}}}"#);
     let list = |records: &[String]| format!("[{}]", records.join(","));
     let (low, high) = (record("2025-11-18", "0.1"), record("2025-11-18", "0.9"));
@@ -321,7 +321,7 @@ fn an_exact_duplicate_counts_once_and_a_different_score_is_another_article() {
     let article = |score: &str| format!(r#"{{"date":"2025-11-18","title":"t","score":{score},"link":"l"}}"#);
     let count = |scores: &[&str]| {
         let list = format!("[{}]", scores.iter().map(|score| article(score)).collect::<Vec<_>>().join(","));
-        pulled(&[&list], &["[]"], ["news_count_7d", "news_last_score", "historical_score"])[..2].to_vec()
+        pull(&[&list], &["[]"], ["news_count_7d", "news_last_score", "historical_score"])[..2].to_vec()
     };
     assert_eq!(count(&["0.5", "0.5", "0.5"]), ["1", "0.5"]);
     assert_eq!(count(&["0.5", "0.25", "0.5"]), ["2", "0.5"]);
@@ -338,7 +338,7 @@ fn a_list_that_is_cut_off_between_copies_revises_none_of_them() {
     let found = |lists: &[&[&str]]| {
         let lists: Vec<String> = lists.iter().map(|scores| list(scores)).collect();
         let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
-        pulled(&lists, &["[]"], ["news_count_7d", "news_mean_7d", "news_last_score"])
+        pull(&lists, &["[]"], ["news_count_7d", "news_mean_7d", "news_last_score"])
     };
     // The newest is listed first.
     assert_eq!(found(&[&["0.9", "0.1"], &["0.9"]]), ["2", "0.5", "0.9"]);
@@ -357,7 +357,7 @@ fn articles_without_a_score_and_duplicates_are_counted() {
     for (name, duplicates, is_repeated) in [("once", "once", true), ("each", "keep", false)] {
         let rest = format!("[sentiment]\nduplicates = \"{duplicates}\"\n[join]\nwindows = [\"30d\"]\n");
         place.define(name, &definition(&service, &rest));
-        let stdout = Outcome::of(place.command(["run", name]).envs([KEY])).succeeded().stdout;
+        let stdout = Outcome::of(place.command(["run", name]).envs([KEY])).expect_success().stdout;
         // Counted in the text of the raw answers.
         let (mut all, mut unscored, mut repeated) = (0, 0, 0);
         for list in news_of(0).into_iter().map(|(_, list)| list) {

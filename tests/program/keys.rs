@@ -48,10 +48,10 @@ fn a_relative_path_to_a_key_is_below_the_root_of_the_project() {
     fs::create_dir_all(&below).unwrap();
     fs::write(below.join("key"), "another\n").unwrap();
     define(&place, &service, "api_key_file = \"key\"\n");
-    Outcome::of(place.command(["run", "it", "-q"]).current_dir(&below)).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).current_dir(&below)).expect_success();
     define(&place, &service, "");
     let mut run = place.command(["run", "it", "-q"]);
-    Outcome::of(run.current_dir(&below).env("BELLWETHER_API_KEY_FILE", "key")).succeeded();
+    Outcome::of(run.current_dir(&below).env("BELLWETHER_API_KEY_FILE", "key")).expect_success();
     assert!(place.file("output/datasets/it/latest").exists() && !below.join("output").exists());
 }
 
@@ -62,7 +62,7 @@ fn a_byte_order_mark_is_not_part_of_a_key() {
     fs::write(place.file("key"), "\u{feff}demo\r\n").unwrap();
     for source in ["api_key_file = \"key\"\n", "api_key_command = [\"cat\", \"key\"]\n"] {
         define(&place, &service, source);
-        place.run(["run", "it", "-q"]).succeeded();
+        place.run(["run", "it", "-q"]).expect_success();
     }
 }
 
@@ -72,7 +72,7 @@ fn a_key_command_sees_no_other_key_and_prints_at_most_64_kib() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let shell = |script: &str| format!("api_key_command = [\"sh\", \"-c\", \"{script}\"]\n");
     define(&place, &service, &shell("cat; echo ${BELLWETHER_API_KEY-demo}"));
-    Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "another")).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "another")).expect_success();
     define(&place, &service, &shell("yes"));
     let stderr = place.run(["run", "it"]).failed_with(1).stderr;
     assert!(stderr.contains("the command `sh`\n  because: it is longer than 64 KiB\n"), "{stderr}");

@@ -21,7 +21,7 @@ use chrono::{Days, Utc};
 use serde_json::Value;
 
 use crate::support::program::{Outcome, Place};
-use crate::support::rows::{known, read, texts};
+use crate::support::rows::{known_rows, read, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 use crate::support::service::{KEY, Server, day};
 
@@ -163,12 +163,12 @@ impl Pipeline {
     /// Runs a command undisturbed, and returns its duration.
     fn finish(&self, work: Work) -> Duration {
         let begun = Instant::now();
-        Outcome::of(&mut self.command(work)).succeeded();
+        Outcome::of(&mut self.command(work)).expect_success();
         begun.elapsed()
     }
 
     /// The interrupted runs that are not sealed.
-    fn unfinished(&self) -> impl Iterator<Item = PathBuf> {
+    fn interrupted_runs(&self) -> impl Iterator<Item = PathBuf> {
         let folder = self.archive().join(".partial");
         let runs = self.runs();
         let open = names(&folder, |name| !name.starts_with('.') && !runs.contains(&format!("run={name}")));
@@ -176,18 +176,18 @@ impl Pipeline {
     }
 
     /// The requests already answered in a resumable run.
-    fn answered(&self) -> BTreeSet<String> {
+    fn answered_requests(&self) -> BTreeSet<String> {
         let of_run = |run: PathBuf| fs::read_to_string(run.join("answers.jsonl")).unwrap_or_default();
         let request = |line: &str| {
             // The last line may be truncated.
             let record: Value = serde_json::from_str(line).ok()?;
             Some(record["request"]["request"].as_str().expect("a request").to_owned())
         };
-        self.unfinished().flat_map(|run| of_run(run).lines().filter_map(request).collect::<Vec<_>>()).collect()
+        self.interrupted_runs().flat_map(|run| of_run(run).lines().filter_map(request).collect::<Vec<_>>()).collect()
     }
 
     fn is_sealing(&self) -> bool {
-        self.unfinished().any(|path| path.join("sealed").exists())
+        self.interrupted_runs().any(|path| path.join("sealed").exists())
     }
 
     /// Checks that every sealed run and every published version is complete, and that `latest` is one of the versions.
@@ -215,7 +215,7 @@ impl Pipeline {
     /// The known state of every table, column by column, except observation times.
     fn all_known(&self) -> Vec<(String, Vec<Option<String>>)> {
         let of_table = |table: Table| {
-            let cells = known(&self.archive(), table, Utc::now());
+            let cells = known_rows(&self.archive(), table, Utc::now());
             let schema = table.known_schema();
             let of_value = |name: &&str| !["observed_at", "first_observed_at", "backfilled"].contains(name);
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).filter(of_value).collect();
@@ -265,7 +265,7 @@ impl Times {
 fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, instants: &mut Instants) -> Option<Phase> {
     let (runs, versions) = (pipeline.runs(), pipeline.versions());
     let requested = service.count();
-    let remaining = times.requests.difference(&pipeline.answered()).count();
+    let remaining = times.requests.difference(&pipeline.answered_requests()).count();
     let mut child = pipeline.spawn(work);
     let wait = match (work, instants.below(3)) {
         (Work::Compact, _) => instants.within(times.compacting),
@@ -294,7 +294,7 @@ fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, inst
         Work::Prune => Some(Phase::Pruning),
         Work::Run if is_published => Some(Phase::Publishing),
         Work::Run if pipeline.is_sealing() => Some(Phase::Sealing),
-        Work::Run if pipeline.unfinished().next().is_some() => Some(Phase::Fetching),
+        Work::Run if pipeline.interrupted_runs().next().is_some() => Some(Phase::Fetching),
         Work::Run => Some(Phase::NewRun),
     }
 }
@@ -331,7 +331,7 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
             let mut done = 0;
             // Commands that end before the kill do not count; if that happens often, the work is too short.
             for _ in 0..4 * count {
-                let (answered, requested) = (pipeline.answered(), service.count());
+                let (answered, requested) = (pipeline.answered_requests(), service.count());
                 assert!(answered.is_subset(&times.requests), "{answered:?}");
                 let phase = kill(&pipeline, work, &service, &times, &mut instants);
                 check_not_repeated(&service, requested, &answered);
@@ -339,14 +339,14 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
                 let Some(phase) = phase else { continue };
                 *phases.entry(phase).or_default() += 1;
                 if phases.values().sum::<u32>().is_multiple_of(10) {
-                    pipeline.place.run(["verify"]).succeeded();
+                    pipeline.place.run(["verify"]).expect_success();
                 }
                 done += 1;
                 if done == count {
                     break;
                 }
             }
-            let (answered, requested) = (pipeline.answered(), service.count());
+            let (answered, requested) = (pipeline.answered_requests(), service.count());
             let took = pipeline.finish(work);
             check_not_repeated(&service, requested, &answered);
             match work {
@@ -355,7 +355,7 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
                 Work::Prune => times.pruning = took,
             }
             pipeline.check_whole();
-            pipeline.place.run(["verify"]).succeeded();
+            pipeline.place.run(["verify"]).expect_success();
         }
         assert!(pipeline.csv() == undisturbed.csv(), "day {number}: the datasets differ");
         let left = names(&pipeline.archive().join(".partial"), |name| !name.starts_with('.'));

@@ -13,11 +13,11 @@ use crate::support::service::{list, text};
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 fn run(place: &Place, name: &str) -> Outcome {
-    Outcome::of(place.command(["run", name]).envs([KEY])).succeeded()
+    Outcome::of(place.command(["run", name]).envs([KEY])).expect_success()
 }
 
-fn sealed(place: &Place, number: usize) -> String {
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+fn seal(place: &Place, number: usize) -> String {
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
     let mut sealed: Vec<String> = list(&runs["runs"]).iter().map(|run| text(&run["sealed_at"]).to_owned()).collect();
     sealed.sort();
     sealed[number].clone()
@@ -43,7 +43,7 @@ fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
     place.define("joined", signals);
     place.define("signals", &format!("{signals}dataset.kind = \"signals\"\n"));
     run(&place, "joined");
-    place.run(["build", "signals", "-q"]).succeeded();
+    place.run(["build", "signals", "-q"]).expect_success();
     let read = |name: &str| read(&place.file(&format!("output/datasets/{name}/latest/{name}.parquet")));
     let (joined, alone) = (read("joined"), read("signals"));
     assert_eq!((alone.num_columns(), joined.num_columns()), (6, 20));
@@ -103,27 +103,27 @@ fn news_is_a_row_per_article_as_it_was_known() {
     let record: Value = serde_json::from_slice(&fs::read(version.join("dataset.json")).unwrap()).unwrap();
     assert_eq!(record["key"], json!(["ticker", "date", "title", "link", "copy"]));
 
-    place.run(["build", "news", "--as-of", &sealed(&place, 0), "-q"]).succeeded();
+    place.run(["build", "news", "--as-of", &seal(&place, 0), "-q"]).expect_success();
     let earlier = only_build(&place, "news");
     let then = rows(earlier.join("news.parquet").to_str().unwrap());
     let expected = ["2026-11-18 Gone https://a/2 0 0.2 0", "2026-11-19 Old https://a/1 0 0.1 0"];
     assert_eq!(then, [&now[..4], &expected[..]].concat());
-    let message = place.run(["diff".into(), earlier, version]).succeeded().stdout;
+    let message = place.run(["diff".into(), earlier, version]).expect_success().stdout;
     for line in ["added        1", "removed      1", "changed      1"] {
         assert!(message.contains(line), "{message}");
     }
     let first = ["build", "news", "--vintage", "first", "--format", "csv", "--output", "-"];
-    let first = place.run(first).succeeded().stdout;
+    let first = place.run(first).expect_success().stdout;
     let score = |title: &str| {
         first.lines().find(|line| line.contains(title)).map(|line| line.split(',').nth(5).unwrap().to_owned())
     };
     assert_eq!(score("Old").as_deref(), Some("0.1"));
     assert_eq!(score("Gone").as_deref(), Some("0.2"), "withdrawn, but it was published");
-    let shown = place.run(["show", "news", "--columns", "title,score", "--from", "2026-11-19"]).succeeded().stdout;
+    let shown = place.run(["show", "news", "--columns", "title,score", "--from", "2026-11-19"]).expect_success().stdout;
     assert_eq!(shown, "title  score\nOld      0.9\nNew     -0.5\n");
-    place.run(["audit", "revisions", "news"]).succeeded();
-    place.run(["audit", "quality", "news"]).succeeded();
-    place.run(["report", "news"]).succeeded();
+    place.run(["audit", "revisions", "news"]).expect_success();
+    place.run(["audit", "quality", "news"]).expect_success();
+    place.run(["report", "news"]).expect_success();
     let refused = |arguments: &[&str], expected: &str| {
         let shown = place.run(arguments);
         assert_ne!(shown.code, Some(0), "{arguments:?}");
@@ -169,7 +169,7 @@ fn an_article_is_revised_by_what_it_says_and_not_by_its_place_in_the_list() {
     let news = "[sentiment]\ntickers = \"ONE\"\n[dataset]\nkind = \"news\"\n[rejects]\nkeep_extra = true\n";
     place.define("news", &format!("[source]\n{}{news}", service.source()));
     MOVED.iter().for_each(|_| drop(run(&place, "news")));
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
     let folders = list(&runs["runs"]).iter().map(|run| format!("output/archive/vendor/run={}", text(&run["run"])));
     let requests = folders.map(|folder| read(&place.file(&format!("{folder}/requests.parquet"))));
     let mut answered: Vec<String> = requests.flat_map(|rows| texts(&rows, "observed_at")).flatten().collect();
@@ -193,7 +193,7 @@ fn an_article_is_revised_by_what_it_says_and_not_by_its_place_in_the_list() {
     ];
     assert_eq!(found, expected);
     // The audit compares scores alone, and knows as well since when the old one was said.
-    place.run(["audit", "revisions", "news", "--output", "changes.parquet"]).succeeded();
+    place.run(["audit", "revisions", "news", "--output", "changes.parquet"]).expect_success();
     let changes = columns(&read(&place.file("changes.parquet")), ["title", "kind", "seen_before", "observed_at"]);
     let revised: Vec<_> = changes.iter().filter(|[_, kind, ..]| kind == "revised").collect();
     let [[title, _, before, now]] = revised[..] else { panic!("{changes:?}") };
@@ -257,7 +257,7 @@ fn news_of_sectors_has_the_archived_articles_of_their_tickers_in_every_format() 
     run(&place, "news");
     let sorted = "columns = [\"date\", \"ticker\", \"score\", \"title\"]\n[output]\nsort = [\"score\", \"date\"]\n";
     place.define("sorted", &format!("{news}{sorted}[filter]\nfrom = 2026-01-01\nsectors = \"energy\"\n"));
-    place.run(["build", "sorted", "-q"]).succeeded();
+    place.run(["build", "sorted", "-q"]).expect_success();
     python::check("check_news.py", [place.path()]);
 }
 

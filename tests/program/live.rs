@@ -47,7 +47,7 @@ fn service(today: Arc<AtomicU32>) -> Scripted {
 }
 
 /// The days of the backfilled rows of a ticker.
-fn backfilled(place: &Place, name: &str, ticker: &str) -> Vec<u32> {
+fn backfilled_days(place: &Place, name: &str, ticker: &str) -> Vec<u32> {
     let rows = read(&place.file(&format!("output/datasets/{name}/latest/{name}.parquet")));
     let late = columns(&rows, ["ticker", "date", "backfilled"])
         .into_iter()
@@ -89,22 +89,22 @@ fn a_row_is_live_if_it_was_seen_in_time_with_all_that_its_features_come_from() {
     run("calendar", 23, 20);
     run("some", 23, 30);
     // 2026-03-11 is a Wednesday: Monday the 9th is two trading days old, and three on Thursday.
-    assert_eq!(backfilled(&place, "bare", "AAA"), [2, 3, 4, 5, 6]);
+    assert_eq!(backfilled_days(&place, "bare", "AAA"), [2, 3, 4, 5, 6]);
     // A signal of Friday is first seen on Monday at 21:00, which is more than three days later.
-    assert_eq!(backfilled(&place, "calendar", "AAA"), [2, 3, 4, 5, 6, 13, 20]);
+    assert_eq!(backfilled_days(&place, "calendar", "AAA"), [2, 3, 4, 5, 6, 13, 20]);
     // Others saw the signals from the 12th on in time, but their news was first asked for on the 23rd.
-    assert_eq!(backfilled(&place, "it", "AAA"), [2, 3, 4, 5, 6, 12, 13, 16, 17, 18]);
+    assert_eq!(backfilled_days(&place, "it", "AAA"), [2, 3, 4, 5, 6, 12, 13, 16, 17, 18]);
     let all: Vec<u32> = (2..23).filter(|day| is_business_day(*day)).collect();
-    assert_eq!(backfilled(&place, "it", "BBB"), all, "its news was never known");
-    assert_eq!(backfilled(&place, "some", "BBB"), [2, 3, 4, 5, 6], "its news is not asked for");
+    assert_eq!(backfilled_days(&place, "it", "BBB"), all, "its news was never known");
+    assert_eq!(backfilled_days(&place, "some", "BBB"), [2, 3, 4, 5, 6], "its news is not asked for");
 
     let names = ["it", "bare", "calendar", "some"];
     let cases: Vec<Value> = names
         .map(|name| {
-            let statement = place.run(["sql", name]).succeeded().stdout;
+            let statement = place.run(["sql", name]).expect_success().stdout;
             let sql = place.file(&format!("{name}.sql"));
             fs::write(&sql, statement).expect("a file");
-            place.run(["build", name, "-q"]).succeeded();
+            place.run(["build", name, "-q"]).expect_success();
             json!({ "sql": sql, "dataset": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")) })
         })
         .into();

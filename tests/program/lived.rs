@@ -56,7 +56,7 @@ fn end() -> DateTime<Utc> {
 }
 
 /// A value that may be revised or withdrawn later.
-fn said(from: DateTime<Utc>, random: &mut Random, what: impl Fn(&mut Random) -> Value) -> Vec<Said<Value>> {
+fn values_over_time(from: DateTime<Utc>, random: &mut Random, what: impl Fn(&mut Random) -> Value) -> Vec<Said<Value>> {
     let mut all = vec![Said { from, until: end(), what: what(random) }];
     if random.one_in(4) {
         let then = from + TimeDelta::hours(random.between(3, 200) as i64);
@@ -87,7 +87,7 @@ impl Vendor {
                         (false, _) => at(day, 60 * 15),
                     };
                     let date = if random.one_in(3) { format!("{day}T00:00:00Z") } else { day.to_string() };
-                    history.extend(said(from, random, |random| {
+                    history.extend(values_over_time(from, random, |random| {
                         json!({ "date": date, "signal": random.pick(&["buy", "sell"]), "confidence": random.below(1000) as f64 / 1e3 })
                     }));
                 }
@@ -104,7 +104,7 @@ impl Vendor {
                 };
                 // Most news is listed at once, some of it days later.
                 let late = if random.one_in(3) { random.between(60, 60 * 80) } else { 10 } as i64;
-                list.extend(said(at(day, minute + late), random, |random| {
+                list.extend(values_over_time(at(day, minute + late), random, |random| {
                     json!({ "date": date, "title": number.to_string(), "score": random.below(2000) as f64 / 1e3 - 1.0, "link": "l" })
                 }));
             }
@@ -201,17 +201,17 @@ fn walk(seed: u64, definitions: [[&str; 3]; 3]) {
     }
     let mut cases = Vec::new();
     for name in &names {
-        place.run(["build", name, "-q"]).succeeded();
+        place.run(["build", name, "-q"]).expect_success();
         let (then, now) = (&published[name.as_str()], rows(&place, name));
         let keys: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
         let differing: Vec<_> = keys.iter().filter(|key| then.get(**key) != now.get(**key)).collect();
         let shown = |key: &String| format!("{:?}\n{:?}", then.get(key), now.get(key));
         assert!(differing.is_empty(), "{seed}, {name}: {} of {}\n{}", differing.len(), keys.len(), shown(differing[0]));
         assert!(now.values().any(|row| !row.contains(",,,")), "{seed}, {name}: some news is known");
-        let leak = place.run(["audit", "leak", name]).succeeded().stdout;
+        let leak = place.run(["audit", "leak", name]).expect_success().stdout;
         assert!(leak.contains("walk forward: as published at"), "{leak}");
         let sql = place.file(&format!("{name}.sql"));
-        fs::write(&sql, place.run(["sql", name]).succeeded().stdout).expect("a file");
+        fs::write(&sql, place.run(["sql", name]).expect_success().stdout).expect("a file");
         cases.push(
             json!({ "sql": sql, "dataset": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")) }),
         );

@@ -20,13 +20,13 @@ use crate::support::program::{DemoService, Outcome, Place};
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 /// A place with a published dataset of two sectors.
-fn published(output: &str) -> Place {
+fn published_place(output: &str) -> Place {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
     let lineage = "[dataset]\nadd = [\"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
     place.define("it", &format!("[source]\n{}{signals}{lineage}[output]\n{output}", service.source));
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     place
 }
 
@@ -63,7 +63,7 @@ fn rows(dataset: &Dataset) -> RecordBatch {
 #[test]
 fn a_published_dataset_equals_one_built_on_the_spot_in_every_format() {
     for output in ["", "format = [\"csv\"]\n", "format = [\"arrow\"]\n", "partition_by = [\"ticker\"]\n"] {
-        let place = published(output);
+        let place = published_place(output);
         let (version, built) = (rows(&of_version(&place)), rows(&of_archive(&place)));
         assert!(version.num_rows() > 10_000);
         assert_eq!(version, built, "{output}");
@@ -84,7 +84,7 @@ fn a_project_runs_a_definition_by_its_name() {
 
 #[test]
 fn a_selection_matches_a_scan_of_all_rows() {
-    let place = published("row_group_rows = 5000\n");
+    let place = published_place("row_group_rows = 5000\n");
     let all = rows(&of_version(&place));
     let tickers: BTreeSet<Ticker> = ["XOM", "NEE", "CVX"].map(|ticker| ticker.parse().expect("a ticker")).into();
     let columns = ["confidence", "ticker", "news_mean_7d"].map(str::to_owned).to_vec();
@@ -179,7 +179,7 @@ fn cells_of_matrices(matrices: &BTreeMap<String, Dataset>) -> BTreeMap<Cell, f64
 fn wide_matrices_have_the_values_of_the_long_rows_in_every_format() {
     for format in ["parquet", "arrow", "csv"] {
         let wide = "layout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n";
-        let place = published(&format!("format = [\"{format}\"]\n{wide}"));
+        let place = published_place(&format!("format = [\"{format}\"]\n{wide}"));
         let Published::Wide(matrices) = Published::find(&place.file("output/datasets"), "it").expect("a version")
         else {
             panic!("the version is wide");
@@ -220,7 +220,7 @@ fn wide_matrices_have_the_values_of_the_long_rows_in_every_format() {
 
 #[test]
 fn showing_an_unknown_ticker_or_column_is_refused() {
-    let place = published("");
+    let place = published_place("");
     let refused = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).failed_with(2).stderr;
     let refusal = refused(&["--ticker", "XON"]);
     assert!(refusal.starts_with("error: no signals for ticker `XON` (did you mean `XOM`?)\n"), "{refusal}");
@@ -230,7 +230,7 @@ fn showing_an_unknown_ticker_or_column_is_refused() {
 
 #[test]
 fn a_dropped_reader_stops_the_build_and_a_failed_build_reports_its_error() {
-    let place = published("");
+    let place = published_place("");
     let dataset = of_archive(&place);
     drop(dataset.batches().expect("an archive").next().expect("a batch").expect("rows"));
     for entry in fs::read_dir(place.file("output/archive/vendor")).expect("an archive").flatten() {
@@ -247,11 +247,11 @@ fn a_dropped_reader_stops_the_build_and_a_failed_build_reports_its_error() {
 #[test]
 fn a_frame_has_the_rows_of_the_batches_and_show_prints_them() {
     for format in ["parquet", "arrow"] {
-        let place = published(&format!("format = [\"{format}\"]\n"));
+        let place = published_place(&format!("format = [\"{format}\"]\n"));
         let (frame, all) = (of_version(&place).frame().expect("a frame"), rows(&of_version(&place)));
         assert_eq!(frame, of_archive(&place).frame().expect("a frame"));
         assert_eq!(frame.shape(), (all.num_rows(), all.num_columns()));
-        let shown = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).succeeded().stdout;
+        let shown = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).expect_success().stdout;
         let columns = ["--columns", "ticker,date,period,signal,confidence,observed_at"];
         fs::write(place.file("head"), shown(&columns)).expect("a file");
         fs::write(place.file("tail"), shown(&[&["--tail", "7"], &columns[..]].concat())).expect("a file");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::program::{Outcome, Place, drained};
+use crate::support::program::{Outcome, Place, drain};
 use crate::support::scripted::{Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
@@ -79,7 +79,7 @@ fn a_second_run_sends_no_request_and_names_the_lock_holder() {
     first.let_it_answer();
     assert!(first.child.wait().unwrap().success());
     // Requested once by each, and never at the same time.
-    run(&first.place, &["run", "it", "-q"]).succeeded();
+    run(&first.place, &["run", "it", "-q"]).expect_success();
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn a_waiting_run_starts_when_the_other_ends_and_can_be_interrupted() {
     assert!(waiting.try_wait().unwrap().is_none() && given_up.try_wait().unwrap().is_none());
     assert!(Command::new("kill").args(["-INT", &given_up.id().to_string()]).status().unwrap().success());
     assert_eq!(given_up.wait().unwrap().code(), Some(130));
-    assert!(drained(given_up.stderr.take()).starts_with("error: interrupted"));
+    assert!(drain(given_up.stderr.take()).starts_with("error: interrupted"));
     assert_eq!(first.service.count(), 1);
     first.let_it_answer();
     assert!(first.child.wait().unwrap().success());
-    assert!(waiting.wait().unwrap().success(), "{}", drained(waiting.stderr.take()));
+    assert!(waiting.wait().unwrap().success(), "{}", drain(waiting.stderr.take()));
     assert_eq!(first.service.histories(), 2);
 }
 
@@ -117,5 +117,5 @@ fn a_lock_ends_with_its_process() {
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     first.let_it_answer();
-    run(&first.place, &["run", "it", "-q"]).succeeded();
+    run(&first.place, &["run", "it", "-q"]).expect_success();
 }

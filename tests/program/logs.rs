@@ -23,13 +23,13 @@ fn table(name: &str) -> Vec<Vec<String>> {
 }
 
 /// The texts in backticks.
-fn quoted(cell: &str) -> Vec<String> {
+fn texts_in_backticks(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect()
 }
 
 /// The events of a command, each checked against the page.
 fn events(outcome: &Outcome) -> Vec<Value> {
-    let kinds: BTreeSet<String> = table("events").iter().flat_map(|row| quoted(&row[0])).collect();
+    let kinds: BTreeSet<String> = table("events").iter().flat_map(|row| texts_in_backticks(&row[0])).collect();
     let read = |line: &str| -> Value {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         let text = |key: &str| event[key].as_str().unwrap_or_else(|| panic!("no `{key}`: {line}"));
@@ -114,16 +114,16 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
 #[test]
 fn the_page_lists_every_option_with_a_variable() {
     let place = Place::new();
-    let help = |command: &str| place.run([command, "--help"]).succeeded().stdout;
-    let all = place.run(["-h"]).succeeded().stdout;
+    let help = |command: &str| place.run([command, "--help"]).expect_success().stdout;
+    let all = place.run(["-h"]).expect_success().stdout;
     let (_, groups) = all.split_once("Commands:\n").expect("the commands");
     let lines = groups.lines().take_while(|line| !line.is_empty());
     let commands: Vec<&str> = lines.flat_map(|line| line[16..].split(", ")).collect();
     assert!(commands.contains(&"prune") && commands.len() > 15, "{commands:?}");
     let mut listed = BTreeSet::from(["BELLWETHER_API_KEY".to_owned(), "BELLWETHER_API_KEY_FILE".to_owned()]);
     for row in table("variables") {
-        let (variable, option) = (quoted(&row[0]).remove(0), quoted(&row[1]).remove(0));
-        let of = quoted(&row[2]);
+        let (variable, option) = (texts_in_backticks(&row[0]).remove(0), texts_in_backticks(&row[1]).remove(0));
+        let of = texts_in_backticks(&row[2]);
         let declares = |help: &str| help.lines().any(|line| line.trim_start().contains(&format!("{option} <")));
         let with = commands.iter().filter(|command| declares(&help(command))).copied().collect::<Vec<_>>();
         assert!(!with.is_empty() && of.iter().all(|command| with.contains(&command.as_str())), "{option}: {with:?}");
@@ -164,14 +164,14 @@ fn each_variable_works_like_its_option_and_the_option_takes_precedence() {
         ("BELLWETHER_LOG", "json"),
         ("BELLWETHER_LOG_LEVEL", "debug"),
     ];
-    let outcome = with(&["run", "energy"], &all).succeeded();
+    let outcome = with(&["run", "energy"], &all).expect_success();
     assert!(!of_kind(&events(&outcome), "log").is_empty());
     for made in ["data/datasets/energy/latest", "data/journal", "kept/.locks", "store/datasets/energy", "metrics"] {
         assert!(elsewhere.file(made).exists(), "{made}");
     }
     assert!(!elsewhere.file("output").exists() && !place.file("output").exists());
     let other = at("other");
-    with(&["run", "energy", "-q", "--data", &other, "--archive", &other, "--log", "text"], &all).succeeded();
+    with(&["run", "energy", "-q", "--data", &other, "--archive", &other, "--log", "text"], &all).expect_success();
     assert!(elsewhere.file("other/datasets/energy/latest").exists());
     for (command, variable, wrong) in [
         ("schedule", "BELLWETHER_JOBS", "0"),
@@ -189,7 +189,7 @@ fn an_empty_variable_counts_as_not_set() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     define(&place, "energy", &service, "[schedule]\ncron = \"@yearly\"\n");
     fs::write(place.file("key"), KEY.1).unwrap();
-    let empty: Vec<String> = table("variables").iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    let empty: Vec<String> = table("variables").iter().map(|row| texts_in_backticks(&row[0]).remove(0)).collect();
     assert!(empty.len() > 9, "{empty:?}");
     let with = |arguments: &[&str], key: [(&str, &str); 2]| {
         let variables = empty.iter().map(|variable| (variable.as_str(), ""));
@@ -198,13 +198,13 @@ fn an_empty_variable_counts_as_not_set() {
     let by_file = [("BELLWETHER_API_KEY", ""), ("BELLWETHER_API_KEY_FILE", "key")];
     let by_value = [KEY, ("BELLWETHER_API_KEY_FILE", "")];
     for key in [by_file, by_value] {
-        assert_eq!(with(&["run", "energy", "-q"], key).succeeded().stderr, "");
+        assert_eq!(with(&["run", "energy", "-q"], key).expect_success().stderr, "");
     }
     assert!(place.file("output/datasets/energy/latest").exists() && place.file("output/archive/vendor").exists());
     for command in
         [&["schedule", "--once"][..], &["status"], &["prune"], &["store", "status", "--store", "file:///tmp"]]
     {
-        with(command, by_file).succeeded();
+        with(command, by_file).expect_success();
     }
     let neither = [("BELLWETHER_API_KEY", ""), ("BELLWETHER_API_KEY_FILE", "")];
     let shown = with(&["run", "energy"], neither).failed_with(1).stderr;

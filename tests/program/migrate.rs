@@ -68,7 +68,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The sealed folders of the services in an archive, with their bytes.
-fn migrated(place: &Place) -> BTreeMap<PathBuf, Vec<u8>> {
+fn migrated_files(place: &Place) -> BTreeMap<PathBuf, Vec<u8>> {
     let all = contents(&place.file("output/archive"));
     let is_sealed = |path: &Path| path.components().count() == 3 && !path.to_string_lossy().starts_with('.');
     all.into_iter().filter(|(path, _)| is_sealed(path)).collect()
@@ -86,15 +86,15 @@ fn a_migrated_archive_knows_the_same_at_every_instant() {
     for case in CASES {
         let place = project(case);
         let before = contents(&place.file("output/archive"));
-        let migrated = migrate(&place, &["--service", "acme"]).succeeded();
+        let migrated = migrate(&place, &["--service", "acme"]).expect_success();
         assert!(migrated.stdout.contains("of service `acme`"), "{}", migrated.stdout);
         check(&place, case, "acme", None);
         assert!(contents(&place.file("output/archive/.layout-9")) == before, "the old folders stay as they are");
-        place.run(["verify"]).succeeded();
+        place.run(["verify"]).expect_success();
         for audit in ["revisions", "quality", "sources"] {
-            place.run(["audit", audit, "--service", "acme"]).succeeded();
+            place.run(["audit", audit, "--service", "acme"]).expect_success();
         }
-        let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+        let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
         let runs = runs["runs"].as_array().expect("a list");
         let description: Value =
             serde_json::from_slice(&fs::read(archives().join(format!("{case}.json"))).expect("a case")).expect("JSON");
@@ -106,34 +106,34 @@ fn a_migrated_archive_knows_the_same_at_every_instant() {
 #[test]
 fn a_migrated_archive_is_packed_like_any_other() {
     let place = project("packs");
-    migrate(&place, &["--service", "acme"]).succeeded();
-    place.run(["archive", "compact"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
-    place.run(["verify"]).succeeded();
-    assert!(migrate(&place, &[]).succeeded().stdout.starts_with("nothing to migrate\n"), "its runs are in a pack");
+    migrate(&place, &["--service", "acme"]).expect_success();
+    place.run(["archive", "compact"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
+    place.run(["verify"]).expect_success();
+    assert!(migrate(&place, &[]).expect_success().stdout.starts_with("nothing to migrate\n"), "its runs are in a pack");
 }
 
 #[test]
 fn the_definitions_say_which_service_a_run_asked() {
     let place = project("definitions");
-    migrate(&place, &[]).succeeded();
+    migrate(&place, &[]).expect_success();
     for (service, name) in SERVICES {
         check(&place, "definitions", service, Some(name));
     }
-    let of_definitions = migrated(&place);
+    let of_definitions = migrated_files(&place);
 
     // Published versions keep the texts of definitions that were edited or removed.
     let place = project("definitions");
     fs::remove_dir_all(place.file("pipelines")).expect("definitions");
-    migrate(&place, &[]).succeeded();
-    assert!(migrated(&place) == of_definitions);
+    migrate(&place, &[]).expect_success();
+    assert!(migrated_files(&place) == of_definitions);
 
     // A name that a definition has got since is the one that runs use.
     let place = project("definitions");
     let path = place.file("pipelines/energy.toml");
     let text = fs::read_to_string(&path).expect("a definition");
     fs::write(&path, text.replace("[source]", "[source]\nname = \"vendor\"")).expect("a definition");
-    migrate(&place, &[]).succeeded();
+    migrate(&place, &[]).expect_success();
     check(&place, "definitions", "vendor", Some("a"));
     check(&place, "definitions", SERVICES[1].0, Some("b"));
 }
@@ -141,11 +141,11 @@ fn the_definitions_say_which_service_a_run_asked() {
 #[test]
 fn listings_are_those_of_each_service() {
     let place = project("definitions");
-    migrate(&place, &[]).succeeded();
+    migrate(&place, &[]).expect_success();
     // `other` was first answered when the archive already knew the listing of `energy`, which asked the same.
     let other = place.run(["build", "other", "--as-of", "2026-11-25T02:44:30.5Z", "--output", "-", "--format", "csv"]);
     let tickers: Vec<String> = other
-        .succeeded()
+        .expect_success()
         .stdout
         .lines()
         .skip(1)
@@ -173,7 +173,7 @@ fn a_run_whose_definition_is_unknown_needs_a_service() {
     fs::remove_dir_all(place.file("output/datasets")).expect("datasets");
     let refused = migrate(&place, &[]).failed_with(2);
     assert!(refused.stderr.contains("of 2 runs") && refused.stderr.contains("`energy`"), "{}", refused.stderr);
-    migrate(&place, &["--service", SERVICES[0].0]).succeeded();
+    migrate(&place, &["--service", SERVICES[0].0]).expect_success();
     for (service, name) in SERVICES {
         check(&place, "definitions", service, Some(name));
     }
@@ -184,15 +184,15 @@ fn a_dry_run_changes_nothing() {
     for (case, lines) in [("definitions", 2), ("packs", 1)] {
         let place = project(case);
         let before = contents(&place.file("output"));
-        let listed = migrate(&place, &["--dry-run"]).succeeded();
+        let listed = migrate(&place, &["--dry-run"]).expect_success();
         assert_eq!(listed.stdout.lines().count(), lines, "{}", listed.stdout);
-        migrate(&place, &["--dry-run", "--remove-old", "--service", "acme"]).succeeded();
+        migrate(&place, &["--dry-run", "--remove-old", "--service", "acme"]).expect_success();
         assert!(contents(&place.file("output")) == before, "{case}");
     }
     let place = project("packs");
-    let listed = migrate(&place, &["--dry-run", "--service", "acme"]).succeeded();
+    let listed = migrate(&place, &["--dry-run", "--service", "acme"]).expect_success();
     assert_eq!(listed.stdout, "would migrate 20 runs of service `acme`\n");
-    let listed = migrate(&place, &["--dry-run"]).succeeded();
+    let listed = migrate(&place, &["--dry-run"]).expect_success();
     assert!(listed.stdout.contains("cannot tell the service of 20 runs"), "{}", listed.stdout);
 }
 
@@ -200,7 +200,7 @@ fn a_dry_run_changes_nothing() {
 fn an_archive_without_old_runs_has_nothing_to_migrate() {
     let place = Place::new();
     for arguments in [&[][..], &["--dry-run"], &["--remove-old"]] {
-        assert_eq!(migrate(&place, arguments).succeeded().stdout, "nothing to migrate\n");
+        assert_eq!(migrate(&place, arguments).expect_success().stdout, "nothing to migrate\n");
     }
     assert!(!place.file("output").exists(), "nothing was written");
 }
@@ -208,13 +208,13 @@ fn an_archive_without_old_runs_has_nothing_to_migrate() {
 #[test]
 fn an_interrupted_migration_continues_with_the_same_bytes() {
     let whole = project("packs");
-    migrate(&whole, &["--service", "acme"]).succeeded();
-    let expected = migrated(&whole);
+    migrate(&whole, &["--service", "acme"]).expect_success();
+    let expected = migrated_files(&whole);
     assert_eq!(expected.len(), 20 * 9);
 
     // Some runs are there, and some old folders are moved.
     let place = project("packs");
-    migrate(&place, &["--service", "acme"]).succeeded();
+    migrate(&place, &["--service", "acme"]).expect_success();
     let archive = place.file("output/archive");
     let old: Vec<PathBuf> =
         fs::read_dir(archive.join(".layout-9")).expect("old folders").map(|it| it.expect("a folder").path()).collect();
@@ -223,9 +223,9 @@ fn an_interrupted_migration_continues_with_the_same_bytes() {
     for run in ["20261125T024423Z-f947", "20261125T024418Z-d3b3", "20261125T024426Z-90fa"] {
         fs::remove_dir_all(archive.join(format!("acme/run={run}"))).expect("a run");
     }
-    migrate(&place, &["--service", "acme"]).succeeded();
-    assert!(migrated(&place) == expected);
-    place.run(["verify"]).succeeded();
+    migrate(&place, &["--service", "acme"]).expect_success();
+    assert!(migrated_files(&place) == expected);
+    place.run(["verify"]).expect_success();
 
     // Killed at any instant.
     for millis in [5, 40, 90, 150, 250] {
@@ -234,49 +234,49 @@ fn an_interrupted_migration_continues_with_the_same_bytes() {
         thread::sleep(Duration::from_millis(millis));
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        migrate(&place, &["--service", "acme"]).succeeded();
-        assert!(migrated(&place) == expected, "killed after {millis} ms");
-        assert!(migrate(&place, &[]).succeeded().stdout.starts_with("nothing to migrate\n"));
+        migrate(&place, &["--service", "acme"]).expect_success();
+        assert!(migrated_files(&place) == expected, "killed after {millis} ms");
+        assert!(migrate(&place, &[]).expect_success().stdout.starts_with("nothing to migrate\n"));
     }
 }
 
 #[test]
 fn the_bytes_do_not_depend_on_how_the_old_runs_were_packed() {
     let whole = project("definitions");
-    migrate(&whole, &[]).succeeded();
+    migrate(&whole, &[]).expect_success();
     let place = project("definitions");
     let archive = place.file("output/archive");
     // Contained in the other pack; and runs that the pack has too.
     for folder in ["pack=20261125T024430Z-bcf9", "run=20261125T024431Z-3fce", "run=20261125T024431Z-c985"] {
         fs::remove_dir_all(archive.join(folder)).expect("a folder");
     }
-    migrate(&place, &[]).succeeded();
-    assert!(migrated(&place) == migrated(&whole));
+    migrate(&place, &[]).expect_success();
+    assert!(migrated_files(&place) == migrated_files(&whole));
 }
 
 #[test]
 fn the_old_folders_are_removed_on_request() {
     let place = project("packs");
-    migrate(&place, &["--service", "acme"]).succeeded();
-    let expected = migrated(&place);
+    migrate(&place, &["--service", "acme"]).expect_success();
+    let expected = migrated_files(&place);
     let old = place.file("output/archive/.layout-9");
     fs::write(old.join("notes.txt"), "mine").expect("a file");
     let refused = migrate(&place, &["--remove-old"]).failed_with(1);
     assert!(refused.stderr.contains("notes.txt"), "{}", refused.stderr);
     fs::remove_file(old.join("notes.txt")).expect("a file");
-    let removed = migrate(&place, &["--remove-old"]).succeeded();
+    let removed = migrate(&place, &["--remove-old"]).expect_success();
     assert!(removed.stdout.contains("removed the old folders"), "{}", removed.stdout);
     assert!(!old.exists());
-    assert!(migrated(&place) == expected);
-    assert_eq!(migrate(&place, &["--remove-old"]).succeeded().stdout, "nothing to migrate\n");
+    assert!(migrated_files(&place) == expected);
+    assert_eq!(migrate(&place, &["--remove-old"]).expect_success().stdout, "nothing to migrate\n");
 
     // At once, but never before the new folders are verified.
     let place = project("one-run");
-    migrate(&place, &["--service", "acme", "--remove-old"]).succeeded();
+    migrate(&place, &["--service", "acme", "--remove-old"]).expect_success();
     assert!(!place.file("output/archive/.layout-9").exists());
     check(&place, "one-run", "acme", None);
     let place = project("one-run");
-    migrate(&place, &["--service", "acme"]).succeeded();
+    migrate(&place, &["--service", "acme"]).expect_success();
     let file = place.file("output/archive/acme/run=20261125T024416Z-d30a/signals.parquet");
     fs::write(&file, "damaged").expect("a file");
     migrate(&place, &["--remove-old"]).failed_with(1);
@@ -304,7 +304,7 @@ fn a_damaged_old_archive_is_left_as_it_is() {
         assert!(refused.stderr.contains("run=20261125T024416Z-d30a"), "{file}: {}", refused.stderr);
         assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains("panicked"), "{}", refused.stderr);
         assert!(contents(&place.file(run)) == before, "{file}");
-        assert!(migrated(&place).is_empty(), "{file}");
+        assert!(migrated_files(&place).is_empty(), "{file}");
     }
     let place = project("one-run");
     fs::remove_file(place.file(run).join("articles.parquet")).expect("a file");
@@ -339,11 +339,11 @@ fn commands_on_an_old_archive_name_the_migration() {
 #[test]
 fn runs_and_rebuilds_go_on_with_a_migrated_archive() {
     let place = project("one-run");
-    migrate(&place, &["--service", "vendor"]).succeeded();
+    migrate(&place, &["--service", "vendor"]).expect_success();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
     let mut run = place.command(["run", "it"]);
-    Outcome::of(run.env("BELLWETHER_API_KEY", "demo")).succeeded();
+    Outcome::of(run.env("BELLWETHER_API_KEY", "demo")).expect_success();
     let seals: Vec<Value> = fs::read_dir(place.file("output/archive/vendor"))
         .expect("runs")
         .map(|entry| entry.expect("a folder").path().join("run.json"))
@@ -353,12 +353,12 @@ fn runs_and_rebuilds_go_on_with_a_migrated_archive() {
     assert_eq!(seals.len(), 2);
     let new = seals.iter().find(|seal| seal.get("migrated").is_none()).expect("the new run");
     assert_eq!(new["basis"][0]["run"], "20261125T024416Z-d30a");
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 
     let place = project("definitions");
-    migrate(&place, &[]).succeeded();
-    place.run(["build", "energy", "--as-of", "20261125T024430Z-a73e"]).succeeded();
-    place.run(["build", "other", "--as-of", "20261125T024430Z-21ff"]).succeeded();
+    migrate(&place, &[]).expect_success();
+    place.run(["build", "energy", "--as-of", "20261125T024430Z-a73e"]).expect_success();
+    place.run(["build", "other", "--as-of", "20261125T024430Z-21ff"]).expect_success();
 }
 
 #[test]
@@ -377,34 +377,34 @@ fn a_store_is_migrated_with_the_same_bytes() {
         let refused = run(&machine, command).failed_with(1);
         assert!(refused.stderr.contains("`bellwether store migrate`"), "{command:?}: {}", refused.stderr);
     }
-    let refused = run(&machine, &["store", "migrate", "--dry-run"]).succeeded();
+    let refused = run(&machine, &["store", "migrate", "--dry-run"]).expect_success();
     assert!(refused.stdout.contains("cannot tell the service of 20 runs"), "{}", refused.stdout);
-    let listed = run(&machine, &["store", "migrate", "--dry-run", "--service", "acme"]).succeeded();
+    let listed = run(&machine, &["store", "migrate", "--dry-run", "--service", "acme"]).expect_success();
     assert!(listed.stdout.contains("would migrate 20 runs of service `acme`"), "{}", listed.stdout);
     assert!(objects() == before, "nothing was changed");
     run(&machine, &["store", "migrate"]).failed_with(2);
 
-    run(&machine, &["store", "migrate", "--service", "acme"]).succeeded();
+    run(&machine, &["store", "migrate", "--service", "acme"]).expect_success();
     check(&machine, "packs", "acme", None);
     let alone = project("packs");
-    migrate(&alone, &["--service", "acme"]).succeeded();
-    assert!(migrated(&machine) == migrated(&alone));
+    migrate(&alone, &["--service", "acme"]).expect_success();
+    assert!(migrated_files(&machine) == migrated_files(&alone));
     let after = objects();
     assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "the old objects stay");
-    run(&machine, &["store", "verify"]).succeeded();
-    let again = run(&machine, &["store", "migrate"]).succeeded();
+    run(&machine, &["store", "verify"]).expect_success();
+    let again = run(&machine, &["store", "migrate"]).expect_success();
     assert!(again.stdout.starts_with("nothing to migrate\n"), "{}", again.stdout);
 
     // Another machine with the same old archive comes to the same bytes, and a new one fetches them.
-    run(&alone, &["store", "push"]).succeeded();
-    run(&alone, &["store", "status"]).succeeded();
+    run(&alone, &["store", "push"]).expect_success();
+    run(&alone, &["store", "status"]).expect_success();
     let fresh = Place::new();
-    run(&fresh, &["store", "pull"]).succeeded();
+    run(&fresh, &["store", "pull"]).expect_success();
     check(&fresh, "packs", "acme", None);
 
-    run(&machine, &["store", "migrate", "--remove-old"]).succeeded();
+    run(&machine, &["store", "migrate", "--remove-old"]).expect_success();
     let left = objects();
     assert!(left.keys().all(|path| path.starts_with("acme")), "{:?}", left.keys());
     assert!(!machine.file("output/archive/.layout-9").exists());
-    run(&machine, &["store", "verify"]).succeeded();
+    run(&machine, &["store", "verify"]).expect_success();
 }

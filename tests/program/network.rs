@@ -51,11 +51,11 @@ fn a_loopback_service_is_reached_directly_whatever_the_proxy() {
     let variables = || PROXIES.map(|name| (name, through(proxy.address)));
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    run(&place, variables()).succeeded();
+    run(&place, variables()).expect_success();
     let place = Place::new();
     let service = Scripted::start(|request| json("200 OK", answer(&request.target)));
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
-    run(&place, variables()).succeeded();
+    run(&place, variables()).expect_success();
     assert!(proxy.heads().is_empty(), "{:?}", proxy.heads());
 }
 
@@ -66,7 +66,7 @@ fn a_proxy_opens_a_tunnel_and_sees_only_encrypted_bytes() {
     let proxy = Proxy::start(Some(service.address));
     define(&place, "vendor.example", "");
     for variable in ["HTTPS_PROXY", "all_proxy"] {
-        let outcome = run(&place, [(variable, through(proxy.address)), trusting(certificate())]).succeeded();
+        let outcome = run(&place, [(variable, through(proxy.address)), trusting(certificate())]).expect_success();
         assert!(outcome.stdout.starts_with("rows      1\n"), "{}", outcome.stdout);
     }
     assert!(!proxy.heads().is_empty());
@@ -112,7 +112,7 @@ fn plain_http_needs_no_certificates_and_https_reports_missing_ones() {
     let none = || [trusting("/nonexistent"), ("SSL_CERT_DIR", "/nonexistent".to_owned())];
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    run(&place, none()).succeeded();
+    run(&place, none()).expect_success();
     let service = TlsService::start(answer);
     let place = Place::new();
     define(&place, &service.address.to_string(), "");
@@ -140,7 +140,7 @@ fn an_untrusted_certificate_stops_the_run_and_a_file_can_add_trust() {
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
     define(&place, &service.address.to_string(), "");
-    let outcome = run(&place, [trusting(certificate())]).succeeded();
+    let outcome = run(&place, [trusting(certificate())]).expect_success();
     assert!(outcome.stdout.starts_with("rows      1\n"), "{}", outcome.stdout);
 }
 
@@ -173,7 +173,7 @@ fn a_proxy_variable_that_cannot_be_used_is_named_and_nothing_goes_around_the_pro
     // A service on this machine needs none.
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    run(&place, PROXIES.map(|name| (name, UNUSABLE[0].to_owned()))).succeeded();
+    run(&place, PROXIES.map(|name| (name, UNUSABLE[0].to_owned()))).expect_success();
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn hooks_and_stores_do_not_go_around_a_proxy_either() {
     let variables = || [("HTTPS_PROXY", UNUSABLE[0].to_owned())];
     let demo = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n";
     place.define("it", &format!("{demo}[hooks]\non_success = \"https://hooks.example/secret\"\n"));
-    let shown = run(&place, variables()).succeeded().stderr;
+    let shown = run(&place, variables()).expect_success().stderr;
     let expected = "hooks.example:443 cannot be reached: `HTTPS_PROXY` does not have the address of a proxy";
     assert!(shown.contains(expected), "{shown}");
     for store in ["s3://bucket/prefix", "gs://bucket/prefix", "az://container/prefix"] {

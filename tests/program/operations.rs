@@ -36,7 +36,7 @@ fn the_batch_for_all_is_one_answer_with_every_ticker() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
-    let outcome = run(&place, &service, &service, rest).succeeded();
+    let outcome = run(&place, &service, &service, rest).expect_success();
     assert!(outcome.stderr.contains("signals: 1 request"), "{}", outcome.stderr);
     let rows = dataset(&place);
     assert_eq!(distinct(&rows, "ticker").len(), 500);
@@ -51,7 +51,7 @@ fn only_the_named_periods_and_regimes_of_a_batch_are_kept() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
-    run(&place, &service, &service, rest).succeeded();
+    run(&place, &service, &service, rest).expect_success();
     let all = dataset(&place);
     let pairs = |rows: &arrow::array::RecordBatch| -> BTreeMap<(String, String), usize> {
         let (periods, regimes) = (texts(rows, "period"), texts(rows, "regime"));
@@ -71,7 +71,7 @@ fn only_the_named_periods_and_regimes_of_a_batch_are_kept() {
     ];
     for (named, periods, regimes) in cases {
         let rest = format!("[signals]\nhistory = \"batched\"\n{named}[sentiment]\narticles = false\n");
-        run(&place, &service, &service, &rest).succeeded();
+        run(&place, &service, &service, &rest).expect_success();
         let mut expected = whole.clone();
         expected.retain(|(period, regime), _| {
             (periods.is_empty() || periods.contains(&period.as_str())) && regimes.contains(&regime.as_str())
@@ -105,7 +105,7 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
         let place = Place::new();
         let service = at(&place, change_set);
         let rest = format!("[signals]\n{signals}[sentiment]\narticles = false\n");
-        let outcome = run(&place, &service, &service, &rest).succeeded();
+        let outcome = run(&place, &service, &service, &rest).expect_success();
         assert_eq!(outcome.stdout.matches(note).count(), 1, "{change_set}: {}", outcome.stdout);
         let archived = read(&sealed_run(&place).join("signals.parquet"));
         assert_eq!(distinct(&archived, "source"), [source], "{change_set}");
@@ -113,7 +113,7 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
 }
 
 /// The tickers of the only request with names.
-fn published(place: &Place) -> Vec<String> {
+fn published_tickers(place: &Place) -> Vec<String> {
     distinct(&dataset(place), "ticker")
 }
 
@@ -122,24 +122,24 @@ fn a_removed_operation_is_replaced_for_the_same_tickers() {
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\n[sentiment]\narticles = false\n";
     let place = Place::new();
     let service = at(&place, "all");
-    run(&place, &service, &service, signals).succeeded();
-    let before = published(&place);
+    run(&place, &service, &service, signals).expect_success();
+    let before = published_tickers(&place);
     assert_eq!(before.len(), 53, "22 and 31 of 500");
     // Set C has no sector histories, but a history of each ticker and a list of all 500.
     let later = at(&place, "C");
     for _ in 0..2 {
-        let outcome = run(&place, &later, &later, signals).succeeded();
+        let outcome = run(&place, &later, &later, signals).expect_success();
         let message =
             "note      the service no longer offers signals-history-all: used signals-history for 53 tickers: AEE, ";
         assert!(outcome.stdout.contains(message), "{}", outcome.stdout);
         assert!(outcome.stdout.contains(" and 45 more, as listed in the archive\n"), "{}", outcome.stdout);
-        assert_eq!(published(&place), before);
+        assert_eq!(published_tickers(&place), before);
     }
-    place.run(["build", "it"]).succeeded();
-    assert_eq!(published(&place), before, "a build takes the way that the last run took");
-    let outcome = run(&place, &service, &service, signals).succeeded();
+    place.run(["build", "it"]).expect_success();
+    assert_eq!(published_tickers(&place), before, "a build takes the way that the last run took");
+    let outcome = run(&place, &service, &service, signals).expect_success();
     assert!(!outcome.stdout.contains("no longer offers"), "it is back");
-    assert_eq!(published(&place), before);
+    assert_eq!(published_tickers(&place), before);
 }
 
 #[test]
@@ -168,22 +168,22 @@ fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
         format!("[signals]\nsectors = [{sectors}]\n[sentiment]\narticles = false\n[checks]\nuniverse = 1.0\n{rest}")
     };
     let service = at(&place, "all");
-    run(&place, &service, &service, &signals("\"energy\"", "")).succeeded();
-    let before = published(&place);
+    run(&place, &service, &service, &signals("\"energy\"", "")).expect_success();
+    let before = published_tickers(&place);
     let later = at(&place, "C");
     let both = "\"energy\", \"utilities\"";
     let shown = run(&place, &later, &later, &signals(both, "")).failed_with(1).stderr;
     let expected = "the service no longer offers signals-history-all, and the archive has no tickers of 1 sector: utilities \
                     for signals-history\n";
     assert!(shown.contains(expected), "{shown}");
-    let outcome = run(&place, &later, &later, &signals(both, "missing = \"warn\"\n")).succeeded();
+    let outcome = run(&place, &later, &later, &signals(both, "missing = \"warn\"\n")).expect_success();
     let note = "note      the service no longer offers signals-history-all, and the archive has no tickers of 1 sector: \
                 utilities\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
-    assert_eq!(published(&place), before);
+    assert_eq!(published_tickers(&place), before);
     // A definition that names its tickers does not need the archive for that.
     let named = signals(both, "").replace("[sentiment]", "tickers = [\"XOM\", \"NEE\"]\n[sentiment]");
-    run(&place, &later, &later, &named).succeeded();
+    run(&place, &later, &later, &named).expect_success();
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
     let signals = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
     place.define("it", &format!("[source]\n{}{signals}", service.source()));
     let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
-    go().succeeded();
-    let outcome = go().succeeded();
+    go().expect_success();
+    let outcome = go().expect_success();
     let message =
         "signals-history-batched-all: used signals-history-batched for 3 tickers: A, B, C, as listed in the archive\n";
     assert!(outcome.stdout.contains(message), "{}", outcome.stdout);
@@ -246,7 +246,7 @@ fn tickers_that_each_lack_a_period_do_not_mean_that_the_operation_is_gone() {
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"ONE\", \"TWO\"]\nperiods = [\"5d\", \"15d\"]\n\
                 [sentiment]\narticles = false\n[checks]\nmissing = \"warn\"\n";
     place.define("it", &format!("[source]\n{}{rest}", service.source()));
-    Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     assert_eq!(distinct(&dataset(&place), "ticker"), ["ONE", "TWO"]);
 }
 
@@ -299,12 +299,12 @@ fn a_removed_ticker_list_is_replaced_by_the_last_one_received() {
     let service = at(&place, "all");
     let signals =
         "[signals]\nhistory = \"latest\"\nsectors = [\"energy\"]\nperiods = [\"1d\"]\n[sentiment]\narticles = false\n";
-    run(&place, &service, &service, signals).succeeded();
+    run(&place, &service, &service, signals).expect_success();
     let later = at(&place, "C");
-    let outcome = run(&place, &later, &later, signals).succeeded();
+    let outcome = run(&place, &later, &later, signals).expect_success();
     assert!(outcome.stdout.contains("note      the service no longer offers signals-history-all: used 22 tickers: "));
     // Latest signals had no date then.
-    assert_eq!(published(&place).len(), 22);
+    assert_eq!(published_tickers(&place).len(), 22);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn histories_per_ticker_are_read_under_both_keys() {
         let place = Place::new();
         let (service, news) = (at(&place, change_set), at(&place, "G"));
         let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"BRK.B\", \"XOM\"]\nperiods = [\"1d\", \"6m\"]\n";
-        let outcome = run(&place, &service, &news, rest).succeeded();
+        let outcome = run(&place, &service, &news, rest).expect_success();
         assert!(outcome.stderr.starts_with("signals: 4 requests, 5,024 rows"), "{change_set}: {}", outcome.stderr);
         assert_eq!(distinct(&dataset(&place), "ticker"), ["BRK.B", "XOM"]);
     }
@@ -362,13 +362,13 @@ fn every_ticker_of_a_sector_or_of_the_service_needs_no_list() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"latest\"\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n";
-    let outcome = run(&place, &service, &service, rest).succeeded();
+    let outcome = run(&place, &service, &service, rest).expect_success();
     assert!(outcome.stderr.starts_with("tickers: 1 request, 27,632 rows"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("\nsignals: 22 requests, 22 rows"), "{}", outcome.stderr);
     let place = Place::new();
     let rest =
         "[signals]\nhistory = \"latest\"\ntickers = \"available\"\nperiods = [\"1d\"]\n[sentiment]\narticles = false\n";
-    let outcome = run(&place, &service, &service, rest).succeeded();
+    let outcome = run(&place, &service, &service, rest).expect_success();
     assert!(outcome.stderr.starts_with("tickers: 1 request, 500 rows"), "{}", outcome.stderr);
     assert_eq!(distinct(&read(&sealed_run(&place).join("signals.parquet")), "ticker").len(), 500);
 }
@@ -385,7 +385,7 @@ fn latest_signals_are_read_in_each_shape_and_null_dates_are_kept() {
              [sentiment]\narticles = false\n",
             periods.join(", ")
         );
-        run(&place, &service, &service, &rest).succeeded();
+        run(&place, &service, &service, &rest).expect_success();
         let archived = read(&sealed_run(&place).join("signals.parquet"));
         assert_eq!(archived.num_rows(), 120, "{change_set}");
         let undated = texts(&archived, "date").iter().filter(|date| date.is_none()).count();
@@ -409,7 +409,7 @@ fn summaries_are_read_in_both_shapes_and_historical_sentiment_as_text() {
             assert!(shown.contains("because: the service no longer offers historical_ss_data\n"), "{shown}");
         }
         let rest = format!("{rest}[checks]\nmissing = \"warn\"\n");
-        let outcome = run(&place, &signals, &news, &rest).succeeded();
+        let outcome = run(&place, &signals, &news, &rest).expect_success();
         let folder = sealed_run(&place);
         let summaries = read(&folder.join("summaries.parquet"));
         assert_eq!(distinct(&summaries, "ticker"), ["BRK.B", "XOM"], "{change_set}");
@@ -436,7 +436,7 @@ fn news_may_cover_other_tickers_than_signals() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n[sentiment]\ntickers = [\"XOM\", \"AAPL\"]\n";
-    run(&place, &service, &service, rest).succeeded();
+    run(&place, &service, &service, rest).expect_success();
     assert_eq!(distinct(&read(&sealed_run(&place).join("articles.parquet")), "ticker"), ["AAPL", "XOM"]);
     assert_eq!(distinct(&dataset(&place), "ticker"), ["XOM"]);
     assert!(fs::exists(place.file("output/datasets/it/latest")).unwrap());

@@ -110,9 +110,9 @@ fn the_user_may_link_the_output_and_the_archive() {
     symlink("disk", place.file("output")).unwrap();
     symlink("tape", place.file("kept")).unwrap();
     let mut command = place.command(["run", "it", "-q", "--archive", "kept"]);
-    Outcome::of(command.envs([KEY])).succeeded();
+    Outcome::of(command.envs([KEY])).expect_success();
     // Another archive begins another history.
-    Outcome::of(place.command(["run", "it", "-q", "--new-archive"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q", "--new-archive"]).envs([KEY])).expect_success();
     assert!(place.file("disk/datasets/it/latest/it.parquet").exists());
     assert!(place.file("disk/archive").exists() && place.file("tape/.locks/it").exists());
 }
@@ -136,7 +136,7 @@ fn old_interrupted_runs_lose_only_files_of_known_names() {
     let before = contents(&decoy);
     symlink(&decoy, partial.join("20201122T213000Z-7f3a/sealed")).unwrap();
     age(&partial.join("20201122T213000Z-7f3a"));
-    run(&place).succeeded();
+    run(&place).expect_success();
     let left: Vec<PathBuf> = contents(&partial.join("somebody-s")).into_iter().map(|(path, _)| path).collect();
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(!partial.join(RUN).exists());
@@ -147,7 +147,7 @@ fn old_interrupted_runs_lose_only_files_of_known_names() {
 }
 
 /// A place with an interrupted run that has one answer, the folder of the run, and the service, which works again.
-fn interrupted() -> (Place, PathBuf, Scripted) {
+fn interrupted_run() -> (Place, PathBuf, Scripted) {
     let place = Place::new();
     let service = Scripted::of_histories(|request| match request.target.contains("sector=energy") {
         true => json("200 OK", HISTORY),
@@ -171,12 +171,12 @@ const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d
 #[test]
 fn an_interrupted_run_whose_record_names_another_run_is_not_resumed() {
     for name in ["x/../../../elsewhere", "../../../elsewhere", "/elsewhere", RUN, ""] {
-        let (place, unfinished, service) = interrupted();
+        let (place, unfinished, service) = interrupted_run();
         let record = unfinished.join("unfinished.json");
         let mut origin: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
         origin["run"] = name.into();
         fs::write(&record, origin.to_string()).unwrap();
-        run(&place).succeeded();
+        run(&place).expect_success();
         assert_eq!(service.histories(), 4, "{name}: everything is requested again");
         assert!(sealed_run(&place).join("run.json").exists());
         let published = place.files().into_iter().filter(|file| file.ends_with("run.json")).count();
@@ -187,7 +187,7 @@ fn an_interrupted_run_whose_record_names_another_run_is_not_resumed() {
 
 #[test]
 fn answers_are_read_from_and_written_to_files_of_the_run_only() {
-    let (place, unfinished, service) = interrupted();
+    let (place, unfinished, service) = interrupted_run();
     let journal = unfinished.join("answers.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::rename(unfinished.join("0.answers"), place.file("elsewhere")).unwrap();
@@ -196,14 +196,14 @@ fn answers_are_read_from_and_written_to_files_of_the_run_only() {
         let planted = text.replace("\"0.answers\"", &format!("\"{name}\""));
         assert_ne!(planted, text);
         fs::write(&journal, planted).unwrap();
-        let listed = place.run(["runs"]).succeeded().stdout;
+        let listed = place.run(["runs"]).expect_success().stdout;
         assert!(listed.contains("unfinished"), "{listed}");
     }
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert_eq!(service.histories(), 4, "what is not in the run's own files is requested again");
 
     for kind in ["a link", "a hard link"] {
-        let (place, unfinished, service) = interrupted();
+        let (place, unfinished, service) = interrupted_run();
         let (journal, decoy) = (unfinished.join("answers.jsonl"), place.file("decoy"));
         fs::rename(&journal, &decoy).unwrap();
         let before = fs::read(&decoy).unwrap();
@@ -225,7 +225,7 @@ fn a_version_record_that_names_a_file_elsewhere_is_refused() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let format = "[output]\nformat = \"csv\"\n";
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n{format}", service.source));
-    run(&place).succeeded();
+    run(&place).expect_success();
     fs::write(place.file("precious.csv"), "precious").unwrap();
     let absolute = place.file("precious.csv").display().to_string();
     for name in [&absolute, "../../../../precious.csv", "mine.csv"] {
@@ -238,7 +238,7 @@ fn a_version_record_that_names_a_file_elsewhere_is_refused() {
             assert!(stderr.contains(&format!("`{name}` is not a file of a version\n")), "{stderr}");
         }
         // Its files are not reused.
-        place.run(["build", "it"]).succeeded();
+        place.run(["build", "it"]).expect_success();
         fs::write(&record, &written).unwrap();
     }
     assert_eq!(fs::read_to_string(place.file("precious.csv")).unwrap(), "precious");
@@ -249,7 +249,7 @@ fn files_behind_a_link_are_not_reused() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-    run(&place).succeeded();
+    run(&place).expect_success();
     let versions = place.file("output/datasets/it");
     let version = fs::canonicalize(versions.join("latest")).unwrap();
     let elsewhere = place.file("elsewhere").join(version.file_name().unwrap());
@@ -257,7 +257,7 @@ fn files_behind_a_link_are_not_reused() {
     fs::rename(&version, &elsewhere).unwrap();
     fs::remove_file(versions.join("latest")).unwrap();
     symlink(&elsewhere, versions.join("latest")).unwrap();
-    place.run(["build", "it"]).succeeded();
+    place.run(["build", "it"]).expect_success();
     let rows = fs::metadata(versions.join("latest/it.parquet")).unwrap();
     assert_eq!(rows.nlink(), 1, "it is a file of its own");
     assert_eq!(fs::read_link(versions.join("latest")).unwrap().components().count(), 1);
@@ -265,14 +265,14 @@ fn files_behind_a_link_are_not_reused() {
 }
 
 /// An archive of two packed runs, and the runs' folders.
-fn packed() -> (Place, Vec<PathBuf>) {
+fn packed_archive() -> (Place, Vec<PathBuf>) {
     let place = Place::new();
     for today in ["2026-11-19", "2026-11-20"] {
         let service = DemoService::start(&place, &["--today", today]);
         place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-        run(&place).succeeded();
+        run(&place).expect_success();
     }
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     let runs = folders(&place.file("output/archive/vendor"), "run=");
     assert_eq!(runs.len(), 2);
     (place, runs)
@@ -292,7 +292,7 @@ fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 #[test]
 fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
-    let (place, runs) = packed();
+    let (place, runs) = packed_archive();
     fs::write(runs[1].join("notes.txt"), "mine").unwrap();
     let contents = || {
         let mut contents = contents(&place.file("output/archive/vendor"));
@@ -305,13 +305,13 @@ fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
     assert!(stderr.ends_with("hint: move your own files to another folder\n"), "{stderr}");
     assert_eq!(contents(), before);
     fs::rename(runs[1].join("notes.txt"), place.file("notes.txt")).unwrap();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "prune"]).expect_success();
     assert!(runs.iter().all(|run| !run.exists()));
 }
 
 #[test]
 fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
-    let (place, runs) = packed();
+    let (place, runs) = packed_archive();
     let partial = place.file("output/archive/vendor/.partial");
     let names = [
         ".removing-run=20201120T213000Z-7f3a",
@@ -335,21 +335,21 @@ fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
         if command == "compact" {
             let service = DemoService::start(&place, &["--today", "2026-11-21"]);
             place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
-            run(&place).succeeded();
+            run(&place).expect_success();
         }
-        place.run(["archive", command]).succeeded();
+        place.run(["archive", command]).expect_success();
         let is_there: Vec<bool> = names.iter().map(|name| partial.join(name).exists()).collect();
         assert_eq!(is_there, [false, false, false, true, true, true, true], "{command}");
     }
     assert!(runs.iter().all(|run| !run.exists()));
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }
 
 #[test]
 fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
-    let (place, runs) = packed();
+    let (place, runs) = packed_archive();
     let run_name = runs[1].file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "prune"]).expect_success();
     // It was killed after renaming its folder, before removing its answers.
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let text = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
@@ -362,14 +362,14 @@ fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
         "definition_digest": blake3::hash(text.as_bytes()).to_hex().to_string(), "started_at": now,
     });
     fs::write(unfinished.join("unfinished.json"), origin.to_string()).unwrap();
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert!(!unfinished.exists());
     assert!(
         !folders(&place.file("output/archive/vendor"), "run=")
             .iter()
             .any(|path| path.ends_with(format!("run={run_name}")))
     );
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }
 
 /// Every file and folder below a folder, with its modification time.
@@ -394,7 +394,7 @@ fn times(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
 
 #[test]
 fn readers_write_nothing_to_an_archive_and_take_no_lock() {
-    let (place, _) = packed();
+    let (place, _) = packed_archive();
     let archive = place.file("output/archive");
     let held = File::open(archive.join(".locks/it")).unwrap();
     held.lock().unwrap();

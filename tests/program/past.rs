@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use crate::support::days::evening;
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
-use crate::support::rows::{known, texts};
+use crate::support::rows::{known_rows, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json as reply};
 use crate::support::service::{KEY, Server, day, list, text};
 
@@ -104,7 +104,7 @@ fn archive() -> (Place, Vec<DateTime<Utc>>) {
 
 /// What is known of a table without when it was observed: rows as text.
 fn cells(archive: &Path, table: Table, as_of: DateTime<Utc>) -> Vec<Vec<Option<String>>> {
-    let rows: RecordBatch = known(archive, table, as_of);
+    let rows: RecordBatch = known_rows(archive, table, as_of);
     let names = rows.schema();
     let is_said = |name: &&str| !["source", "first_observed_at", "observed_at", "revisions"].contains(name);
     let names = names.fields().iter().map(|field| field.name().as_str()).filter(is_said);
@@ -307,7 +307,7 @@ fn a_server_with_an_instant_answers_as_of_it_alone() {
     fresh.define("it", &format!("[source]\n{source}{REST}"));
     // The key is asked for, and an unmodified client takes the answers.
     Outcome::of(fresh.command(["run", "it"]).env("BELLWETHER_API_KEY", "wrong")).failed_with(1);
-    Outcome::of(fresh.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    Outcome::of(fresh.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     for table in Table::ALL {
         let pulled = cells(&fresh.file("output/archive/vendor"), table, Utc::now());
         assert_eq!(pulled, cells(&place.file("output/archive/vendor"), table, seals[1]), "{table:?}");

@@ -33,11 +33,11 @@ fn runs(place: &Place, service: &Scripted, folders: &[&str], output: &str) -> Ve
     let signals = "[signals]\nsectors = \"alpha\"\nperiods = \"5d\"\n[dataset]\nkind = \"signals\"\n";
     place.define("it", &format!("[source]\n{}{signals}[output]\n{output}", service.source()));
     let run =
-        |folder: &&str| Outcome::of(place.command(["run", "it", "--data", folder]).envs([KEY])).succeeded().stdout;
+        |folder: &&str| Outcome::of(place.command(["run", "it", "--data", folder]).envs([KEY])).expect_success().stdout;
     folders.iter().map(run).collect()
 }
 
-fn written(place: &Place, cases: &[Value]) -> String {
+fn write(place: &Place, cases: &[Value]) -> String {
     let path = place.file("cases.json");
     fs::write(&path, serde_json::to_vec(cases).expect("JSON")).expect("a file");
     path.to_str().expect("a path").to_owned()
@@ -53,11 +53,11 @@ fn statements(place: &Place, dialect: &str, folders: &[&str]) -> Vec<Value> {
             assert!(shown.starts_with("error: DuckDB takes `\\` in `/"), "{shown}");
             assert!(shown.ends_with("hint: rename the folder, or name a link to it with `--archive`\n"), "{shown}");
             std::os::unix::fs::symlink(place.file(folder), place.file("link")).expect("a link");
-            place.run(["sql", "it", "--archive", "link/archive"]).succeeded();
+            place.run(["sql", "it", "--archive", "link/archive"]).expect_success();
             continue;
         }
         let path = place.file(&format!("{number}.sql"));
-        fs::write(&path, printed.succeeded().stdout).expect("a file");
+        fs::write(&path, printed.expect_success().stdout).expect("a file");
         cases.push(json!({ "sql": path, "dataset": place.file(folder).join("datasets/it/latest/it.parquet") }));
     }
     cases
@@ -69,7 +69,7 @@ fn duckdb_reads_no_sibling_of_an_archive() {
     runs(&place, &service, &FOLDERS, "");
     let cases = statements(&place, "duckdb", &FOLDERS);
     assert_eq!(cases.len(), FOLDERS.len() - 1);
-    python::check("check_sql.py", ["duckdb", &written(&place, &cases)]);
+    python::check("check_sql.py", ["duckdb", &write(&place, &cases)]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn spark_reads_no_sibling_of_an_archive() {
     runs(&place, &service, &folders, "");
     let cases = statements(&place, "spark", &folders[..3]);
     assert_eq!(cases.len(), 3);
-    python::check_with_spark("check_sql.py", ["spark", &written(&place, &cases)]);
+    python::check_with_spark("check_sql.py", ["spark", &write(&place, &cases)]);
 }
 
 #[test]
@@ -100,6 +100,6 @@ fn the_printed_line_of_python_reads_the_dataset_and_no_other() {
             .map(|(line, number)| json!({ "line": line, "confidence": f64::from(number) / 100.0 }))
             .collect();
         let folder = place.path().to_str().expect("a path").to_owned();
-        python::check("check_paths.py", [&folder, &written(&place, &cases)].map(Path::new));
+        python::check("check_paths.py", [&folder, &write(&place, &cases)].map(Path::new));
     }
 }

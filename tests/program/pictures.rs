@@ -48,7 +48,7 @@ fn the_picture_of_skill_is_a_plot_of_the_report() {
     let source = "source.name = \"vendor\"\nsource.base_url = \"http://127.0.0.1:9/a\"\n\
                   source.sentiment_base_url = \"http://127.0.0.1:9/b\"\n";
     place.define("days", &format!("{source}{definition}"));
-    place.run(["report", "days", "--output", "report.html"]).succeeded();
+    place.run(["report", "days", "--output", "report.html"]).expect_success();
     let page = fs::read_to_string(place.file("report.html")).expect("a page");
     is_current("docs/skill.svg", &picture(&page));
 }

@@ -27,7 +27,7 @@ fn progress_summary_and_errors_are_json_on_request() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
-    let outcome = run(&place, &["--log", "json"]).succeeded();
+    let outcome = run(&place, &["--log", "json"]).expect_success();
     let events: Vec<Value> = outcome.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let stages: Vec<&str> = events.iter().map(|event| event["stage"].as_str().unwrap()).collect();
     assert_eq!(stages, ["signals", "archive", "dataset"]);
@@ -48,7 +48,7 @@ fn quiet_prints_nothing() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
-    let outcome = run(&place, &["--quiet"]).succeeded();
+    let outcome = run(&place, &["--quiet"]).expect_success();
     assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""));
 }
 
@@ -63,7 +63,7 @@ fn without_a_terminal_progress_is_a_line_every_few_seconds() {
     });
     place.define("it", &definition(&service.source()));
     let begun = Instant::now();
-    let outcome = run(&place, &[]).succeeded();
+    let outcome = run(&place, &[]).expect_success();
     assert!(begun.elapsed() >= Duration::from_secs(7));
     let waiting = "signals: 0 of 1 requests, 0 B received, 1 waiting to retry: status 503\n";
     assert!(outcome.stderr.starts_with(waiting), "{}", outcome.stderr);
@@ -74,7 +74,7 @@ fn timings_are_printed_and_traced_on_request() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
-    let message = run(&place, &["--timings", "--trace", "run.json"]).succeeded().stderr;
+    let message = run(&place, &["--timings", "--trace", "run.json"]).expect_success().stderr;
     let table: Vec<&str> = message.lines().skip_while(|line| !line.starts_with("stage")).collect();
     let names: Vec<&str> = table.iter().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["stage", "signals", "archive", "dataset", "all", "memory"], "{message}");
@@ -86,7 +86,7 @@ fn timings_are_printed_and_traced_on_request() {
 
     let built = Outcome::of(&mut place.command(["build", "it", "--timings", "--trace", "nowhere/build.json"]));
     assert!(built.failed_with(1).stderr.starts_with("error: cannot write `nowhere/build.json`"));
-    let summary = run(&place, &["--log", "json", "--timings"]).succeeded();
+    let summary = run(&place, &["--log", "json", "--timings"]).expect_success();
     assert!(summary.stderr.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
     let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
     assert_eq!(summary["stages"].as_array().unwrap().len(), 3);
@@ -105,12 +105,12 @@ fn the_rate_limit_applies_per_host() {
         ),
     );
     let begun = Instant::now();
-    run(&place, &["-q"]).succeeded();
+    run(&place, &["-q"]).expect_success();
     assert!(begun.elapsed() >= Duration::from_millis(800), "nine requests need eight pauses");
 }
 
 /// The events that an observer gets until it cancels the run at one of them.
-fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error>, Vec<String>) {
+fn observe(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error>, Vec<String>) {
     let plan = Plan::find(place.file("pipelines/it.toml").to_str().expect("a path"), &Project::default())
         .expect("a definition");
     let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
@@ -143,10 +143,10 @@ fn an_observer_sees_every_stage_and_can_cancel_the_run() {
     let place = Place::new();
     let definition = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n";
     place.define("it", &format!("{definition}[sentiment]\narticles = false\n"));
-    let (outcome, seen) = observed(&place, "archive starts: None");
+    let (outcome, seen) = observe(&place, "archive starts: None");
     assert!(outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted), "{outcome:?}");
     assert_eq!(seen, ["signals starts: Some(2)", "signals ends: 2, 55264", "archive starts: None"]);
-    let (outcome, seen) = observed(&place, "");
+    let (outcome, seen) = observe(&place, "");
     let rows = outcome.expect("a dataset").rows;
     let ends = [format!("signals ends: 2, {rows}"), format!("dataset ends: 0, {rows}")];
     let stages = ["signals starts: Some(2)", &ends[0], "archive starts: None", "archive ends: 0, 0"];

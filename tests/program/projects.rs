@@ -10,10 +10,10 @@ use crate::support::rows::read;
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\noutput.keep = 1\n";
 
 /// A place with a definition `demo` that has been run once.
-fn published() -> Place {
+fn published_place() -> Place {
     let place = Place::new();
     place.define("demo", DEMO);
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     place
 }
 
@@ -28,10 +28,10 @@ fn versions(place: &Place) -> usize {
 
 #[test]
 fn a_command_finds_the_project_from_any_folder_below_it() {
-    let place = published();
+    let place = published_place();
     let below = place.file("research/notebooks");
     fs::create_dir_all(&below).unwrap();
-    let summary = run_in(&below, &place, &["run", "demo"]).succeeded().stdout;
+    let summary = run_in(&below, &place, &["run", "demo"]).expect_success().stdout;
     assert!(summary.contains("../../output/datasets/demo/"), "{summary}");
     assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
     // Retention removed the previous version, through a path with `..`.
@@ -48,17 +48,17 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
         &["audit", "leak", "demo"],
         &["archive", "prune"],
     ] {
-        run_in(&below, &place, command).succeeded();
+        run_in(&below, &place, command).expect_success();
     }
     assert!(place.file("output/reports/demo.html").is_file());
     // Paths are relative to the current folder, including output files.
-    run_in(&below, &place, &["build", "../../pipelines/demo.toml", "--output", "rows.parquet"]).succeeded();
+    run_in(&below, &place, &["build", "../../pipelines/demo.toml", "--output", "rows.parquet"]).expect_success();
     assert!(below.join("rows.parquet").is_file());
 }
 
 #[test]
 fn a_definition_from_elsewhere_takes_no_dataset_over() {
-    let (place, elsewhere) = (published(), Place::new());
+    let (place, elsewhere) = (published_place(), Place::new());
     let file = elsewhere.file("demo.toml");
     fs::write(&file, DEMO.replace("utilities", "energy")).unwrap();
     let file = file.to_str().unwrap();
@@ -71,11 +71,11 @@ fn a_definition_from_elsewhere_takes_no_dataset_over() {
     }
     assert_eq!((latest(), place.files().len()), before);
     // What publishes nothing takes any file.
-    place.run(["plan", file]).succeeded();
-    place.run(["run", file, "--data", "other", "-q"]).succeeded();
-    place.run(["build", file, "--archive", "other/archive", "--output", "rows.csv"]).succeeded();
+    place.run(["plan", file]).expect_success();
+    place.run(["run", file, "--data", "other", "-q"]).expect_success();
+    place.run(["build", file, "--archive", "other/archive", "--output", "rows.csv"]).expect_success();
     // Where it is told to, it publishes, and says what is different.
-    let told = place.run(["run", file, "--data", "output"]).succeeded().stdout;
+    let told = place.run(["run", file, "--data", "output"]).expect_success().stdout;
     assert!(told.contains("the definition changed since version"), "{told}");
     assert!(told.contains("signals.sectors"), "{told}");
     assert_ne!(latest(), before.0);
@@ -83,9 +83,9 @@ fn a_definition_from_elsewhere_takes_no_dataset_over() {
 
 #[test]
 fn the_project_option_overrides_the_variable() {
-    let (place, other) = (published(), Place::new());
+    let (place, other) = (published_place(), Place::new());
     let root = place.path().to_str().unwrap();
-    let listed = |outcome: Outcome| outcome.succeeded().stdout.lines().count();
+    let listed = |outcome: Outcome| outcome.expect_success().stdout.lines().count();
     assert_eq!(listed(place.run(["runs"])), 2);
     assert_eq!(listed(other.run(["-C", root, "runs"])), 2);
     assert_eq!(listed(other.run(["runs", "--directory", root])), 2);
@@ -99,7 +99,7 @@ fn the_project_option_overrides_the_variable() {
 
 #[test]
 fn a_project_of_another_user_is_not_discovered() {
-    let place = published();
+    let place = published_place();
     let below = place.file("below");
     fs::create_dir(&below).unwrap();
     if chown(place.file("pipelines"), Some(12_345), None).is_err() {
@@ -108,33 +108,33 @@ fn a_project_of_another_user_is_not_discovered() {
     }
     let shown = run_in(&below, &place, &["run", "demo"]).failed_with(2).stderr;
     assert!(shown.contains("belongs to another user\nhint: if you trust it, name it: `--directory /"), "{shown}");
-    run_in(&below, &place, &["-C", "..", "check", "demo"]).succeeded();
-    place.run(["check", "demo"]).succeeded();
+    run_in(&below, &place, &["-C", "..", "check", "demo"]).expect_success();
+    place.run(["check", "demo"]).expect_success();
 }
 
 #[test]
 fn the_data_and_the_archive_can_be_elsewhere() {
-    let place = published();
-    place.run(["run", "demo", "-q", "--data", "elsewhere", "--archive", "kept"]).succeeded();
+    let place = published_place();
+    place.run(["run", "demo", "-q", "--data", "elsewhere", "--archive", "kept"]).expect_success();
     assert!(place.file("elsewhere/datasets/demo/latest/demo.parquet").is_file());
     assert!(place.file("kept").is_dir() && !place.file("elsewhere/archive").exists());
-    place.run(["audit", "revisions", "--data", "output"]).succeeded();
+    place.run(["audit", "revisions", "--data", "output"]).expect_success();
     place.run(["audit", "revisions", "--data", "elsewhere"]).failed_with(1);
-    place.run(["diff", "demo", "demo", "--data", "elsewhere"]).succeeded();
+    place.run(["diff", "demo", "demo", "--data", "elsewhere"]).expect_success();
 }
 
 #[test]
 fn a_build_to_a_file_uses_the_format_of_its_extension_and_overwrites_nothing() {
-    let place = published();
+    let place = published_place();
     let rows = read(&place.file("output/datasets/demo/latest/demo.parquet"));
-    place.run(["build", "demo", "--output", "rows.parquet"]).succeeded();
+    place.run(["build", "demo", "--output", "rows.parquet"]).expect_success();
     let written = read(&place.file("rows.parquet"));
     assert!(written.columns() == rows.columns());
-    place.run(["build", "demo", "--output", "rows.arrow"]).succeeded();
+    place.run(["build", "demo", "--output", "rows.arrow"]).expect_success();
     let file = fs::File::open(place.file("rows.arrow")).unwrap();
     let batches = arrow::ipc::reader::FileReader::try_new(file, None).expect("an Arrow file");
     assert_eq!(batches.map(|batch| batch.expect("rows").num_rows()).sum::<usize>(), rows.num_rows());
-    place.run(["build", "demo", "--format", "csv", "--output", "rows.txt"]).succeeded();
+    place.run(["build", "demo", "--format", "csv", "--output", "rows.txt"]).expect_success();
     assert_eq!(fs::read_to_string(place.file("rows.txt")).unwrap().lines().count(), rows.num_rows() + 1);
     let shown = place.run(["build", "demo", "--output", "rows.parquet"]).failed_with(1).stderr;
     assert!(shown.starts_with("error: `rows.parquet` already exists\n"), "{shown}");
@@ -143,7 +143,7 @@ fn a_build_to_a_file_uses_the_format_of_its_extension_and_overwrites_nothing() {
 
 #[test]
 fn renamed_options_fail_with_their_new_name() {
-    let place = published();
+    let place = published_place();
     let data = "hint: the folder of the datasets and the archive is `--data`";
     let cases: [(&[&str], &str); 8] = [
         (&["run", "demo", "--output", "elsewhere"], data),

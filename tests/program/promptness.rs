@@ -17,7 +17,7 @@ fn the_commands_used_most_answer_at_once_on_the_archive_of_the_demo() {
     let place = Place::new();
     let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
     place.define("demo", &std::fs::read_to_string(definition).expect("the demo"));
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     let commands: [&[&str]; 10] = [
         &["check", "demo"],
         &["plan", "demo"],
@@ -33,7 +33,7 @@ fn the_commands_used_most_answer_at_once_on_the_archive_of_the_demo() {
     for command in commands {
         let is_quick = |_: usize| {
             let begun = Instant::now();
-            place.run(command).succeeded();
+            place.run(command).expect_success();
             begun.elapsed() < LONGEST
         };
         assert!((0..TRIES).any(is_quick), "{command:?} took longer than {LONGEST:?} each time");

@@ -66,15 +66,15 @@ impl Authority {
     fn make_root(&self, name: &str, key: &str) {
         let key = format!("-newkey {key} -nodes -keyout {name}.key");
         let request = "req -x509 -config tsa.cnf -extensions ca -days 30";
-        self.openssl(&format!("{request} -subj /CN=root-{name} {key} -out {name}.pem")).succeeded();
+        self.openssl(&format!("{request} -subj /CN=root-{name} {key} -out {name}.pem")).expect_success();
     }
 
     /// A key, and a certificate of the root for a use.
     fn issue(&self, name: &str, key: &str, usage: &str) {
         let key = format!("-newkey {key} -nodes -keyout {name}.key");
-        self.openssl(&format!("req -new -config tsa.cnf -subj /CN={name} {key} -out {name}.csr")).succeeded();
+        self.openssl(&format!("req -new -config tsa.cnf -subj /CN={name} {key} -out {name}.csr")).expect_success();
         let issue = "x509 -req -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile tsa.cnf";
-        self.openssl(&format!("{issue} -extensions {usage} -in {name}.csr -out {name}.pem")).succeeded();
+        self.openssl(&format!("{issue} -extensions {usage} -in {name}.csr -out {name}.pem")).expect_success();
     }
 
     fn open(&self, is_open: bool) {
@@ -111,7 +111,7 @@ fn answer(mut stream: TcpStream, folder: &Path, is_open: bool) {
     fs::write(folder.join("query"), query).expect("the authority works");
     let mut reply = Command::new("openssl");
     reply.args(["ts", "-reply", "-config", "tsa.cnf", "-section", "it", "-queryfile", "query", "-out", "reply"]);
-    Outcome::of(reply.current_dir(folder)).succeeded();
+    Outcome::of(reply.current_dir(folder)).expect_success();
     let reply = fs::read(folder.join("reply")).expect("the authority works");
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", reply.len());
     stream.write_all(&[head.as_bytes(), &reply].concat()).expect("the authority works");
@@ -161,9 +161,9 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     needs!(Tool::Command("openssl"));
     let (place, authority) = (Place::new(), Authority::start("rsa:2048"));
     authority.define(&place, "proof.after_run = true\n");
-    let run = place.run(["run", "it"]).succeeded().stdout;
+    let run = place.run(["run", "it"]).expect_success().stdout;
     assert!(run.contains("note      stamped by 127.0.0.1:"), "{run}");
-    let again = place.run(["stamp", "it"]).succeeded().stdout;
+    let again = place.run(["stamp", "it"]).expect_success().stdout;
     assert!(again.starts_with("all that is known of demo was already stamped by 127.0.0.1:"), "{again}");
     let [proof] = &proofs(&place)[..] else { panic!("one proof") };
     let note = read(proof);
@@ -175,7 +175,7 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     // Others can check it as well.
     fs::write(authority.file("statement"), statement).unwrap();
     fs::write(authority.file("token"), &token).unwrap();
-    authority.openssl("ts -verify -data statement -in token -token_in -CAfile ca.pem").succeeded();
+    authority.openssl("ts -verify -data statement -in token -token_in -CAfile ca.pem").expect_success();
 
     authority.open(false);
     let proven = check(&place, &authority.file("ca.pem"), 0).stdout;
@@ -183,7 +183,7 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     let version = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     assert!(proven.contains(&format!("it/{} is proven since 20", version.display())), "{proven}");
     // A run that no token stands for is not proven, and no run fails for want of one.
-    let run = place.run(["run", "it"]).succeeded().stdout;
+    let run = place.run(["run", "it"]).expect_success().stdout;
     assert!(
         run.contains("note      not stamped: no time-stamp from 127.0.0.1:")
             && run.contains(": it answered with status 503; "),
@@ -194,8 +194,8 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     assert!(proven.contains("is not proven: run `20"), "{proven}");
     // The next token stands for it.
     authority.open(true);
-    place.run(["stamp", "it"]).succeeded();
-    let json = place.run(["verify", "--json", "--proofs", authority.file("ca.pem").to_str().unwrap()]).succeeded();
+    place.run(["stamp", "it"]).expect_success();
+    let json = place.run(["verify", "--json", "--proofs", authority.file("ca.pem").to_str().unwrap()]).expect_success();
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     let mut proofs = json["proven"]["proofs"].as_array().unwrap().clone();
     proofs.sort_by_key(|proof| proof["runs"].as_u64());
@@ -218,10 +218,10 @@ fn whatever_is_wrong_with_a_proof_is_found_and_what_cannot_be_checked_is_not_cal
     authority.issue("mail", "ec -pkeyopt ec_paramgen_curve:prime256v1", "mail");
     authority.define(&place, "");
     place.run(["stamp", "it"]).failed_with(1);
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let none = check(&place, &ca, 5).stderr;
     assert!(none.starts_with("error: there are no proofs"), "{none}");
-    place.run(["stamp", "it"]).succeeded();
+    place.run(["stamp", "it"]).expect_success();
     check(&place, &ca, 0);
     let proof = proofs(&place).remove(0);
     let (text, note) = (fs::read_to_string(&proof).unwrap(), read(&proof));
@@ -239,16 +239,16 @@ fn whatever_is_wrong_with_a_proof_is_found_and_what_cannot_be_checked_is_not_cal
 
     // The words of the authority, signed with a certificate for something else: `cms` makes the same kind of data.
     fs::write(authority.file("token"), bytes(&token)).unwrap();
-    authority.openssl("cms -verify -noverify -inform DER -in token -out words").succeeded();
+    authority.openssl("cms -verify -noverify -inform DER -in token -out words").expect_success();
     let sign = "cms -sign -binary -nodetach -cades -md sha256 -econtent_type 1.2.840.113549.1.9.16.1.4 -outform DER";
-    authority.openssl(&format!("{sign} -signer mail.pem -inkey mail.key -in words -out resigned")).succeeded();
+    authority.openssl(&format!("{sign} -signer mail.pem -inkey mail.key -in words -out resigned")).expect_success();
     let hex = |name: &str| fs::read(authority.file(name)).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     let resigned: String = hex("resigned");
     // The last byte is of the signature; the digest of the statement is among the words.
     let last = format!("{}{:02x}", &token[..token.len() - 2], bytes(&token).last().unwrap() ^ 1);
     fs::write(authority.file("statement"), &statement).unwrap();
-    let imprint =
-        Outcome::of(Command::new("sha256sum").arg(authority.file("statement"))).succeeded().stdout[..64].to_owned();
+    let imprint = Outcome::of(Command::new("sha256sum").arg(authority.file("statement"))).expect_success().stdout[..64]
+        .to_owned();
     assert!(token.contains(&imprint));
     let other_words = token.replace(&imprint, &"ab".repeat(32));
     let cut = &token[..token.len() - 40];
@@ -293,13 +293,13 @@ fn one_token_stands_for_forgotten_and_packed_runs_and_is_known_to_other_machines
     needs!(Tool::Command("openssl"));
     let (place, authority) = (Place::new(), Authority::start("ec -pkeyopt ec_paramgen_curve:secp384r1"));
     authority.define(&place, "");
-    place.run(["run", "it", "-q"]).succeeded();
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
+    place.run(["run", "it", "-q"]).expect_success();
     let archive = Archive::open(&place.file("output/archive/demo")).unwrap();
     let bad = archive.runs().last().unwrap().name().to_owned();
-    place.run(["archive", "forget", &bad, "--reason", "a test"]).succeeded();
-    place.run(["run", "it", "-q"]).succeeded();
-    place.run(["stamp", "it"]).succeeded();
+    place.run(["archive", "forget", &bad, "--reason", "a test"]).expect_success();
+    place.run(["run", "it", "-q"]).expect_success();
+    place.run(["stamp", "it"]).expect_success();
     let heads = read(&proofs(&place)[0])["statement"].as_str().unwrap().lines().count() - 1;
     assert_eq!(heads, 2, "the forgotten run, and the one that did not know it");
     let ca = authority.file("ca.pem");
@@ -310,16 +310,16 @@ fn one_token_stands_for_forgotten_and_packed_runs_and_is_known_to_other_machines
     };
     proven(&place, "3 runs");
     let store = format!("--store=file://{}", place.file("store").display());
-    place.run(["store", "push", &store]).succeeded();
-    place.run(["store", "verify", &store]).succeeded();
+    place.run(["store", "push", &store]).expect_success();
+    place.run(["store", "verify", &store]).expect_success();
     let other = Place::new();
     authority.define(&other, "");
-    other.run(["store", "pull", &store]).succeeded();
+    other.run(["store", "pull", &store]).expect_success();
     assert_eq!(read(&proofs(&other)[0]), read(&proofs(&place)[0]));
     // It gets no run that is forgotten, which takes nothing from the others.
     let printed = proven(&other, "2 runs");
     assert!(printed.contains(&format!("; not in the archive: {bad}\n")), "{printed}");
-    place.run(["archive", "compact", "--keep", "0"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "compact", "--keep", "0"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
     proven(&place, "3 runs");
 }

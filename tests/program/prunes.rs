@@ -26,9 +26,9 @@ fn write(path: &Path, text: &str, days: u64) {
     age(path, days);
 }
 
-fn pruned(place: &Place, arguments: &[&str]) -> Value {
+fn prune(place: &Place, arguments: &[&str]) -> Value {
     let arguments = ["prune", "--json"].iter().chain(arguments);
-    serde_json::from_str(&place.run(arguments).succeeded().stdout).expect("a document")
+    serde_json::from_str(&place.run(arguments).expect_success().stdout).expect("a document")
 }
 
 /// The versions of the dataset, oldest first.
@@ -47,7 +47,7 @@ fn versions(place: &Place) -> Vec<PathBuf> {
 }
 
 /// The removed (or listed) paths, relative to the data folder, with their kinds.
-fn removed(document: &Value) -> BTreeSet<(String, String)> {
+fn removed_paths(document: &Value) -> BTreeSet<(String, String)> {
     let of = |entry: &Value| {
         let text = |key: &str| entry[key].as_str().expect("a text").to_owned();
         (text("kind"), text("path").split_once("output/").expect("a path in the data folder").1.to_owned())
@@ -64,10 +64,10 @@ fn pruning_removes_only_what_its_rules_allow() {
     let place = Place::new();
     place.define("demo", DEMO);
     for _ in 0..4 {
-        place.run(["run", "demo", "-q"]).succeeded();
+        place.run(["run", "demo", "-q"]).expect_success();
     }
-    place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
-    place.run(["report", "demo"]).succeeded();
+    place.run(["build", "demo", "--ticker", "NEE", "-q"]).expect_success();
+    place.run(["report", "demo"]).expect_success();
     let data = place.file("output");
     let versions = versions(&place);
     let name = |version: usize| versions[version].file_name().unwrap().to_str().unwrap().to_owned();
@@ -76,8 +76,8 @@ fn pruning_removes_only_what_its_rules_allow() {
     fs::write(versions[1].join("notes.txt"), "mine").unwrap();
     place.define("demo", &format!("{DEMO}output.keep = 1\n"));
     // A reader of `latest` may still be reading what was just replaced.
-    let listed = pruned(&place, &["--dry-run"]);
-    assert_eq!(removed(&listed), BTreeSet::new());
+    let listed = prune(&place, &["--dry-run"]);
+    assert_eq!(removed_paths(&listed), BTreeSet::new());
     versions.iter().for_each(|version| age(&version.join("dataset.json"), 1));
     // A dataset without a definition, and one whose definition is broken.
     for other in ["gone", "broken"] {
@@ -107,15 +107,15 @@ fn pruning_removes_only_what_its_rules_allow() {
         ("report", "reports/demo.html"),
     ]);
     let before = place.files();
-    let listed = pruned(&place, &["--dry-run"]);
-    assert_eq!((removed(&listed), &listed["dry_run"]), (expected.clone(), &true.into()));
+    let listed = prune(&place, &["--dry-run"]);
+    assert_eq!((removed_paths(&listed), &listed["dry_run"]), (expected.clone(), &true.into()));
     assert_eq!(place.files(), before, "a dry run changes nothing");
     let kept: Vec<&str> = listed["kept"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     assert_eq!(kept.len(), 3, "{kept:?}");
     assert!(kept[1].contains("`notes.txt` in it was not made by bellwether"), "{kept:?}");
     assert!(place.run(["status"]).stdout.contains("`bellwether prune` would free "));
 
-    assert_eq!(removed(&pruned(&place, &[])), expected);
+    assert_eq!(removed_paths(&prune(&place, &[])), expected);
     for (_, path) in &expected {
         assert!(!data.join(path).exists(), "{path}");
     }
@@ -126,13 +126,13 @@ fn pruning_removes_only_what_its_rules_allow() {
         assert!(data.join(stays).exists(), "{stays}");
     }
     assert!(data.join("evidence/20260101T000000Z-0003.body").exists() && data.join("evidence/notes.body").exists());
-    assert_eq!(removed(&pruned(&place, &[])), BTreeSet::new());
+    assert_eq!(removed_paths(&prune(&place, &[])), BTreeSet::new());
     assert_eq!(
-        removed(&pruned(&place, &["--older-than", "88d"])),
+        removed_paths(&prune(&place, &["--older-than", "88d"])),
         set(&[("evidence", "evidence/20260101T000000Z-0003.body")])
     );
     place.run(["prune", "--older-than", "0d"]).failed_with(2);
-    place.run(["show", "demo"]).succeeded();
+    place.run(["show", "demo"]).expect_success();
 }
 
 #[test]
@@ -141,21 +141,25 @@ fn packed_runs_go_a_day_after_their_pack_and_every_past_instant_can_still_be_bui
     place.define("demo", DEMO);
     let mut instants = Vec::new();
     for _ in 0..3 {
-        place.run(["run", "demo", "-q"]).succeeded();
-        let runs = place.run(["runs", "--json"]).succeeded().stdout;
+        place.run(["run", "demo", "-q"]).expect_success();
+        let runs = place.run(["runs", "--json"]).expect_success().stdout;
         let runs: Value = serde_json::from_str(&runs).unwrap();
         instants.push(runs["runs"].as_array().unwrap().last().unwrap()["sealed_at"].as_str().unwrap().to_owned());
     }
     let as_of = |instant: &String| {
         let file = place.file("as-of.csv");
-        place.run(["build", "demo", "--as-of", instant, "--output", file.to_str().unwrap(), "-q"]).succeeded();
+        place.run(["build", "demo", "--as-of", instant, "--output", file.to_str().unwrap(), "-q"]).expect_success();
         let rows = fs::read(&file).unwrap();
         fs::remove_file(file).unwrap();
         rows
     };
     let before: Vec<Vec<u8>> = instants.iter().map(as_of).collect();
-    place.run(["archive", "compact"]).succeeded();
-    assert_eq!(removed(&pruned(&place, &[])), BTreeSet::new(), "a reader may have opened the archive before the pack");
+    place.run(["archive", "compact"]).expect_success();
+    assert_eq!(
+        removed_paths(&prune(&place, &[])),
+        BTreeSet::new(),
+        "a reader may have opened the archive before the pack"
+    );
     let archive = place.file("output/archive/demo");
     let folders = |kind: &str| -> Vec<PathBuf> {
         let all = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path());
@@ -163,10 +167,10 @@ fn packed_runs_go_a_day_after_their_pack_and_every_past_instant_can_still_be_bui
     };
     let [pack] = &folders("pack=")[..] else { panic!("one pack") };
     age(&pack.join("run.json"), 2);
-    assert_eq!(removed(&pruned(&place, &[])).len(), 3);
+    assert_eq!(removed_paths(&prune(&place, &[])).len(), 3);
     assert_eq!((folders("run=").len(), folders("pack=").len()), (0, 1));
     assert_eq!(instants.iter().map(as_of).collect::<Vec<_>>(), before);
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }
 
 #[test]
@@ -174,9 +178,9 @@ fn nothing_is_removed_for_a_pack_that_misses_rows() {
     let place = Place::new();
     place.define("demo", DEMO);
     for _ in 0..2 {
-        place.run(["run", "demo", "-q"]).succeeded();
+        place.run(["run", "demo", "-q"]).expect_success();
     }
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     let archive = place.file("output/archive/demo");
     let all = || fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>();
     let pack = all().into_iter().find(|path| path.to_str().unwrap().contains("/pack=")).unwrap();
@@ -194,14 +198,14 @@ fn nothing_is_removed_for_a_pack_that_misses_rows() {
 fn runs_succeed_while_their_archive_is_packed_and_pruned() {
     let place = Place::new();
     place.define("demo", &format!("{DEMO}output.keep = 1\n"));
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_done.load(Ordering::SeqCst) {
-                place.run(["archive", "compact"]).succeeded();
-                place.run(["archive", "prune"]).succeeded();
-                place.run(["prune"]).succeeded();
+                place.run(["archive", "compact"]).expect_success();
+                place.run(["archive", "prune"]).expect_success();
+                place.run(["prune"]).expect_success();
             }
         });
         // What was listed and is gone was pruned: readers see neither damage nor loss.
@@ -212,7 +216,7 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
             let reader: Vec<String> = reader.iter().map(|&word| word.to_owned()).collect();
             scope.spawn(move || {
                 while !is_done.load(Ordering::SeqCst) {
-                    place.run(&reader).succeeded();
+                    place.run(&reader).expect_success();
                 }
             });
         }
@@ -220,18 +224,18 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
         let runs = runs.join().unwrap();
         is_done.store(true, Ordering::SeqCst);
         for outcome in runs {
-            outcome.succeeded();
+            outcome.expect_success();
         }
     });
-    place.run(["archive", "compact"]).succeeded();
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).unwrap();
+    place.run(["archive", "compact"]).expect_success();
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).unwrap();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 5);
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }
 
 /// The rows of the archive as of each run.
 fn built_as_of_each_run(place: &Place) -> Vec<Vec<u8>> {
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("a document");
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("a document");
     let instant = |run: &Value| run["sealed_at"].as_str().expect("an instant").to_owned();
     let instants = runs["runs"].as_array().expect("a list").iter().map(instant);
     let build = |as_of: String| {
@@ -250,12 +254,12 @@ fn a_run_removes_packs_that_a_larger_one_has_replaced_for_a_day_and_nothing_else
         let entries = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path());
         entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix)).collect()
     };
-    let run = || _ = place.run(["run", "demo", "-q"]).succeeded();
+    let run = || _ = place.run(["run", "demo", "-q"]).expect_success();
     (0..2).for_each(|_| run());
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     let smaller = folders("pack=").pop_first().unwrap();
     run();
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     let both = folders("pack=");
     let larger = both.iter().find(|pack| **pack != smaller).unwrap();
     let before = built_as_of_each_run(&place);
@@ -272,5 +276,5 @@ fn a_run_removes_packs_that_a_larger_one_has_replaced_for_a_day_and_nothing_else
     assert_eq!(folders("pack="), BTreeSet::from([larger.clone()]));
     assert_eq!(folders("run=").len(), 6, "runs stay until they are pruned on request");
     assert_eq!(built_as_of_each_run(&place)[..3], before[..]);
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }

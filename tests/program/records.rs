@@ -36,7 +36,7 @@ fn an_unreadable_history_is_rejected_and_its_neighbours_are_kept() {
         let place = Place::new();
         let body = next_to_good(&odd);
         let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
-        let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").succeeded();
+        let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").expect_success();
         assert_eq!(rows(&outcome), "rows      2", "{name}");
         assert!(outcome.stdout.contains("rejected  1 record\n"), "{name}: {}", outcome.stdout);
         let rejects = read(&sealed_run(&place).join("rejects.parquet"));
@@ -68,12 +68,12 @@ fn empty_histories_and_repeated_tickers_are_reported() {
     let place = Place::new();
     let empty = br#""AAPL": {"ticker": "AAPL", "regime": "neutral", "period": "15d", "predictions": []}"#;
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &next_to_good(empty)));
-    let outcome = run(&place, &service, "", "").succeeded();
+    let outcome = run(&place, &service, "", "").expect_success();
     assert!(outcome.stdout.contains("rows      2\ntickers   1\n"), "{}", outcome.stdout);
     let twice = GOOD[1..GOOD.len() - 1].replace("0.75", "0.25");
     let place = Place::new();
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &next_to_good(twice.as_bytes())));
-    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").succeeded();
+    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").expect_success();
     assert_eq!(rows(&outcome), "rows      2", "the first is kept");
     let confidences = texts(&read(&place.file("output/datasets/it/latest/it.parquet")), "confidence");
     assert_eq!(confidences, [Some("0.75".to_owned()), Some("0.5".to_owned())]);
@@ -86,7 +86,7 @@ fn unknown_fields_are_reported_once_and_kept_on_request() {
         let place = Place::new();
         let sent = body.clone();
         let service = Scripted::of_histories(move |_| json("200 OK", &sent));
-        let outcome = run(&place, &service, "", &format!("[rejects]\nkeep_extra = {keep}\n")).succeeded();
+        let outcome = run(&place, &service, "", &format!("[rejects]\nkeep_extra = {keep}\n")).expect_success();
         let message = "unknown   /*/predictions/*/model of signals-history-all, 2 times, such as {\"name\":\"m1\"}\n";
         assert_eq!(outcome.stdout.matches(message).count(), 1, "{}", outcome.stdout);
         let extra = texts(&read(&sealed_run(&place).join("signals.parquet")), "extra");
@@ -100,7 +100,7 @@ fn unexpected_letter_case_of_signals_and_dates_is_accepted_and_counted() {
     let body =
         GOOD.replace("\"buy\"", "\"BUY\"").replace("\"sell\"", "\"Sell\"").replacen("T00:00:00+00:00", "t00:00:00z", 1);
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
-    let outcome = run(&place, &service, "", "").succeeded();
+    let outcome = run(&place, &service, "", "").expect_success();
     for line in [
         "rejected  0 records\n",
         "lenient   accepted 2 signals with different letter case, such as `BUY`\n",
@@ -111,7 +111,7 @@ fn unexpected_letter_case_of_signals_and_dates_is_accepted_and_counted() {
     let dataset = read(&place.file("output/datasets/it/latest/it.parquet"));
     let strict = Place::new();
     let service = Scripted::of_histories(|_| json("200 OK", GOOD));
-    let outcome = run(&strict, &service, "", "").succeeded();
+    let outcome = run(&strict, &service, "", "").expect_success();
     assert!(!outcome.stdout.contains("lenient"), "{}", outcome.stdout);
     let expected = read(&strict.file("output/datasets/it/latest/it.parquet"));
     for column in ["date", "signal", "confidence"] {
@@ -131,7 +131,7 @@ fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
     let service =
         Scripted::of_histories(move |_| reply("200 OK", "", &next_to_good(format!("\"AAPL\": {history}").as_bytes())));
     let rest = "[rejects]\nmax_share = 0.9\n[checks]\ndates = \"warn\"\n";
-    let outcome = run(&place, &service, "", rest).succeeded();
+    let outcome = run(&place, &service, "", rest).expect_success();
     assert_eq!(rows(&outcome), "rows      3", "two of the other ticker, and the last day that there is");
     let rejects = read(&sealed_run(&place).join("rejects.parquet"));
     let reasons: Vec<String> = texts(&rejects, "reason").into_iter().flatten().collect();
@@ -146,7 +146,7 @@ fn an_oversized_history_is_reported_with_its_size_and_the_limit() {
     let body = next_to_good(long.as_bytes());
     let place = Place::new();
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
-    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
+    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").expect_success();
     assert!(outcome.stdout.contains(&format!("rejected  {message}")), "{}", outcome.stdout);
     let shown = run(&Place::new(), &service, "", "").failed_with(4).stderr;
     assert!(shown.contains(&format!("  because: {message}")), "{shown}");
@@ -157,7 +157,7 @@ fn confidences_outside_their_pattern_are_kept_and_counted() {
     let place = Place::new();
     let body = GOOD.replace("0.75", "-75").replace("0.5", "1e3");
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
-    let outcome = run(&place, &service, "", "").succeeded();
+    let outcome = run(&place, &service, "", "").expect_success();
     assert!(outcome.stdout.contains("unusual   2 confidences outside 0 to 1\n"), "{}", outcome.stdout);
     let confidences = texts(&read(&place.file("output/datasets/it/latest/it.parquet")), "confidence");
     assert_eq!(confidences, [Some("-75.0".to_owned()), Some("1000.0".to_owned())]);

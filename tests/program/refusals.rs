@@ -15,7 +15,7 @@ fn definition(source: &str) -> String {
 
 /// Runs a definition with the canary as its key. It must fail, and the canary must not appear anywhere.
 #[track_caller]
-fn refused(place: &Place, code: i32) -> String {
+fn refusal(place: &Place, code: i32) -> String {
     let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", CANARY)).failed_with(code);
     assert_eq!(outcome.stdout, "");
     assert!(!outcome.stderr.contains(CANARY), "{}", outcome.stderr);
@@ -53,7 +53,7 @@ fn a_key_can_come_from_a_file_or_a_command() {
     for (way, mode, warning) in ways {
         fs::set_permissions(place.file("key"), fs::Permissions::from_mode(mode)).unwrap();
         place.define("it", &definition(&format!("{}{way}", service.source)));
-        assert_eq!(place.run(["run", "it", "-q"]).succeeded().stderr, warning);
+        assert_eq!(place.run(["run", "it", "-q"]).expect_success().stderr, warning);
     }
     let broken = [
         ("api_key_file = \"none\"\n", "error: cannot get the API key from `none`\n  because: No such file"),
@@ -78,7 +78,7 @@ fn a_wrong_key_fails_at_once_with_an_explanation() {
     let place = Place::new();
     let service = DemoService::start(&place, &[]);
     place.define("it", &definition(&service.source));
-    let shown = refused(&place, 1);
+    let shown = refusal(&place, 1);
     assert!(shown.contains(" refused the API key with status 401\n"), "{shown}");
     assert!(shown.contains("hint: check the key in `BELLWETHER_API_KEY`"), "{shown}");
 }
@@ -95,7 +95,7 @@ fn an_invalid_request_quotes_the_service() {
          `query.sector`: no such sector; `query.period.0`: odd\n",
         service.address()
     );
-    assert_eq!(refused(&place, 1), expected);
+    assert_eq!(refusal(&place, 1), expected);
     assert_eq!(service.targets().len(), 1, "an invalid request is not repeated");
 }
 
@@ -110,7 +110,7 @@ fn an_unreachable_service_is_named_by_host_and_port() {
          because: Connection refused (os error 111)\n\
          hint: run the same command later to resume; what was fetched is kept\n"
     );
-    assert_eq!(refused(&place, 75), expected);
+    assert_eq!(refusal(&place, 75), expected);
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn a_failed_run_leaves_the_previous_dataset_untouched() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
-    Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     let before = place.files();
     let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
-    refused(&place, 1);
+    refusal(&place, 1);
     assert_eq!(place.files(), before);
     assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
 }

@@ -18,17 +18,17 @@ fn run_on<const N: usize>(days: [&str; N]) -> Place {
         let service = DemoService::start(&place, &["--today", today]);
         let rest = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
         place.define("it", &format!("description = \"It\"\n[source]\n{}{rest}", service.source));
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     }
     place
 }
 
 /// Recomputes every number of a dataset's report and summary, and returns the summary.
 fn check(place: &Place, name: &str) -> String {
-    let summary = place.run(["summary", name, "--width", "100"]).succeeded().stdout;
+    let summary = place.run(["summary", name, "--width", "100"]).expect_success().stdout;
     assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
     fs::write(place.file("summary.txt"), &summary).expect("a file");
-    let document = place.run(["summary", name, "--json"]).succeeded().stdout;
+    let document = place.run(["summary", name, "--json"]).expect_success().stdout;
     fs::write(place.file("summary.json"), document).expect("a file");
     python::check("check_report.py", [place.path().as_os_str(), name.as_ref()]);
     summary
@@ -61,7 +61,7 @@ fn three_articles(request: &ScriptedRequest) -> String {
 }
 
 fn run(place: &Place, name: &str) -> Outcome {
-    Outcome::of(place.command(["run", name]).envs([KEY])).succeeded()
+    Outcome::of(place.command(["run", name]).envs([KEY])).expect_success()
 }
 
 /// A definition of one sector.
@@ -103,7 +103,7 @@ fn a_report_covers_only_its_own_definition() {
     assert!(of_utilities.contains("from      1 run\n"), "{of_utilities}");
 
     let quality = |arguments: &[&str]| {
-        let text = place.run([&["audit", "quality"], arguments].concat()).succeeded().stdout;
+        let text = place.run([&["audit", "quality"], arguments].concat()).expect_success().stdout;
         let rows = text.lines().filter(|line| line.starts_with("signals-history-all"));
         let last_words = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" of ");
         (text.lines().next().unwrap_or_default().to_owned(), rows.map(last_words).collect::<Vec<_>>())
@@ -119,12 +119,12 @@ fn a_report_covers_only_its_own_definition() {
     assert_eq!(whole.1, ["2 of 4", "2 of 2", "4 of 7"]);
 
     // The same after packing all runs.
-    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
     for is_pruned in [false, true] {
         if is_pruned {
-            place.run(["archive", "prune"]).succeeded();
+            place.run(["archive", "prune"]).expect_success();
         }
-        place.run(["build", "energy", "-q"]).succeeded();
+        place.run(["build", "energy", "-q"]).expect_success();
         let packed = check(&place, "energy");
         assert!(packed.contains("4 rejected records (2 new), 1 unknown field (none new)\n"), "{packed}");
         assert!(packed.contains("from      3 runs\n"), "{packed}");
@@ -172,7 +172,7 @@ fn several_signals_on_one_day_do_not_fill_a_missing_day() {
     run(&place, "energy");
     let summary = check(&place, "energy");
     assert!(summary.contains("signals   6\n") && summary.contains("1 of 2 tickers has gaps\n"), "{summary}");
-    let quality = place.run(["audit", "quality", "energy"]).succeeded().stdout;
+    let quality = place.run(["audit", "quality", "energy"]).expect_success().stdout;
     let all = quality.lines().find(|line| line.starts_with("all ")).expect("a line of totals");
     // The two series have signals on five of their six trading days.
     assert_eq!(all.split_whitespace().take(5).collect::<Vec<_>>(), ["all", "6", "83.3", "%", "1"]);
@@ -203,12 +203,12 @@ fn a_report_matches_the_archive_and_the_dataset() {
     let place = run_on(["2026-08-03", "2026-11-18", "2026-11-20"]);
     check(&place, "it");
     python::check("check_page.py", [place.file("output/datasets/it/latest/report.html")]);
-    let narrow = place.run(["summary", "--width", "20"]).succeeded().stdout;
+    let narrow = place.run(["summary", "--width", "20"]).expect_success().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 
     // The same from the archive alone, by name and as the last built, except for durations.
     let message = |arguments: &[&str]| {
-        let page = place.run(arguments).succeeded().stdout;
+        let page = place.run(arguments).expect_success().stdout;
         page.split("id=\"timings\"").next().expect("it has a beginning").to_owned()
     };
     let beside = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
@@ -221,7 +221,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
     let earlier = message(&["report", "it", "--output", "-", "--as-of", &first]);
     assert!(earlier.contains("Only one run so far: nothing to compare with"));
     assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
-    let path = place.run(["report", "it"]).succeeded().stdout;
+    let path = place.run(["report", "it"]).expect_success().stdout;
     assert_eq!(path, "report    output/reports/it.html\n");
     assert!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report").starts_with(&by_name));
     let unknown = place.run(["report", "other"]).failed_with(1).stderr;
@@ -235,17 +235,17 @@ fn a_report_is_written_next_to_a_version_and_sealed_by_its_record() {
     let record = fs::read_to_string(version.join("dataset.json")).expect("a record");
     let page = fs::read(version.join("report.html")).expect("a report");
     assert!(record.contains(&format!("\"report\": \"{}\"", blake3::hash(&page).to_hex())), "{record}");
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
     fs::write(version.join("report.html"), "<script>somebody wrote here</script>").expect("a file");
     let message = place.run(["verify"]).failed_with(1).stdout;
     assert!(message.contains("report.html` does not match its checksum: its BLAKE3 is "), "{message}");
     fs::write(version.join("report.html"), page).expect("a file");
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
     // A version is removed with its report; a wide dataset has a report too.
     for layout in ["", "[output]\nlayout = \"wide\"\nkeep = 1\n"] {
         let text = fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition");
         place.define("it", &format!("{text}{layout}"));
-        place.run(["build", "it", "-q"]).succeeded();
+        place.run(["build", "it", "-q"]).expect_success();
         let page = fs::read_to_string(version.join("report.html")).expect("a report");
         assert!(page.contains("id=\"plot-tickers\""));
     }
@@ -294,13 +294,13 @@ fn vendor_text_never_runs_in_a_report_or_escapes_its_element() {
         service.source()
     );
     place.define("hostile", &definition);
-    Outcome::of(place.command(["run", "hostile", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "hostile", "-q"]).envs([KEY])).expect_success();
     let page = place.file("output/datasets/hostile/latest/report.html");
     let shown = "<script>window.hostileScript=1</script>";
     python::check(
         "check_page.py",
         [page.as_os_str(), shown.as_ref(), "<script>hostileDescription=1</script>".as_ref()],
     );
-    let summary = place.run(["summary", "hostile"]).succeeded().stdout;
+    let summary = place.run(["summary", "hostile"]).expect_success().stdout;
     assert!(!summary.chars().any(|character| character.is_control() && character != '\n'), "{summary:?}");
 }

@@ -75,7 +75,7 @@ fn check(change: impl Fn(&mut Answers), printed: &str, allowed: &str) {
     let (place, vendor) = (Place::new(), Vendor::new());
     let service = vendor.service();
     define(&place, &service, "");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let first = latest(&place).expect("a version");
     let version = first.display().to_string();
     let before = vendor.answers();
@@ -89,11 +89,11 @@ fn check(change: impl Fn(&mut Answers), printed: &str, allowed: &str) {
         assert_eq!(latest(&place).as_ref(), Some(&first));
     }
     vendor.answer(|answers| *answers = before);
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert_ne!(latest(&place).as_ref(), Some(&first));
     vendor.answer(|answers| *answers = changed);
     define(&place, &service, allowed);
-    run(&place).succeeded();
+    run(&place).expect_success();
 }
 
 #[test]
@@ -171,14 +171,14 @@ fn a_newest_date_that_goes_back_or_lies_in_the_future_fails_the_run() {
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains(&format!("because: the newest date is {}, ", day(11))), "{shown}");
     define(&place, &service, "dates = \"warn\"\n");
-    let shown = run(&place).succeeded().stdout;
+    let shown = run(&place).expect_success().stdout;
     assert!(shown.contains(&format!("note      the newest date is {}, 300 days in the future", day(-300))), "{shown}");
     let shown = place.run(["status", "it"]).failed_with(3).stdout;
     assert!(shown.contains(&format!("the newest date is {}, 300 days in the future", day(-300))), "{shown}");
     // Once it is gone, the newest date goes back, and rightly so.
     vendor.answer(|answers| *answers = Vendor::new().answers());
     define(&place, &service, "rewritten = 1.0\nrewritten_series = 1.0\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn exact_repetitions_count_once_and_reject_nothing() {
         }
     });
     define(&place, &service, "");
-    let shown = run(&place).succeeded().stdout;
+    let shown = run(&place).expect_success().stdout;
     assert!(
         shown.contains("repeated  300 signals listed more than once, exactly alike, and counted once\n"),
         "{shown}"
@@ -210,6 +210,6 @@ fn exact_repetitions_count_once_and_reject_nothing() {
     assert_eq!(numbers(&rows, "confidence").count(), 300);
     // Another value for the same date is a contradiction.
     vendor.answer(|answers| answers.signals["T0"][31]["confidence"] = json!(0.75));
-    let shown = run(&place).succeeded().stdout;
+    let shown = run(&place).expect_success().stdout;
     assert!(shown.contains("rejected  1 record, 1 new\n"), "{shown}");
 }

@@ -13,7 +13,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The names that follow `crate::` in code that is not of tests.
-fn imported(text: &str) -> BTreeSet<String> {
+fn imports(text: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let name =
@@ -30,7 +30,7 @@ fn rooms(source: &str) -> BTreeMap<String, BTreeSet<String>> {
         let room = path.components().next().expect("a name").as_os_str().to_string_lossy().replace(".rs", "");
         let is_of_tests = path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
         if !is_of_tests && !["lib", "main", "harness"].contains(&&*room) {
-            let imported = imported(&fs::read_to_string(&file).expect("a text"));
+            let imported = imports(&fs::read_to_string(&file).expect("a text"));
             rooms.entry(room).or_default().extend(imported);
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::program::{DemoService, Outcome, Place, drained};
+use crate::support::program::{DemoService, Outcome, Place, drain};
 use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
 
@@ -28,7 +28,7 @@ fn the_demo_needs_no_key_or_network_and_matches_the_raw_answers() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
     fs::create_dir(place.file("pipelines")).unwrap();
     fs::copy(&shipped, place.file("pipelines/demo.toml")).unwrap();
-    let outcome = place.run(["run", "demo"]).succeeded();
+    let outcome = place.run(["run", "demo"]).expect_success();
     for word in
         ["rows  ", "tickers  ", "dates  ", "rejected  0 records\n", "size  ", "report  ", "polars.read_parquet("]
     {
@@ -56,7 +56,7 @@ fn every_format_lag_window_and_order_matches_the_raw_answers() {
                 [join]\nlag = \"0d\"\nwindows = [\"3d\", \"90d\"]\n\
                 [output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\nsort = [\"period\", \"date\"]\n";
     place.define("odd", &small(&service.source, rest));
-    Outcome::of(place.command(["run", "odd", "--quiet"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "odd", "--quiet"]).envs([KEY])).expect_success();
     check_dataset(&place, "odd", &place.file("pipelines/odd.toml"), &service);
 }
 
@@ -68,7 +68,7 @@ fn the_same_answers_give_the_same_rows_on_any_number_of_threads() {
     let mut seen = Vec::new();
     for threads in ["1", "2", "7"] {
         let threads = [("RAYON_NUM_THREADS", threads)];
-        Outcome::of(place.command(["run", "same", "-q"]).envs([KEY]).envs(threads)).succeeded();
+        Outcome::of(place.command(["run", "same", "-q"]).envs([KEY]).envs(threads)).expect_success();
         seen.push(fs::read(place.file("output/datasets/same/latest/same.csv")).unwrap());
     }
     assert!(seen[0] == seen[1] && seen[0] == seen[2]);
@@ -83,7 +83,7 @@ fn a_run_sends_exactly_the_planned_requests() {
         _ => json("404 Not Found", "{}"),
     });
     place.define("asks", &small(&service.source(), "[rejects]\nmax_share = 1\n"));
-    Outcome::of(place.command(["run", "asks", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "asks", "-q"]).envs([KEY])).expect_success();
     let expected = [
         "/a/signals-history-all?sector=energy&period=15d&regime=neutral&api_key=demo",
         "/b/news_articles/BRK.B?api_key=demo",
@@ -113,7 +113,7 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
     let rest = "[rejects]\nmax_share = 0.7\n[sentiment]\ncomplete = true\n[join]\nwindows = [\"1d\", \"2d\"]\n\
                 [output]\nformat = \"csv\"\n";
     place.define("some", &small(&service.source(), rest));
-    let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
+    let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).expect_success();
     assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("1 of 3 articles without a score: "), "{}", outcome.stdout);
     let rows = fs::read_to_string(place.file("output/datasets/some/latest/some.csv")).unwrap();
@@ -134,7 +134,7 @@ fn a_published_version_stays_and_latest_moves() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("twice", &small(&service.source, ""));
-    let run = || Outcome::of(place.command(["run", "twice", "-q"]).envs([KEY])).succeeded();
+    let run = || Outcome::of(place.command(["run", "twice", "-q"]).envs([KEY])).expect_success();
     let folder = place.file("output/datasets/twice");
     run();
     let first = fs::read_link(folder.join("latest")).unwrap();
@@ -193,9 +193,9 @@ fn interrupted_by(signal: &str) {
     assert!(killed.success());
     let status = child.wait().expect("a file of the test");
     assert_eq!(status.code(), Some(130), "{signal}");
-    assert_eq!(drained(child.stdout.take()), "");
+    assert_eq!(drain(child.stdout.take()), "");
     assert_eq!(
-        drained(child.stderr.take()),
+        drain(child.stderr.take()),
         "error: interrupted; nothing was published, and what was fetched is kept for the next run\n"
     );
     let files = ["output/archive/.locks/slow", "output/journal/slow.jsonl", "pipelines/slow.toml"];

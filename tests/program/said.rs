@@ -38,11 +38,12 @@ fn pairs_are_requested_as_they_are_and_not_each_period_with_each_regime() {
     ] {
         let place = Place::new();
         place.define("it", &of_demo(&format!("{form}{PAIRS}")));
-        let shown = place.run(["plan", "it"]).succeeded().stdout;
+        let shown = place.run(["plan", "it"]).expect_success().stdout;
         assert!(shown.contains(&format!("requests: {requests}\n")), "{shown}");
-        let document: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).unwrap();
+        let document: Value =
+            serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).unwrap();
         assert_eq!(document["signals"][0]["requests"].as_array().unwrap().len(), requests, "{document}");
-        place.run(["run", "it"]).succeeded();
+        place.run(["run", "it"]).expect_success();
         assert_eq!(together(&place, &["period", "regime"]), expected, "{form}");
     }
 }
@@ -105,13 +106,13 @@ fn excluded_tickers_have_no_requests_and_no_rows_however_signals_are_fetched() {
         };
         let tickers = || distinct(&read(&place.file("output/datasets/it/latest/it.parquet")), "ticker");
         define("");
-        place.run(["run", "it"]).succeeded();
+        place.run(["run", "it"]).expect_success();
         let all = tickers();
         assert!(all.contains(&"NEE".to_owned()) && all.contains(&"DUK".to_owned()), "{form}: {all:?}");
         define("exclude = [\"NEE\", \"DUK\"]\n");
-        let plan = place.run(["plan", "it"]).succeeded().stdout;
+        let plan = place.run(["plan", "it"]).expect_success().stdout;
         assert!(plan.contains("\n  without DUK, NEE\n"), "{plan}");
-        place.run(["run", "it"]).succeeded();
+        place.run(["run", "it"]).expect_success();
         let expected: Vec<String> =
             all.iter().filter(|ticker| !["NEE", "DUK"].contains(&&***ticker)).cloned().collect();
         assert_eq!(tickers(), expected, "{form}");
@@ -179,30 +180,30 @@ fn one_definition_asks_the_service_of_the_environment_and_keeps_two_apart() {
         let with = |service: &Scripted, arguments: &[&str]| {
             Outcome::of(place.command(arguments).envs([KEY]).envs(variables(service, names)))
         };
-        let shown = with(&production, &["plan", "it"]).succeeded().stdout;
+        let shown = with(&production, &["plan", "it"]).expect_success().stdout;
         let address = &variables(&production, names)[0].1;
         assert!(shown.contains(&format!("base_url: {address}")), "{shown}");
         assert!(shown.contains(&format!("from the environment: {}, {}", names[0], names[1])), "{shown}");
-        let document = with(&production, &["plan", "it", "--json"]).succeeded().stdout;
+        let document = with(&production, &["plan", "it", "--json"]).expect_success().stdout;
         let document: Value = serde_json::from_str(&document).unwrap();
         assert_eq!(document["address_variables"], serde_json::json!(names), "{document}");
         place.define("due", &format!("[source]\n{source}{REST}[schedule]\ncron = \"@daily\"\n"));
-        let printed = with(&production, &["schedule", "print", "--for", "crontab"]).succeeded().stdout;
+        let printed = with(&production, &["schedule", "print", "--for", "crontab"]).expect_success().stdout;
         let left_out = names.map(|name| format!("`{name}`"));
         assert!(left_out.iter().all(|name| printed.contains(name)), "{printed}");
         fs::remove_file(place.file("pipelines/due.toml")).unwrap();
-        with(&production, &["run", "it"]).succeeded();
+        with(&production, &["run", "it"]).expect_success();
         // The same folder goes on with one service.
         let before = staging.count();
         let refused = with(&staging, &["run", "it"]).failed_with(2).stderr;
         assert!(refused.contains(&format!("set `{}` and `{}` as before", names[0], names[1])), "{refused}");
         assert!(!refused.contains("name = "), "{refused}");
         assert_eq!(staging.count(), before, "nothing is fetched before");
-        with(&staging, &["run", "it", "--data", "staging", "--archive", "output/archive"]).succeeded();
+        with(&staging, &["run", "it", "--data", "staging", "--archive", "output/archive"]).expect_success();
         let services: Vec<_> = fs::read_dir(place.file("output/archive")).unwrap().map(Result::unwrap).collect();
         let services = services.iter().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')).count();
         assert_eq!(services, 2);
-        with(&production, &["run", "it"]).succeeded();
+        with(&production, &["run", "it"]).expect_success();
         let confidence = |data: &str| {
             let rows = read(&place.file(&format!("{data}/datasets/it/latest/it.parquet")));
             texts(&rows, "confidence")
@@ -241,7 +242,7 @@ fn a_variable_that_holds_no_address_is_named_and_its_value_is_never_shown() {
         }
     }
     let fine = [("VENDOR_URL", "https://a.example/")];
-    check(typed, &fine).succeeded();
+    check(typed, &fine).expect_success();
     let shown = check(&format!("name = \"acme\"\n{typed}"), &fine).failed_with(2).stderr;
     assert!(shown.contains("`name` would be that of every service whose address `VENDOR_URL` may hold"), "{shown}");
     for (address, error) in [
@@ -256,14 +257,14 @@ fn a_variable_that_holds_no_address_is_named_and_its_value_is_never_shown() {
     // A definition that says where its service is asks nobody else.
     place.define("mine", &format!("[source]\nservice = \"demo\"\n{REST}"));
     let other = [("BELLWETHER_BASE_URL", "https://a.example/")];
-    let shown = Outcome::of(place.command(["plan", "mine"]).envs(other)).succeeded().stdout;
+    let shown = Outcome::of(place.command(["plan", "mine"]).envs(other)).expect_success().stdout;
     assert!(shown.contains("service: demo, built in"), "{shown}");
     // Signals alone need one address, and take no other from the environment.
     let signals = "base_url = \"https://a.example/\"\nname = \"acme\"\n";
     place
         .define("one", &format!("[source]\n{signals}[signals]\nsectors = \"energy\"\n[dataset]\nkind = \"signals\"\n"));
     let other = [("BELLWETHER_SENTIMENT_BASE_URL", "https://b.example/")];
-    let shown = Outcome::of(place.command(["plan", "one"]).envs(other)).succeeded().stdout;
+    let shown = Outcome::of(place.command(["plan", "one"]).envs(other)).expect_success().stdout;
     assert!(!shown.contains("b.example") && !shown.contains("from the environment"), "{shown}");
 }
 
@@ -274,7 +275,7 @@ fn rows_are_selected_by_what_they_say_and_a_filter_that_leaves_none_fails() {
     let define = |filter: &str| place.define("it", &of_demo(&format!("{signals}[filter]\n{filter}")));
     let rows = || together(&place, &["ticker", "date", "signal", "confidence"]);
     define("");
-    place.run(["run", "it"]).succeeded();
+    place.run(["run", "it"]).expect_success();
     let all = rows();
     let with = |wanted: Option<&str>, least: f64| -> BTreeSet<String> {
         let is_wanted = |row: &&String| {
@@ -295,13 +296,13 @@ fn rows_are_selected_by_what_they_say_and_a_filter_that_leaves_none_fails() {
         assert!(!expected.is_empty() && expected.len() < all.len(), "{filter}");
         define("");
         let text =
-            place.run([&["build", "it", "--format", "csv", "--output", "-"], options].concat()).succeeded().stdout;
+            place.run([&["build", "it", "--format", "csv", "--output", "-"], options].concat()).expect_success().stdout;
         assert_eq!(text.lines().count() - 1, expected.len(), "{filter}");
         define(filter);
-        place.run(["build", "it"]).succeeded();
+        place.run(["build", "it"]).expect_success();
         assert_eq!(rows(), expected, "{filter}");
         // Narrowed further, and never widened.
-        place.run(["build", "it", "--min-confidence", "0.1", "--output", "narrow.parquet"]).succeeded();
+        place.run(["build", "it", "--min-confidence", "0.1", "--output", "narrow.parquet"]).expect_success();
         assert_eq!(read(&place.file("narrow.parquet")).num_rows(), expected.len());
         fs::remove_file(place.file("narrow.parquet")).unwrap();
     }

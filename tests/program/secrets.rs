@@ -165,8 +165,8 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
         let place = Place::new();
         let rest = "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.9\nkeep_extra = true\n";
         place.define("it", &format!("[source]\n{}{rest}", service.source()));
-        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", &key)).succeeded();
-        let shown = place.run(["audit", "quality", "--all"]).succeeded();
+        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", &key)).expect_success();
+        let shown = place.run(["audit", "quality", "--all"]).expect_success();
         let printed = [outcome.stdout, outcome.stderr, shown.stdout].map(|text| ("what is printed".to_owned(), text));
         let is_ours = |file: &PathBuf| !file.starts_with("pipelines") && !place.path().join(file).is_symlink();
         let files = place.files().into_iter().filter(is_ours);
@@ -190,7 +190,7 @@ fn options(place: &Place) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     let mut commands = vec![Vec::<String>::new()];
     while let Some(command) = commands.pop() {
-        let help = Outcome::of(place.command(&command).arg("--help")).succeeded().stdout;
+        let help = Outcome::of(place.command(&command).arg("--help")).expect_success().stdout;
         let mut is_list = false;
         for line in help.lines() {
             let word = |line: &str| line.split([' ', '=', '[']).next().unwrap_or_default().to_owned();

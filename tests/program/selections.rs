@@ -59,7 +59,7 @@ fn news(service: &Scripted) -> String {
 }
 
 fn run(place: &Place, name: &str) {
-    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
 }
 
 /// The columns that rows are selected by, in a dataset of signals that has all of them.
@@ -158,10 +158,10 @@ fn rows(dataset: &Dataset) -> Vec<Vec<String>> {
 
 fn of_archive(place: &Place, name: &str) -> Dataset {
     let plan = Plan::find(name, &Project::at(place.path()).expect("a project")).expect("a definition");
-    Dataset::built(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
+    Dataset::from_archive(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
 }
 
-fn refused<T>(result: Result<T, Error>) -> (String, String) {
+fn refusal<T>(result: Result<T, Error>) -> (String, String) {
     let error = result.err().expect("a refusal");
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     let hint = error.hint().expect("a hint");
@@ -176,16 +176,16 @@ fn every_selector_of_every_dataset_applies_or_is_refused_on_the_spot_and_publish
         // The others are built from what these have fetched.
         match &*name {
             "parquet" | "joined" | "news" => run(&place, &name),
-            _ => drop(place.run(["build", &*name, "-q"]).succeeded()),
+            _ => drop(place.run(["build", &*name, "-q"]).expect_success()),
         }
-        let version = Dataset::published(&place.file("output/datasets"), &name).expect("a version");
+        let version = Dataset::find(&place.file("output/datasets"), &name).expect("a version");
         let built = of_archive(&place, &name);
         let whole = rows(&version);
         for (by, options, selection) in selections("2026-10-06") {
             let arguments = ["show", &*name, "--head", "0"].into_iter().chain(options.iter().map(String::as_str));
             let Some(column) = &columns[by] else {
-                let (what, hint) = refused(version.select(selection.clone()));
-                assert_eq!(refused(built.select(selection)), (what.clone(), hint.clone()), "{name} {options:?}");
+                let (what, hint) = refusal(version.select(selection.clone()));
+                assert_eq!(refusal(built.select(selection)), (what.clone(), hint.clone()), "{name} {options:?}");
                 let is_news = name.starts_with("news") && [2, 3].contains(&by);
                 let reason = if is_news { "a dataset of news has none" } else { "the dataset has no column" };
                 assert!(what.starts_with("cannot select ") && what.contains(reason), "{name} {options:?}: {what}");
@@ -196,7 +196,7 @@ fn every_selector_of_every_dataset_applies_or_is_refused_on_the_spot_and_publish
                 continue;
             };
             if !name.contains("-by-") {
-                place.run(arguments).succeeded();
+                place.run(arguments).expect_success();
             }
             let place_of_column = version.schema().index_of(column).expect("the column");
             let meant = |row: &&Vec<String>| is_meant(&selection, by, &row[place_of_column]);
@@ -229,8 +229,7 @@ fn names_and_ranges_that_select_nothing_are_refused_in_the_same_words() {
     let service = service();
     place.define("it", &format!("{}dataset.add = \"sector\"\n", signals(&service)));
     run(&place, "it");
-    let datasets =
-        [Dataset::published(&place.file("output/datasets"), "it").expect("a version"), of_archive(&place, "it")];
+    let datasets = [Dataset::find(&place.file("output/datasets"), "it").expect("a version"), of_archive(&place, "it")];
     let none = Selection::default;
     let day = |text: &str| Some(text.parse::<NaiveDate>().expect("a day"));
     let columns = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
@@ -261,7 +260,7 @@ fn names_and_ranges_that_select_nothing_are_refused_in_the_same_words() {
         ),
     ];
     for (selection, expected) in refusals {
-        let said = datasets.each_ref().map(|dataset| refused(dataset.select(selection.clone())));
+        let said = datasets.each_ref().map(|dataset| refusal(dataset.select(selection.clone())));
         assert_eq!(said[0], said[1]);
         assert!(said[0].0.starts_with(expected), "{said:?}");
     }
@@ -288,7 +287,7 @@ fn every_selector_of_matrices_applies_or_is_refused() {
         );
         match name {
             "it" => run(&place, name),
-            _ => drop(place.run(["build", name, "-q"]).succeeded()),
+            _ => drop(place.run(["build", name, "-q"]).expect_success()),
         }
         let version = Published::find(&place.file("output/datasets"), name).expect("a version");
         let names = |selection: Selection| match version.select(selection).expect("a part") {
@@ -339,7 +338,7 @@ fn every_selector_of_matrices_applies_or_is_refused() {
             ),
         ];
         for (selection, expected) in refusals {
-            assert_eq!(refused(version.select(selection)).0, expected);
+            assert_eq!(refusal(version.select(selection)).0, expected);
         }
     }
 }

@@ -58,7 +58,7 @@ fn the_demo_and_two_vendors_share_a_folder_and_a_store_and_never_meet() {
     let store = format!("file://{}", place.file("store").display());
     let on_store = |arguments: &[&str]| {
         let environment = [KEY, ("BELLWETHER_STORE", store.as_str())];
-        Outcome::of(place.command(arguments).envs(environment)).succeeded()
+        Outcome::of(place.command(arguments).envs(environment)).expect_success()
     };
     for name in ["demo", "mine", "theirs", "mine", "demo"] {
         on_store(&["run", name]);
@@ -68,23 +68,23 @@ fn the_demo_and_two_vendors_share_a_folder_and_a_store_and_never_meet() {
     let services = names(&place.file("output/archive"));
     assert!(services.len() == 3 && services.contains(&"acme".to_owned()), "{services:?}");
     assert_eq!(names(&place.file("store/archive")), services);
-    let first = place.run(["build", "mine", "--vintage", "first"]).succeeded().stdout;
+    let first = place.run(["build", "mine", "--vintage", "first"]).expect_success().stdout;
     assert!(first.contains("rows      2"), "{first}");
     for name in ["mine", "theirs", "demo"] {
-        let audit = place.run(["audit", "revisions", name]).succeeded().stdout;
+        let audit = place.run(["audit", "revisions", name]).expect_success().stdout;
         assert!(!audit.contains("rewritten"), "{audit}");
     }
     let ambiguous = place.run(["audit", "revisions"]).failed_with(2).stderr;
     assert!(ambiguous.contains("--service"), "{ambiguous}");
-    place.run(["audit", "revisions", "--service", "acme"]).succeeded();
-    place.run(["verify"]).succeeded();
+    place.run(["audit", "revisions", "--service", "acme"]).expect_success();
+    place.run(["verify"]).expect_success();
     on_store(&["store", "verify", "mine"]);
 
     // Another machine fetches the same from the store.
     let second = Place::new();
     second.define("mine", &format!("[source]\nname = \"acme\"\n{}{REST}", addresses(&one)));
     let environment = [KEY, ("BELLWETHER_STORE", store.as_str())];
-    Outcome::of(second.command(["run", "mine"]).envs(environment)).succeeded();
+    Outcome::of(second.command(["run", "mine"]).envs(environment)).expect_success();
     assert_eq!(names(&second.file("output/archive")), ["acme"]);
     assert_eq!(rows(&second, "mine"), 2);
 }
@@ -96,7 +96,7 @@ fn seeds_of_the_demo_are_different_services() {
     let (one, other) = (start("1"), start("2"));
     for (name, service) in [("one", &one), ("other", &other)] {
         place.define(name, &format!("[source]\n{}{REST}", service.source.replace("name = \"vendor\"\n", "")));
-        run(&place, &[name]).succeeded();
+        run(&place, &[name]).expect_success();
     }
     assert_eq!(names(&place.file("output/archive")).len(), 2);
     // Under one name, the second is noticed.
@@ -112,7 +112,7 @@ fn a_definition_whose_service_changed_is_refused_until_the_service_is_named() {
     let place = Place::new();
     let (before, after) = (vendor("0.5"), vendor("0.75"));
     place.define("it", &format!("[source]\n{}{REST}", addresses(&before)));
-    run(&place, &["it"]).succeeded();
+    run(&place, &["it"]).expect_success();
     let service = names(&place.file("output/archive")).remove(0);
     place.define("it", &format!("[source]\n{}{REST}", addresses(&after)));
     let refused = run(&place, &["it"]).failed_with(2).stderr;
@@ -120,8 +120,8 @@ fn a_definition_whose_service_changed_is_refused_until_the_service_is_named() {
     assert_eq!(after.count(), 0, "nothing is fetched before");
     assert_eq!(names(&place.file("output/archive")), [service.as_str()]);
     place.define("it", &format!("[source]\nname = \"{service}\"\n{}{REST}", addresses(&after)));
-    run(&place, &["it"]).succeeded();
-    let changes = place.run(["audit", "revisions", "it"]).succeeded().stdout;
+    run(&place, &["it"]).expect_success();
+    let changes = place.run(["audit", "revisions", "it"]).expect_success().stdout;
     assert!(changes.contains("revised"), "the history goes on: {changes}");
 }
 
@@ -130,8 +130,8 @@ fn an_archive_or_a_run_that_is_gone_is_missed_until_told_otherwise() {
     let place = Place::new();
     let service = vendor("0.5");
     place.define("it", &format!("[source]\n{}{REST}", service.source()));
-    run(&place, &["it"]).succeeded();
-    run(&place, &["it"]).succeeded();
+    run(&place, &["it"]).expect_success();
+    run(&place, &["it"]).expect_success();
     let archive = place.file("output/archive/vendor");
     let runs = sealed_folders(&archive);
 
@@ -149,14 +149,14 @@ fn an_archive_or_a_run_that_is_gone_is_missed_until_told_otherwise() {
     assert!(refused.contains(run_name) && refused.contains("--new-archive"), "{refused}");
     assert_eq!(service.count(), asked, "nothing is fetched before");
     fs::rename(&aside, &gone).unwrap();
-    run(&place, &["it"]).succeeded();
+    run(&place, &["it"]).expect_success();
 
     // An unmounted volume.
     fs::rename(place.file("output/archive"), &aside).unwrap();
     let refused = run(&place, &["it"]).failed_with(1).stderr;
     assert!(refused.contains("output/archive/vendor") && refused.contains("--new-archive"), "{refused}");
-    run(&place, &["it", "--new-archive"]).succeeded();
-    run(&place, &["it"]).succeeded();
+    run(&place, &["it", "--new-archive"]).expect_success();
+    run(&place, &["it"]).expect_success();
     assert_eq!(names(&archive).len(), 2);
 }
 
@@ -169,9 +169,9 @@ fn a_store_that_lost_a_run_is_noticed() {
     let store = format!("file://{}", place.file("store").display());
     let on_store =
         |arguments: &[&str]| Outcome::of(place.command(arguments).envs([KEY, ("BELLWETHER_STORE", store.as_str())]));
-    on_store(&["run", "it"]).succeeded();
-    on_store(&["run", "it"]).succeeded();
-    on_store(&["store", "verify"]).succeeded();
+    on_store(&["run", "it"]).expect_success();
+    on_store(&["run", "it"]).expect_success();
+    on_store(&["store", "verify"]).expect_success();
     let there = place.file("store/archive/vendor");
     let first = names(&there).remove(0);
     fs::rename(there.join(&first), place.file("aside")).unwrap();

@@ -17,8 +17,8 @@ fn define(place: &Place, name: &str, tickers: &str, rest: &str) {
     place.define(name, &text);
 }
 
-fn shown(place: &Place, arguments: &[&str]) -> String {
-    place.run(["show"].iter().chain(arguments)).succeeded().stdout
+fn show_text(place: &Place, arguments: &[&str]) -> String {
+    place.run(["show"].iter().chain(arguments)).expect_success().stdout
 }
 
 /// The lines of JSON.
@@ -32,20 +32,20 @@ fn a_matrix_of_a_wide_dataset_is_shown_as_its_file_has_it() {
     let wide = "signals.periods = [\"5d\", \"1m\"]\ndataset.kind = \"signals\"\n[output]\nlayout = \"wide\"\n\
         values = [\"signal\", \"confidence\"]\n";
     define(&place, "wide", "\"XOM\", \"NEE\"", wide);
-    place.run(["run", "wide", "-q"]).succeeded();
+    place.run(["run", "wide", "-q"]).expect_success();
     // Published, and built on the spot.
     for past in [&[][..], &["--as-of", &run_of(&place)]] {
         let show = |arguments: &[&'static str]| [&["wide"], arguments, past].concat();
-        let table = shown(&place, &show(&["--tail", "2"]));
+        let table = show_text(&place, &show(&["--tail", "2"]));
         assert!(table.starts_with("date  ") && table.lines().count() == 4, "{table}");
         let line =
             "`1m-neutral/confidence`, the first of 4 matrices; `--period`, `--regime` and `--columns` choose another\n";
         assert!(table.ends_with(line), "{table}");
         let one = show(&["--period", "5d", "--columns", "signal", "--ticker", "NEE", "--head", "1000000"]);
-        let table = shown(&place, &one);
+        let table = show_text(&place, &one);
         assert!(table.ends_with("`5d-neutral/signal`\n"), "{table}");
-        let rows = objects(&shown(&place, &[&one[..], &["--format", "json"]].concat()));
-        let csv = shown(&place, &[&one[..], &["--format", "csv"]].concat());
+        let rows = objects(&show_text(&place, &[&one[..], &["--format", "json"]].concat()));
+        let csv = show_text(&place, &[&one[..], &["--format", "csv"]].concat());
         let file = read(&place.file("output/datasets/wide/latest/5d-neutral/signal.parquet"));
         let signals = cast(file.column_by_name("NEE").expect("a ticker"), &DataType::Int64).expect("numbers");
         let signals = signals.as_primitive::<arrow::datatypes::Int64Type>();
@@ -74,24 +74,25 @@ fn run_of(place: &Place) -> String {
 fn the_past_is_shown_as_a_build_of_it_and_nothing_is_published() {
     let place = Place::new();
     define(&place, "it", "\"NEE\"", "");
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let first = run_of(&place);
     let version = fs::read_link(place.file("output/datasets/it/latest")).expect("a link");
     let version = version.to_str().expect("a name").to_owned();
-    let before = shown(&place, &["it", "--head", "1000000", "--format", "csv"]);
+    let before = show_text(&place, &["it", "--head", "1000000", "--format", "csv"]);
     define(&place, "it", "\"XOM\"", "");
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let files = place.files();
-    let now = shown(&place, &["it", "--head", "1000000", "--format", "csv"]);
+    let now = show_text(&place, &["it", "--head", "1000000", "--format", "csv"]);
     assert!(now.contains("\nXOM,") && !now.contains("NEE"));
     for as_of in [&first, &version] {
-        let shown = shown(&place, &["it", "--as-of", as_of, "--head", "1000000", "--format", "csv"]);
-        let built = place.run(["build", "it", "--as-of", as_of, "--output", "-", "--format", "csv"]).succeeded().stdout;
+        let shown = show_text(&place, &["it", "--as-of", as_of, "--head", "1000000", "--format", "csv"]);
+        let built =
+            place.run(["build", "it", "--as-of", as_of, "--output", "-", "--format", "csv"]).expect_success().stdout;
         assert!(shown == before && built == before, "{as_of}");
     }
     // A selection, and a table.
     let some = ["it", "--as-of", &first, "--columns", "ticker,signal", "--tail", "3"];
-    assert!(shown(&place, &some).starts_with("ticker  signal\nNEE     "));
+    assert!(show_text(&place, &some).starts_with("ticker  signal\nNEE     "));
     let unknown = place.run(["show", "it", "--as-of", "20200101T000000Z-0000"]).failed_with(2).stderr;
     assert!(unknown.starts_with("error: no version `20200101T000000Z-0000` of `it`, and no run of this name\n"));
     let early = place.run(["show", "it", "--as-of", "2020-01-01"]);
@@ -104,29 +105,29 @@ fn the_past_is_shown_as_a_build_of_it_and_nothing_is_published() {
 fn null_is_empty_in_csv_and_null_in_json_and_a_closed_pipe_is_no_failure() {
     let place = Place::new();
     define(&place, "it", "\"NEE\"", "join.windows = \"7d\"\njoin.stats = \"mean\"\n");
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let file = read(&place.file("output/datasets/it/latest/it.parquet"));
     let means = file.column_by_name("news_mean_7d").expect("a column").as_primitive::<Float64Type>();
     assert!(means.null_count() > 0 && means.null_count() < means.len());
     let all = ["it", "--columns", "news_mean_7d,signal", "--head", "1000000", "--format"];
-    let json = shown(&place, &[&all[..], &["json"]].concat());
+    let json = show_text(&place, &[&all[..], &["json"]].concat());
     assert!(objects(&json).iter().all(|row| row.as_object().is_some_and(|row| row.len() == 2)), "null is a member");
     // As texts: a parser of JSON may round.
     let of_json = json.lines().map(|line| line.strip_prefix("{\"news_mean_7d\":").expect("the first member"));
     let of_json = of_json.map(|line| line.split_once(',').expect("another member").0);
     let of_json: Vec<Option<f64>> = of_json.map(|mean| (mean != "null").then(|| mean.parse().expect(mean))).collect();
     assert!(of_json == means.iter().collect::<Vec<_>>(), "{json}");
-    let csv = shown(&place, &[&all[..], &["csv"]].concat());
+    let csv = show_text(&place, &[&all[..], &["csv"]].concat());
     let of_csv = csv.lines().skip(1).map(|line| line.split_once(',').expect("two columns").0);
     assert!(of_csv.map(|mean| mean.parse::<f64>().ok()).eq(means.iter()), "{csv}");
     // The default is ten rows here, too.
-    assert_eq!(shown(&place, &["it", "--format", "json"]).lines().count(), 10);
-    assert_eq!(shown(&place, &["it", "--format", "csv", "--head", "0"]).lines().count(), 1);
+    assert_eq!(show_text(&place, &["it", "--format", "json"]).lines().count(), 10);
+    assert_eq!(show_text(&place, &["it", "--format", "csv", "--head", "0"]).lines().count(), 1);
     for format in ["table", "csv", "json"] {
         let line = "set -o pipefail; \"$0\" show it --head 1000000 --format \"$1\" | head -c 1";
         let mut command = Command::new("bash");
         command.args(["-c", line, env!("CARGO_BIN_EXE_bellwether"), format]).current_dir(place.path());
-        let closed = Outcome::of(&mut command).succeeded();
+        let closed = Outcome::of(&mut command).expect_success();
         assert_eq!((closed.stdout.len(), &*closed.stderr), (1, ""), "{format}");
     }
 }

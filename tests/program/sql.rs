@@ -28,11 +28,11 @@ impl Cases {
         let before = builds(place, name);
         // Another format than the definition's makes an ad hoc build.
         let build = ["build", name, "-q", "--format", "parquet"];
-        place.run(build.iter().chain(options)).succeeded();
+        place.run(build.iter().chain(options)).expect_success();
         let built = builds(place, name).into_iter().find(|build| !before.contains(build));
         let folder = built.unwrap_or_else(|| place.file(&format!("output/datasets/{name}/latest")));
         let statement = ["sql", name, "--dialect", self.dialect];
-        let statement = place.run(statement.iter().chain(options)).succeeded().stdout;
+        let statement = place.run(statement.iter().chain(options)).expect_success().stdout;
         let path = place.file(&format!("{}.sql", self.listed.len()));
         fs::write(&path, &statement).expect("a file");
         self.listed.push(json!({ "sql": path, "dataset": folder.join(format!("{name}.parquet")) }));
@@ -52,7 +52,7 @@ impl Cases {
     }
 }
 
-fn shipped(name: &str) -> PathBuf {
+fn shipped_definition(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines").join(name).with_extension("toml")
 }
 
@@ -60,8 +60,8 @@ fn shipped(name: &str) -> PathBuf {
 fn the_sql_of_the_shipped_definitions_computes_their_datasets() {
     let (place, mut cases) = (Place::new(), Cases::of("duckdb"));
     for name in ["demo", "nightly", "notebook"] {
-        place.define(name, &fs::read_to_string(shipped(name)).expect("a definition"));
-        place.run(["run", name, "-q"]).succeeded();
+        place.define(name, &fs::read_to_string(shipped_definition(name)).expect("a definition"));
+        place.run(["run", name, "-q"]).expect_success();
         let statement = cases.add(&place, name, &[]);
         assert!(statement.lines().count() <= 140, "{statement}");
     }
@@ -75,7 +75,7 @@ const STATISTICS: &str = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\
 fn other_articles() -> Place {
     let (place, service) = (Place::new(), two_sectors(1));
     place.define("other", &definition(&service, &format!("[join]\nwindows = [\"9d\"]\n{STATISTICS}\n")));
-    Outcome::of(place.command(["run", "other", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "other", "-q"]).envs([KEY])).expect_success();
     place
 }
 
@@ -113,7 +113,7 @@ fn messy_data(cases: &mut Cases, vintages: &[&[&str]]) -> Place {
         let rest =
             format!("[sentiment]\n{sentiment}\n[join]\n{join}\nwindows = [\"1d\", \"9d\", \"120d\"]\n{all}\n{rest}");
         place.define(name, &definition(&service, &rest));
-        Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+        Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
         for vintage in vintages {
             cases.add(&place, name, vintage);
         }
@@ -162,7 +162,7 @@ fn odd_scores(cases: &mut Cases) -> Place {
             service.source()
         ),
     );
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     cases.add(&place, "it", &[]);
     place
 }
@@ -185,10 +185,10 @@ fn spark_matches_messy_data_and_odd_scores_to_the_last_bit() {
 fn a_statement_contains_the_documented_archive_query() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n");
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let now = to_record(Utc::now());
     let options = ["--as-of", &now, "--archive", "s3://bucket/archive/"];
-    let statement = place.run(["sql", "it"].iter().chain(&options)).succeeded().stdout;
+    let statement = place.run(["sql", "it"].iter().chain(&options)).expect_success().stdout;
     let documentation = include_str!("../../crates/bellwether/src/archive/mod.rs");
     let query = documentation.split("//! ```sql\n").nth(1).and_then(|rest| rest.split("//! ```").next());
     let query = query.expect("a query").replace("//! ", "");
@@ -222,7 +222,7 @@ fn unsupported_features_are_refused_by_name() {
         ),
     ] {
         place.define(name, &format!("{shared}{rest}"));
-        place.run(["run", name, "-q"]).succeeded();
+        place.run(["run", name, "-q"]).expect_success();
         let outcome = place.run(["sql", name]).failed_with(1);
         assert!(outcome.stdout.is_empty(), "{}", outcome.stdout);
         assert!(outcome.stderr.contains(expected) && outcome.stderr.contains("hint: "), "{}", outcome.stderr);
@@ -236,7 +236,7 @@ fn unsupported_datasets_are_refused_before_connecting_to_a_cluster() {
     place.define("it", shared);
     place.define("text", &format!("{shared}[output]\nformat = \"csv\"\n"));
     place.define("named", &format!("{shared}[dataset.rename]\nticker = \"asset\"\n"));
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let refused = |words: &[&str], expected: &str| {
         let outcome = place.run(["build"].iter().chain(words)).failed_with(2);
         assert!(

@@ -37,11 +37,11 @@ fn asking(today: &str) -> (Place, DemoService) {
 }
 
 fn run(place: &Place) -> Outcome {
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded()
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success()
 }
 
 fn build(place: &Place, arguments: &[&str]) -> Outcome {
-    place.run(["build", "it"].iter().chain(arguments)).succeeded()
+    place.run(["build", "it"].iter().chain(arguments)).expect_success()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_unchanged_run_reuses_files_that_equal_a_fresh_build() {
     assert_eq!(from, version.to_str().unwrap());
     let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).unwrap();
     assert!(page.contains("files reused"), "the report tells of it");
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 
     // The same runs and the same instant, without an earlier version.
     fs::remove_dir_all(place.file("output/datasets/it")).unwrap();

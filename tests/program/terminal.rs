@@ -22,7 +22,7 @@ fn is_plain(outcome: &Outcome) {
     }
 }
 
-fn defined(service: &Scripted, rest: &str) -> Place {
+fn define(service: &Scripted, rest: &str) -> Place {
     let place = Place::new();
     let source = service.source();
     place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{rest}"));
@@ -40,9 +40,9 @@ fn a_service_refusal_is_escaped_on_a_terminal_and_intact_in_json() {
     let quoted = serde_json::json!(HOSTILE);
     let body = format!("{{\"detail\":[{{\"loc\":[\"query\",{quoted}],\"msg\":{quoted},\"type\":\"x\"}}]}}");
     let service = Scripted::start(move |_| json("422 Unprocessable Entity", &body));
-    let shown = run(&defined(&service, ""), &[]).failed_with(1).stderr;
+    let shown = run(&define(&service, ""), &[]).failed_with(1).stderr;
     assert!(shown.contains(&format!("`query.{SHOWN}`: {SHOWN}\n")), "{shown}");
-    let shown = run(&defined(&service, ""), &["--log", "json"]).failed_with(1).stderr;
+    let shown = run(&define(&service, ""), &["--log", "json"]).failed_with(1).stderr;
     let event: serde_json::Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
     assert!(event["message"].as_str().unwrap().ends_with(&format!("`query.{HOSTILE}`: {HOSTILE}")), "{event}");
 }
@@ -60,10 +60,10 @@ fn every_command_escapes_names_and_values_of_the_service() {
         true => json("200 OK", &body),
         false => json("200 OK", &article),
     });
-    let place = defined(&service, "[rejects]\nmax_share = 0.9\n");
-    let outcome = run(&place, &[]).succeeded();
+    let place = define(&service, "[rejects]\nmax_share = 0.9\n");
+    let outcome = run(&place, &[]).expect_success();
     assert!(outcome.stdout.contains(&format!("unknown   /*/predictions/*/{SHOWN}")), "{}", outcome.stdout);
-    let runs = place.run(["runs"]).succeeded().stdout;
+    let runs = place.run(["runs"]).expect_success().stdout;
     let sealed = runs.lines().nth(1).unwrap().split(' ').next().unwrap();
     let commands: [&[&str]; 9] = [
         &["runs"],
@@ -77,7 +77,7 @@ fn every_command_escapes_names_and_values_of_the_service() {
         &["plan", "it"],
     ];
     for command in commands {
-        let outcome = place.run(command).succeeded();
+        let outcome = place.run(command).expect_success();
         is_plain(&outcome);
         let names_it = matches!(command, ["runs", "show", _] | ["audit", "quality"]);
         assert_eq!(outcome.stdout.contains(SHOWN), names_it, "{command:?}: {}", outcome.stdout);
@@ -110,9 +110,9 @@ fn command_line_arguments_are_shown_escaped() {
 fn a_locale_without_other_characters_gets_those_of_ascii() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
-    place.run(["run", "it", "-q"]).succeeded();
+    place.run(["run", "it", "-q"]).expect_success();
     let with = |locale: &[(&str, &str)]| {
-        Outcome::of(place.command(["summary", "it"]).envs(locale.iter().copied())).succeeded().stdout
+        Outcome::of(place.command(["summary", "it"]).envs(locale.iter().copied())).expect_success().stdout
     };
     let drawn = with(&[]);
     assert!(!drawn.is_ascii());

@@ -23,7 +23,7 @@ fn give(place: &Place) {
 }
 
 /// A command of the program that may have so many threads, if this test can limit them.
-fn limited(place: &Place, threads: u32, arguments: &[&str]) -> Option<Command> {
+fn limit_threads(place: &Place, threads: u32, arguments: &[&str]) -> Option<Command> {
     let mut command = Command::new("prlimit");
     command.arg(format!("--nproc={threads}:{threads}")).arg(env!("CARGO_BIN_EXE_bellwether")).args(arguments);
     command.current_dir(place.path()).env_clear().env("PATH", std::env::var_os("PATH")?).stdin(Stdio::null());
@@ -40,7 +40,7 @@ fn is_root() -> bool {
 
 /// Whether the program can be started like that here.
 fn can_limit(place: &Place) -> bool {
-    let version = limited(place, 64, &["--version"]).and_then(|mut command| command.output().ok());
+    let version = limit_threads(place, 64, &["--version"]).and_then(|mut command| command.output().ok());
     version.is_some_and(|output| output.status.success())
 }
 
@@ -56,7 +56,7 @@ fn too_few_threads_are_an_error_with_a_remedy() {
         assert!(!is_root(), "`prlimit` cannot limit the threads of a process");
         return;
     }
-    published.run(["run", "it", "-q"]).succeeded();
+    published.run(["run", "it", "-q"]).expect_success();
     let mut refused = 0;
     for threads in 1..=14 {
         let place = Place::new();
@@ -72,7 +72,7 @@ fn too_few_threads_are_an_error_with_a_remedy() {
         let commands = of_published.map(|arguments| (&published, arguments));
         for (place, arguments) in commands.into_iter().chain([(&place, &["run", "it", "-q"][..])]) {
             let _ = fs::remove_file(place.file("report.html"));
-            let outcome = Outcome::of(&mut limited(place, threads, arguments).expect("it could be limited"));
+            let outcome = Outcome::of(&mut limit_threads(place, threads, arguments).expect("it could be limited"));
             let shown = &outcome.stderr;
             assert!(
                 !shown.contains("panicked") && !shown.contains("bug in bellwether"),
@@ -91,7 +91,8 @@ fn too_few_threads_are_an_error_with_a_remedy() {
             }
         }
         // In the format of the log.
-        let outcome = Outcome::of(&mut limited(&place, threads, &["run", "it", "--log", "json"]).expect("as before"));
+        let outcome =
+            Outcome::of(&mut limit_threads(&place, threads, &["run", "it", "--log", "json"]).expect("as before"));
         for line in outcome.stderr.lines() {
             assert!(serde_json::from_str::<Value>(line).is_ok(), "{threads}: {line}");
         }

@@ -131,8 +131,8 @@ fn nothing_is_run_or_sent_for_a_definition_that_others_could_have_written() {
             let found = run(&place, &["doctor", "demo"]).failed_with(1);
             assert!(found.stdout.contains("is not trusted"), "{layout}, {what}: {found:?}");
             // What only reads the definition works.
-            run(&place, &["check", "demo"]).succeeded();
-            run(&place, &["plan", "demo"]).succeeded();
+            run(&place, &["check", "demo"]).expect_success();
+            run(&place, &["plan", "demo"]).expect_success();
             assert!(!is_harmed(&place, &service), "{layout}, {what}");
         }
     }
@@ -149,7 +149,7 @@ fn no_command_runs_or_sends_anything_for_a_definition_of_a_stranger() {
         // An archive and a dataset from when the definition was still trusted.
         let plain = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\nsentiment.articles = false\n";
         place.define("demo", plain);
-        run(&place, &["run", "demo", "-q"]).succeeded();
+        run(&place, &["run", "demo", "-q"]).expect_success();
         let (what, text) = definitions(&place, &service)[kind].clone();
         place.define("demo", &format!("{text}[schedule]\ncron = \"* * * * * *\"\n"));
         give_away(&definition(&place));
@@ -205,7 +205,7 @@ fn a_folder_in_the_variable_is_trusted_and_no_other() {
     let shown = with(".").failed_with(2).stderr;
     assert!(shown.starts_with("error: `BELLWETHER_TRUST` names `.`, which is not an absolute path\n"), "{shown}");
     assert!(!place.file("ran").exists());
-    with(&format!("/no/such/folder:{root}")).succeeded();
+    with(&format!("/no/such/folder:{root}")).expect_success();
     assert!(place.file("ran").exists());
 }
 
@@ -222,7 +222,7 @@ fn a_definition_given_by_its_path_is_trusted_by_its_file_and_folder() {
     mode(elsewhere.path(), 0o755);
     // The project that the data goes to has no say.
     mode(place.path(), 0o777);
-    run(&place, &["run", file.to_str().unwrap(), "-q"]).succeeded();
+    run(&place, &["run", file.to_str().unwrap(), "-q"]).expect_success();
     assert!(place.file("ran").exists());
 }
 
@@ -237,7 +237,7 @@ fn init_writes_what_is_trusted_and_says_what_is_not() {
     let init = |name: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", "umask 0; exec \"$0\" init \"$1\" --demo", env!("CARGO_BIN_EXE_bellwether"), name]);
-        Outcome::of(command.current_dir(place.path()).env_clear()).succeeded().stderr
+        Outcome::of(command.current_dir(place.path()).env_clear()).expect_success().stderr
     };
     assert_eq!(init("one"), "");
     assert_eq!((mode_of(&place.file("pipelines")), mode_of(&place.file("pipelines/one.toml"))), (0o755, 0o644));
@@ -251,7 +251,7 @@ fn init_writes_what_is_trusted_and_says_what_is_not() {
 fn a_rebuilt_version_does_not_choose_a_store() {
     let place = Place::new();
     place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\nsentiment.articles = false\n");
-    run(&place, &["run", "demo", "-q"]).succeeded();
+    run(&place, &["run", "demo", "-q"]).expect_success();
     let latest = place.file("output/datasets/demo/latest").canonicalize().expect("a version");
     let (record, version) = (latest.join("dataset.json"), latest.file_name().expect("a name").to_str().expect("text"));
     let mut planted: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();

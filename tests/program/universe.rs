@@ -13,15 +13,15 @@ fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
     let vendor = ChangingService::new(&tickers(0..10));
     let signals = "[signals]\nsectors = [\"energy\"]\n";
     define(&place, &vendor.service, signals);
-    run(&place).succeeded();
+    run(&place).expect_success();
     let first = latest(&place).expect("a version");
     vendor.become_one_of(&tickers(2..10));
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert_ne!(latest(&place).as_ref(), Some(&first), "two of ten may go");
     let place = Place::new();
     define(&place, &vendor.service, signals);
     vendor.become_one_of(&tickers(0..10));
-    run(&place).succeeded();
+    run(&place).expect_success();
     let first = latest(&place).expect("a version");
     let version = first.display().to_string();
     for (now, printed) in [
@@ -45,11 +45,11 @@ fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
     place.run(["build", "it"]).failed_with(4);
     assert_eq!(latest(&place).as_ref(), Some(&first));
     vendor.become_one_of(&tickers(0..10));
-    run(&place).succeeded();
+    run(&place).expect_success();
     assert_ne!(latest(&place).as_ref(), Some(&first));
     vendor.become_one_of(&tickers(0..1));
     define(&place, &vendor.service, &format!("{signals}[checks]\nuniverse = 0.9\n"));
-    run(&place).succeeded();
+    run(&place).expect_success();
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn lost_series_of_remaining_tickers_are_counted() {
         format!("[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"15d\"]\n[checks]\nuniverse = {universe}\n")
     };
     define(&place, &service, &signals("0.1"));
-    run(&place).succeeded();
+    run(&place).expect_success();
     pulls.store(1, Ordering::Relaxed);
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("because: 3 of 20 series disappeared since version "), "{shown}");
     assert!(shown.contains(", above the limit of 10.0 %: T00 5d neutral, T01 5d neutral, T02 5d neutral\n"), "{shown}");
     define(&place, &service, &signals("0.15"));
-    run(&place).succeeded();
+    run(&place).expect_success();
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_version_of_other_signals_is_not_compared() {
     let place = Place::new();
     let vendor = ChangingService::new(&tickers(0..10));
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     vendor.become_one_of(&tickers(20..25));
     define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     vendor.become_one_of(&tickers(20..22));
     define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n[output]\nkeep = 9\n");
     run(&place).failed_with(4);
@@ -140,15 +140,15 @@ fn an_edited_definition_is_compared_in_what_both_asked_for() {
         of_tickers(request, &tickers(all))
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\n[output]\nkeep = 9\n";
     pulls.store(1, Ordering::Relaxed);
     define(&place, &service, signals);
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("because: 4 of 10 tickers disappeared since version "), "{shown}");
     pulls.store(0, Ordering::Relaxed);
-    run(&place).succeeded();
+    run(&place).expect_success();
     // A definition that asks for less loses nothing.
     define(&place, &service, "[signals]\nsectors = [\"utilities\"]\n");
-    run(&place).succeeded();
+    run(&place).expect_success();
 }

@@ -112,10 +112,10 @@ fn a_window_is_unknown_unless_the_vendor_told_of_it() {
 
     let cases: Vec<Value> = ["it", "whole", "other"]
         .map(|name| {
-            let statement = place.run(["sql", name]).succeeded().stdout;
+            let statement = place.run(["sql", name]).expect_success().stdout;
             let sql = place.file(&format!("{name}.sql"));
             fs::write(&sql, statement).expect("a file");
-            place.run(["build", name, "-q"]).succeeded();
+            place.run(["build", name, "-q"]).expect_success();
             json!({ "sql": sql, "dataset": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")) })
         })
         .into();
@@ -123,18 +123,18 @@ fn a_window_is_unknown_unless_the_vendor_told_of_it() {
     python::check("check_sql.py", ["duckdb", place.file("cases.json").to_str().expect("a path")]);
 
     // How much is unknown is said where people look.
-    let plan = place.run(["plan", "it"]).succeeded().stdout;
+    let plan = place.run(["plan", "it"]).expect_success().stdout;
     let column = plan.lines().find(|line| line.contains("news_count_1d")).expect("the column");
     assert!(column.ends_with("may be null, unknown for 31.1 % of the latest version"), "{plan}");
-    let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).succeeded().stdout).expect("JSON");
+    let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).expect("JSON");
     let of = |name: &str| {
         let columns = plan["columns"].as_array().expect("columns");
         columns.iter().find(|column| column["name"] == name).expect("the column")["unknown"].clone()
     };
     assert_eq!((of("news_count_1d"), of("ticker")), (json!(14.0 / 45.0), Value::Null));
-    let quality = place.run(["audit", "quality", "it"]).succeeded().stdout;
+    let quality = place.run(["audit", "quality", "it"]).expect_success().stdout;
     assert!(quality.contains("unknown") && !quality.contains("seems to cut them off"), "{quality}");
-    let summary = place.run(["summary", "it"]).succeeded().stdout;
+    let summary = place.run(["summary", "it"]).expect_success().stdout;
     assert!(summary.contains("News is unknown for"), "{summary}");
 }
 
@@ -168,11 +168,11 @@ fn tickers_that_are_dated_by_another_clock_are_noticed_with_the_remedy() {
     let finding = "1 of 3 tickers are dated at 05:00, others at 00:00: a day's signals are on two dates; `naive = \"wall\"` in \
                    `[dates]` dates signals as they are written";
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words(&place.run(["run", "it"]).succeeded().stdout).contains(finding));
-    assert!(words(&place.run(["check", "it"]).succeeded().stderr).contains(finding));
-    assert!(words(&place.run(["audit", "quality", "it"]).succeeded().stdout).contains(finding));
+    assert!(words(&place.run(["run", "it"]).expect_success().stdout).contains(finding));
+    assert!(words(&place.run(["check", "it"]).expect_success().stderr).contains(finding));
+    assert!(words(&place.run(["audit", "quality", "it"]).expect_success().stdout).contains(finding));
     for command in [&["run", "wall"][..], &["check", "wall"], &["audit", "quality", "wall"]] {
-        let shown = place.run(command).succeeded();
+        let shown = place.run(command).expect_success();
         assert!(!shown.stdout.contains("two dates") && !shown.stderr.contains("two dates"), "{}", shown.stdout);
     }
 }

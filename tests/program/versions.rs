@@ -6,20 +6,20 @@ use std::path::Path;
 
 use crate::support::program::Place;
 
-use super::commands::{DEMO, latest, published};
+use super::commands::{DEMO, latest, published_place};
 
 #[test]
 fn datasets_are_listed_and_removed_unless_linked() {
-    let place = published();
+    let place = published_place();
     let first = latest(&place);
-    place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
+    place.run(["build", "demo", "--ticker", "NEE", "-q"]).expect_success();
     let again = "dataset.add = [\"revisions\"]\n";
     place.define("demo", &format!("{DEMO}{again}"));
-    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["run", "demo", "-q"]).expect_success();
     let second = latest(&place);
     let builds = crate::support::program::builds(&place, "demo");
     let build = builds[0].file_name().unwrap().to_str().unwrap().to_owned();
-    let listed = place.run(["datasets"]).succeeded().stdout;
+    let listed = place.run(["datasets"]).expect_success().stdout;
     let marked = |listed: &str, name: &str, mark: &str| {
         let row = listed.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).find(|row| row[0] == name);
         assert!(row.is_some_and(|row| row.contains(&mark)), "{name} {mark}: {listed}");
@@ -30,7 +30,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     marked(&listed, &format!("demo/builds/{build}"), &rows);
     assert!(listed.contains(&format!("demo/{first} ")), "{listed}");
     assert!(listed.ends_with('\n') && listed.contains("\n3 versions, "), "{listed}");
-    let one = place.run(["datasets", "demo"]).succeeded().stdout;
+    let one = place.run(["datasets", "demo"]).expect_success().stdout;
     assert_eq!(one, listed, "there is no other");
 
     let refused = |name: &str, message: &str| {
@@ -42,7 +42,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     refused("demo/../../..", "no version");
     symlink(&first, place.file("output/datasets/demo/paper")).unwrap();
     refused(&format!("demo/{first}"), "the link `paper` points to it");
-    let listed = place.run(["datasets"]).succeeded().stdout;
+    let listed = place.run(["datasets"]).expect_success().stdout;
     marked(&listed, &format!("demo/{first}"), "paper");
     fs::remove_file(place.file("output/datasets/demo/paper")).unwrap();
     // An unknown name removes nothing.
@@ -62,10 +62,10 @@ fn datasets_are_listed_and_removed_unless_linked() {
     };
     let freed = alone(&place.file(&format!("output/datasets/demo/{first}"))) + alone(&builds[0]);
     let names = [format!("demo/{first}"), format!("demo/builds/{build}")];
-    let removed = place.run(["datasets", "remove", &names[0], &names[1], "--json"]).succeeded().stdout;
+    let removed = place.run(["datasets", "remove", &names[0], &names[1], "--json"]).expect_success().stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&removed).unwrap()["bytes"], freed, "{removed}");
     assert!(!place.file(&format!("output/datasets/demo/{first}")).exists() && !builds[0].exists());
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
     assert_eq!(latest(&place), second);
 }
 
@@ -75,13 +75,13 @@ fn a_file_that_versions_share_counts_once() {
     let text = "source.service = \"demo\"\nsignals.tickers = \"NEE\"\ndataset.kind = \"signals\"\n";
     for name in ["one", "two"] {
         place.define(name, text);
-        place.run(["run", name, "-q"]).succeeded();
+        place.run(["run", name, "-q"]).expect_success();
     }
     // Nothing has changed: the next version has the same files.
-    place.run(["build", "one", "-q"]).succeeded();
+    place.run(["build", "one", "-q"]).expect_success();
     let listed = |arguments: &[&str]| {
-        let text = place.run(["datasets"].iter().chain(arguments)).succeeded().stdout;
-        let json = place.run(["datasets", "--json"].iter().chain(arguments)).succeeded().stdout;
+        let text = place.run(["datasets"].iter().chain(arguments)).expect_success().stdout;
+        let json = place.run(["datasets", "--json"].iter().chain(arguments)).expect_success().stdout;
         (text, serde_json::from_str::<serde_json::Value>(&json).unwrap())
     };
     let size = |name: &str| fs::metadata(place.file(&format!("output/datasets/{name}/latest/{name}.parquet"))).unwrap();

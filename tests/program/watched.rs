@@ -70,7 +70,7 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
         shown.contains("no data for `it` as of 2026-03-04T23:59:59.999999Z: its signals were first asked for at 2026-03-05T21:00:00.000000Z\n"),
         "{shown}"
     );
-    let notes = |as_of: &str| place.run(["build", "it", "--as-of", as_of]).succeeded().stdout;
+    let notes = |as_of: &str| place.run(["build", "it", "--as-of", as_of]).expect_success().stdout;
     let until = "the signals were last asked for at 2026-03-06 21:00:00 UTC: nothing is known of the 3 days after that";
     assert!(notes("2026-03-10T20:00:00Z").contains(until));
     assert!(!notes("2026-03-07T20:00:00Z").contains("last asked for"));
@@ -85,7 +85,7 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
 
     // One series is no longer listed since the 6th. Later answers to others do not count.
     let version = place.file("output/datasets/it/latest");
-    place.run(["build", "it"]).succeeded();
+    place.run(["build", "it"]).expect_success();
     let found: BTreeSet<[String; 2]> =
         columns(&read(&version.join("it.parquet")), ["ticker", "watched_until"]).into_iter().collect();
     let evening = |day: u32| format!("2026-03-{day:02}T21:00:00Z");
@@ -95,7 +95,7 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
         serde_json::from_slice(&fs::read(version.join("dataset.json")).expect("a record")).expect("JSON");
     let watched = json!({ "from": "2026-03-05T21:00:00.000000Z", "until": "2026-03-06T21:00:00.000000Z", "ended": 1 });
     assert_eq!(record["watched"], watched);
-    let summary = place.run(["summary", "it"]).succeeded().stdout;
+    let summary = place.run(["summary", "it"]).expect_success().stdout;
     assert!(summary.contains("2026-03-05 21:00:00 UTC to 2026-03-06 21:00:00 UTC; 1 no longer listed"), "{summary}");
     // A run that changes nothing moves the end.
     run("it", 11);
@@ -105,10 +105,10 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
 
     let cases: Vec<Value> = ["it", "other"]
         .map(|name| {
-            let statement = place.run(["sql", name]).succeeded().stdout;
+            let statement = place.run(["sql", name]).expect_success().stdout;
             let sql = place.file(&format!("{name}.sql"));
             fs::write(&sql, statement).expect("a file");
-            place.run(["build", name, "-q"]).succeeded();
+            place.run(["build", name, "-q"]).expect_success();
             json!({ "sql": sql, "dataset": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")) })
         })
         .into();
@@ -127,8 +127,8 @@ fn a_changed_definition_is_told_wherever_it_makes_a_difference() {
         place.define(name, &format!("[source]\n{}{rest}", service.source()));
     };
     define("it", "1d");
-    place.run(["run", "it"]).succeeded();
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+    place.run(["run", "it"]).expect_success();
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
     let sealed = runs["runs"][0]["sealed_at"].as_str().expect("an instant").to_owned();
     let changed = "join.lag: \"1d\", now \"2d\"";
     define("it", "2d");
@@ -136,10 +136,10 @@ fn a_changed_definition_is_told_wherever_it_makes_a_difference() {
     let status: Value = serde_json::from_str(&place.run(["status", "it", "--json"]).stdout).expect("JSON");
     let key = json!([{ "key": "join.lag", "before": "\"1d\"", "after": "\"2d\"" }]);
     assert_eq!(status["definitions"][0]["changed"], key);
-    let shown = place.run(["run", "it"]).succeeded().stdout;
+    let shown = place.run(["run", "it"]).expect_success().stdout;
     assert!(shown.contains("the definition changed since version") && shown.contains(changed), "{shown}");
     assert!(!place.run(["status", "it"]).stdout.contains("changed "));
-    let shown = place.run(["build", "it", "--as-of", &sealed]).succeeded().stdout;
+    let shown = place.run(["build", "it", "--as-of", &sealed]).expect_success().stdout;
     assert!(shown.contains(&format!("the definition was another one then: {changed}")), "{shown}");
     // The text of each definition is in the seal of the first run that had it.
     let texts = || {
@@ -149,7 +149,7 @@ fn a_changed_definition_is_told_wherever_it_makes_a_difference() {
         seals.filter(|seal| seal["definition"]["text"].is_string()).count()
     };
     assert_eq!(texts(), 2);
-    place.run(["run", "it"]).succeeded();
+    place.run(["run", "it"]).expect_success();
     assert_eq!(texts(), 2);
 
     // What there is if a version or a pin is not.
@@ -164,8 +164,8 @@ fn a_changed_definition_is_told_wherever_it_makes_a_difference() {
 
     // A renamed file.
     fs::rename(place.file("pipelines/it.toml"), place.file("pipelines/renamed.toml")).expect("it is renamed");
-    let shown = place.run(["run", "renamed"]).succeeded().stdout;
+    let shown = place.run(["run", "renamed"]).expect_success().stdout;
     assert!(shown.contains("`renamed` starts anew: the versions and the schedule's memory of `it`"), "{shown}");
-    let shown = place.run(["run", "renamed"]).succeeded().stdout;
+    let shown = place.run(["run", "renamed"]).expect_success().stdout;
     assert!(!shown.contains("starts anew"), "{shown}");
 }

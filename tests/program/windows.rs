@@ -9,7 +9,7 @@ use crate::support::tools::{PYTHON, needs};
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n\
                     signals.periods = [\"5d\", \"15d\", \"1m\"]\nsignals.regimes = [\"neutral\", \"bear\", \"bull\"]\n";
 
-fn defined() -> Place {
+fn define() -> Place {
     let place = Place::new();
     place.define("demo", DEMO);
     place
@@ -19,7 +19,7 @@ fn defined() -> Place {
 fn a_finished_stage_leaves_one_line_at_any_width() {
     needs!(PYTHON);
     for widths in ["60", "80", "140", "80,140,60,100"] {
-        let seen = Window::of(widths).run(&defined(), ["run", "demo"]).succeeded();
+        let seen = Window::of(widths).run(&define(), ["run", "demo"]).expect_success();
         assert!(seen.most_bars <= 1, "{widths}: {seen:#?}");
         let stages: Vec<&str> = seen.lines.iter().take(4).map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(stages, ["signals", "articles", "archive", "dataset"], "{widths}: {seen:#?}");
@@ -37,8 +37,8 @@ fn a_finished_stage_leaves_one_line_at_any_width() {
 #[test]
 fn the_summary_of_a_run_fits_a_window_of_80_columns() {
     needs!(PYTHON);
-    let place = defined();
-    let seen = Window::of("80").run(&place, ["run", "demo"]).succeeded();
+    let place = define();
+    let seen = Window::of("80").run(&place, ["run", "demo"]).expect_success();
     // A wrapped line does not start with a name.
     assert!(seen.lines.iter().all(|line| line.len() < 80 || line.starts_with("python")), "{seen:#?}");
     let python = seen.lines.iter().find(|line| line.starts_with("python")).expect("a line of Python");
@@ -51,7 +51,7 @@ fn the_summary_of_a_run_fits_a_window_of_80_columns() {
 #[test]
 fn errors_are_in_color_on_a_terminal_and_nowhere_else() {
     needs!(PYTHON);
-    let place = defined();
+    let place = define();
     let seen = Window::of("80").run(&place, ["run", "dmo"]);
     assert_eq!(seen.code, 2);
     assert!(seen.colors.iter().any(|color| color == "1;31") && seen.colors.iter().any(|color| color == "1;36"));
@@ -66,12 +66,12 @@ fn init_asks_for_two_addresses_and_writes_a_definition_that_passes_check() {
     let place = Place::new();
     let answers = ["http://example.com", "https://signals.example.com/v1", "https://news.example.com/v1"];
     let window = Window { widths: "80", answers: &answers };
-    let seen = window.run(&place, ["init", "mine"]).succeeded();
+    let seen = window.run(&place, ["init", "mine"]).expect_success();
     assert!(seen.lines.iter().any(|line| line.contains("wrote pipelines/mine.toml")), "{seen:#?}");
     let text = fs::read_to_string(place.file("pipelines/mine.toml")).unwrap();
     assert!(text.contains("base_url = \"https://signals.example.com/v1\"\n"), "{text}");
     assert!(text.contains("sentiment_base_url = \"https://news.example.com/v1\"\n"), "{text}");
-    place.run(["check", "mine"]).succeeded();
+    place.run(["check", "mine"]).expect_success();
     let again = place.run(["init", "mine", "--demo"]).failed_with(1).stderr;
     assert!(again.starts_with("error: `pipelines/mine.toml` already exists\n"), "{again}");
 }
@@ -79,9 +79,9 @@ fn init_asks_for_two_addresses_and_writes_a_definition_that_passes_check() {
 #[test]
 fn a_build_to_a_terminal_is_a_table_of_the_first_rows() {
     needs!(PYTHON);
-    let place = defined();
-    place.run(["run", "demo", "-q"]).succeeded();
-    let seen = Window::of("120").run(&place, ["build", "demo", "--output", "-"]).succeeded();
+    let place = define();
+    place.run(["run", "demo", "-q"]).expect_success();
+    let seen = Window::of("120").run(&place, ["build", "demo", "--output", "-"]).expect_success();
     assert!(seen.lines.iter().any(|line| line.contains("ticker")), "{seen:#?}");
     assert!(seen.lines.iter().any(|line| line.contains("`--output FILE`")), "{seen:#?}");
     assert!(seen.lines.len() < 40, "{seen:#?}");
@@ -90,10 +90,10 @@ fn a_build_to_a_terminal_is_a_table_of_the_first_rows() {
 #[test]
 fn tables_fit_a_window_of_80_columns() {
     needs!(PYTHON);
-    let place = defined();
-    place.run(["run", "demo", "-q"]).succeeded();
+    let place = define();
+    place.run(["run", "demo", "-q"]).expect_success();
     for command in [&["runs"][..], &["datasets"], &["check", "demo"], &["--help"], &["summary", "demo"]] {
-        let seen = Window::of("80").run(&place, command).succeeded();
+        let seen = Window::of("80").run(&place, command).expect_success();
         assert!(seen.lines.iter().all(|line| line.chars().count() <= 80), "{command:?} {seen:#?}");
     }
 }

@@ -129,7 +129,7 @@ fn a_zero_that_lost_its_sign_is_no_revision_and_is_written_without_one() {
     seal_signed_zeros(&place, "it");
     let run = sealed_run(&place);
     assert!(has_signs(&run.join("signals.parquet")) && has_signs(&run.join("articles.parquet")));
-    let stdout = Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded().stdout;
+    let stdout = Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success().stdout;
     assert!(stdout.contains("changes   0 added, 0 revised, 0 withdrawn\n"), "{stdout}");
 
     let check = || {
@@ -139,7 +139,7 @@ fn a_zero_that_lost_its_sign_is_no_revision_and_is_written_without_one() {
             for kind in ["csv", "parquet"] {
                 let _ = fs::remove_file(place_of(kind));
                 let build = ["build", "it", "-q", "--vintage", vintage, "--format", kind, "--output"];
-                place.run(build.iter().map(Into::into).chain([place_of(kind)])).succeeded();
+                place.run(build.iter().map(Into::into).chain([place_of(kind)])).expect_success();
             }
             let csv = fs::read_to_string(place_of("csv")).expect("text");
             assert!(csv.contains(",0.0,") && !csv.contains("-0"), "{csv}");
@@ -147,7 +147,7 @@ fn a_zero_that_lost_its_sign_is_no_revision_and_is_written_without_one() {
             assert!(!has_signs(&place_of("parquet")));
             assert!(numbers(&rows, "revisions").all(|count| count == Some(0.0)));
             assert_eq!(numbers(&rows, "confidence").flatten().collect::<Vec<_>>(), [0.0, 0.0, 0.5]);
-            let sql = place.run(["sql", "it", "--vintage", vintage]).succeeded().stdout;
+            let sql = place.run(["sql", "it", "--vintage", vintage]).expect_success().stdout;
             fs::write(place_of("sql"), sql).expect("a file");
             cases.push(json!({ "sql": place_of("sql"), "dataset": place_of("parquet") }));
         }
@@ -155,10 +155,10 @@ fn a_zero_that_lost_its_sign_is_no_revision_and_is_written_without_one() {
         python::check("check_sql.py", ["duckdb".into(), place.file("cases.json")]);
     };
     check();
-    place.run(["archive", "compact"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
     check();
-    place.run(["verify"]).succeeded();
+    place.run(["verify"]).expect_success();
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_zero_of_an_answer_has_no_sign() {
     });
     let place = Place::new();
     place.define("it", &format!("[source]\n{}{DEFINITION}", service.source()));
-    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let run = sealed_run(&place);
     for path in
         [run.join("signals.parquet"), run.join("articles.parquet"), place.file("output/datasets/it/latest/it.parquet")]

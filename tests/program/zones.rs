@@ -44,7 +44,7 @@ fn date(random: &mut Random) -> String {
 }
 
 /// The archived instant or clock face.
-fn archived(date: &str) -> i64 {
+fn archived_date(date: &str) -> i64 {
     let date = date.replacen(' ', "T", 1);
     if date.len() == 10 {
         return date.parse::<NaiveDate>().expect("a day").and_hms_opt(0, 0, 0).expect("midnight").and_utc().timestamp();
@@ -64,7 +64,7 @@ fn archived(date: &str) -> i64 {
 /// Dates that are distinct in the archive.
 fn distinct(mut dates: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
-    dates.retain(|date| seen.insert(archived(date)));
+    dates.retain(|date| seen.insert(archived_date(date)));
     dates
 }
 
@@ -126,7 +126,7 @@ fn definition(source: &str, naive: &str, lag: &str) -> String {
 }
 
 /// The number of skipped signals in a note.
-fn skipped(stdout: &str) -> u64 {
+fn skipped_signals(stdout: &str) -> u64 {
     let note = stdout.lines().find(|line| line.starts_with("note") && line.contains(" skipped "));
     note.map_or(0, |note| note.split_whitespace().nth(2).and_then(|count| count.parse().ok()).expect("a count"))
 }
@@ -167,9 +167,9 @@ fn check(seed: u64) {
             let name = format!("set{}", datasets.len());
             place.define(&name, &definition(&service.source(), naive, lag));
             let verb = if datasets.is_empty() { "run" } else { "build" };
-            let stdout = Outcome::of(place.command([verb, &name]).envs([KEY])).succeeded().stdout;
+            let stdout = Outcome::of(place.command([verb, &name]).envs([KEY])).expect_success().stdout;
             let file = place.file(&format!("output/datasets/{name}/latest/{name}.parquet"));
-            let repeated = skipped(&stdout);
+            let repeated = skipped_signals(&stdout);
             check_filters(&place, &name);
             datasets.push(json!({ "file": file, "naive": naive, "lag": as_parameter, "repeated": repeated }));
         }
@@ -193,7 +193,7 @@ fn check(seed: u64) {
         let text = definition(&service.source(), naive, lag)
             .replace("[sentiment]\n", &format!("made_at = \"{made_at}\"\n[sentiment]\ndelay = \"{delay}\"\n"));
         place.define(&name, &(text + &calendar));
-        let stdout = place.run(["build", &name]).succeeded().stdout;
+        let stdout = place.run(["build", &name]).expect_success().stdout;
         let from = NaiveDate::from_ymd_opt(2009, 9, 1).expect("a day");
         let sessions = from.iter_days().take(90).filter(|day| day.weekday().number_from_monday() < 6);
         let sessions: Vec<String> = sessions.map(|day| day.to_string()).collect();
@@ -203,7 +203,7 @@ fn check(seed: u64) {
             lag.strip_suffix('d').map_or_else(|| json!(lag[..1]), |days| json!(days.parse::<u8>().expect("days")));
         datasets.push(json!({
             "file": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")), "naive": naive, "lag": lag,
-            "repeated": skipped(&stdout), "made_at": [clock, zone], "delay": seconds.parse::<u32>().expect("seconds"),
+            "repeated": skipped_signals(&stdout), "made_at": [clock, zone], "delay": seconds.parse::<u32>().expect("seconds"),
             "sessions": sessions,
         }));
     }
@@ -217,7 +217,8 @@ fn check(seed: u64) {
 /// The rows of a ticker are the same, whichever others are built.
 fn check_filters(place: &Place, name: &str) {
     let rows = |options: &[&str]| -> Vec<String> {
-        let built = place.run(["build", name, "--format", "csv", "--output", "-"].iter().chain(options)).succeeded();
+        let built =
+            place.run(["build", name, "--format", "csv", "--output", "-"].iter().chain(options)).expect_success();
         built.stdout.lines().skip(1).map(str::to_owned).collect()
     };
     let all = rows(&[]);
@@ -258,14 +259,14 @@ fn a_signal_with_a_duplicate_naive_date_is_dropped_and_counted() {
         );
         let name = naive.to_lowercase().replace('/', "-");
         place.define(&name, &text);
-        let outcome = Outcome::of(place.command(["run", &name]).envs([KEY])).succeeded();
-        assert_eq!(skipped(&outcome.stdout), expected, "{}", outcome.stdout);
-        let lines = place.run(["build", &name, "--format", "csv", "--output", "-"]).succeeded().stdout;
+        let outcome = Outcome::of(place.command(["run", &name]).envs([KEY])).expect_success();
+        assert_eq!(skipped_signals(&outcome.stdout), expected, "{}", outcome.stdout);
+        let lines = place.run(["build", &name, "--format", "csv", "--output", "-"]).expect_success().stdout;
         let found: Vec<&str> = lines.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
         assert_eq!(found, confidences, "{naive}: {lines}");
         // Nothing is rebuilt, but the note is still printed.
-        let again = place.run(["build", &name]).succeeded().stdout;
-        assert_eq!(skipped(&again), expected, "{again}");
+        let again = place.run(["build", &name]).expect_success().stdout;
+        assert_eq!(skipped_signals(&again), expected, "{again}");
     }
 }
 
@@ -309,7 +310,7 @@ fn around_midnight() -> Scripted {
 }
 
 /// The dates of the articles that a program loads.
-fn loaded(place: &Place, name: &str, selection: Selection) -> Vec<String> {
+fn load(place: &Place, name: &str, selection: Selection) -> Vec<String> {
     let project = Project::at(place.path()).expect("a project");
     let plan = Plan::find(name, &project).expect("a plan");
     let articles = Dataset::articles(&plan, &place.file("output/archive"), None).expect("articles");
@@ -333,13 +334,13 @@ fn articles_are_on_the_days_of_the_definition_in_facts_report_summary_and_load()
         let names = [format!("{rule}-joined"), format!("{rule}-news")];
         for (name, rest) in names.iter().zip(rest) {
             place.define(name, &format!("[source]\n{source}{rest}[dates]\nnaive = \"{naive}\"\n"));
-            Outcome::of(place.command(["run", name]).envs([KEY])).succeeded();
-            let dates = loaded(&place, name, Selection::default());
+            Outcome::of(place.command(["run", name]).envs([KEY])).expect_success();
+            let dates = load(&place, name, Selection::default());
             assert!(dates.is_sorted(), "{dates:?}");
             assert_eq!(by_day(&dates), all, "{naive}");
             let from = NaiveDate::from_ymd_opt(2026, 11, 18);
             let late: Vec<String> = dates.into_iter().filter(|date| &date[..10] >= "2026-11-18").collect();
-            assert_eq!(loaded(&place, name, Selection { from, ..Selection::default() }), late);
+            assert_eq!(load(&place, name, Selection { from, ..Selection::default() }), late);
         }
         let [joined, news] = names;
         let version = |name: &str| place.file(&format!("output/datasets/{name}/latest"));
@@ -372,7 +373,7 @@ fn articles_are_on_the_days_of_the_definition_in_facts_report_summary_and_load()
         let [first, last] = [of_signals.keys().next(), of_signals.keys().last()].map(|day| day.expect("a day"));
         let count = of_signals.values().sum::<u64>();
         let scope = format!("{count} articles about 1 of 1 ticker, dated {first} to {last}");
-        let summary = place.run(["summary", &joined, "--width", "200"]).succeeded().stdout;
+        let summary = place.run(["summary", &joined, "--width", "200"]).expect_success().stdout;
         let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(summary.contains(&scope), "{naive}: {scope}\n{summary}");
     }
@@ -386,7 +387,7 @@ fn a_lag_of_zero_days_is_allowed_with_a_warning() {
             "it",
             &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[join]\nlag = \"{lag}\"\n"),
         );
-        let outcome = place.run(["check", "it"]).succeeded();
+        let outcome = place.run(["check", "it"]).expect_success();
         let warning = "with `lag = \"0d\"` a signal without a time uses all news of its own day";
         assert_eq!(outcome.stderr.contains(warning), is_warned, "{lag}: {}", outcome.stderr);
     }

@@ -65,8 +65,8 @@ fn main() -> io::Result<()> {
     let job = Job::new(options.pairs.into());
     let (encoded, encoding) = encode(&job)?;
     let steps = [
-        ("read from loopback", job.answered(), read(&job)?),
-        ("scan each byte", job.answered(), scan(&job)?),
+        ("read from loopback", job.answer_count(), read(&job)?),
+        ("scan each byte", job.answer_count(), scan(&job)?),
         ("encode Parquet", encoded, encoding),
         ("write CSV", job.rows() * LINE.len(), write(&job)?),
     ];
@@ -109,7 +109,7 @@ impl Job {
         histories.chain(articles).map(|body| body.as_bytes()).collect()
     }
 
-    fn answered(&self) -> usize {
+    fn answer_count(&self) -> usize {
         self.bodies().iter().map(|body| body.len()).sum()
     }
 }
@@ -230,10 +230,10 @@ fn write(job: &Job) -> io::Result<Took> {
 fn row_group(pairs: usize) -> RecordBatch {
     let day = |row: usize| row / pairs;
     let date = |row: usize| Some((18_953 + (day(row) % DAYS) as i64) * MICROSECONDS_A_DAY);
-    let confidence = |row: usize| Some((5_000 + drawn(row) % 5_000) as f64 / 10_000.0);
+    let confidence = |row: usize| Some((5_000 + random(row) % 5_000) as f64 / 10_000.0);
     let scores = |feature: usize| {
         column::<Float64Array, _>(|row| {
-            let score = drawn(day(row) * 8 + feature);
+            let score = random(day(row) * 8 + feature);
             (!score.is_multiple_of(4)).then_some((score % 20_000) as f64 / 10_000.0 - 1.0)
         })
     };
@@ -242,9 +242,9 @@ fn row_group(pairs: usize) -> RecordBatch {
         ("date", column::<TimestampMicrosecondArray, _>(date)),
         ("period", dictionary::<Int8Type>(12, |row| (row % pairs / 3 % 12) as i8)),
         ("regime", dictionary::<Int8Type>(3, |row| (row % pairs % 3) as i8)),
-        ("signal", dictionary::<Int8Type>(2, |row| (drawn(row) >> 7) as i8 & 1)),
+        ("signal", dictionary::<Int8Type>(2, |row| (random(row) >> 7) as i8 & 1)),
         ("confidence", column::<Float64Array, _>(confidence)),
-        ("news_count_7d", column::<Int32Array, _>(|row| Some((drawn(day(row)) % 6) as i32))),
+        ("news_count_7d", column::<Int32Array, _>(|row| Some((random(day(row)) % 6) as i32))),
         ("news_mean_7d", scores(1)),
         ("news_min_7d", scores(2)),
         ("news_max_7d", scores(3)),
@@ -269,6 +269,6 @@ fn dictionary<K: ArrowDictionaryKeyType>(spellings: usize, code: impl Fn(usize) 
 }
 
 /// A pseudo-random number, the same for the same seed.
-fn drawn(seed: usize) -> u64 {
+fn random(seed: usize) -> u64 {
     (seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
 }

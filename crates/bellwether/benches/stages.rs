@@ -49,15 +49,15 @@ static ANSWERED: LazyLock<Vec<Answered>> = LazyLock::new(|| {
         period: None,
         regime: None,
     };
-    let mut told = vec![decoded(histories, &answers::histories(TICKERS, DAYS))];
+    let mut told = vec![decode(histories, &answers::histories(TICKERS, DAYS))];
     for ticker in 0..TICKERS {
         let ticker = format!("T{ticker}").parse().expect("a ticker");
-        told.push(decoded(Request::of_ticker(Endpoint::NewsArticles, ticker), &answers::articles(400)));
+        told.push(decode(Request::of_ticker(Endpoint::NewsArticles, ticker), &answers::articles(400)));
     }
     told
 });
 
-fn decoded(request: Request, body: &str) -> Answered {
+fn decode(request: Request, body: &str) -> Answered {
     let mut series = Vec::new();
     let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let read = answer.decode(body.as_bytes(), |decoded| {
@@ -78,7 +78,7 @@ fn plan() -> Plan {
 }
 
 /// Seals a run with some answers.
-fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
+fn seal_run(archive: &Path, now: DateTime<Utc>) -> SealedRun {
     let beginning = NewRun {
         definition: "stages",
         text: "",
@@ -120,7 +120,7 @@ fn instant(day: i64) -> DateTime<Utc> {
 fn archive_the_first_run(bencher: Bencher<'_, '_>) {
     let place = || TempDir::new().expect("a folder");
     bencher.counter(ItemsCount::new(ROWS)).with_inputs(place).bench_values(|place| {
-        sealed(place.path(), instant(0));
+        seal_run(place.path(), instant(0));
         place
     });
 }
@@ -129,17 +129,17 @@ fn archive_the_first_run(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 10)]
 fn archive_the_same_again(bencher: Bencher<'_, '_>) {
     let place = TempDir::new().expect("a folder");
-    let first = sealed(place.path(), instant(0));
+    let first = seal_run(place.path(), instant(0));
     assert_eq!(first.seal().changes.added as usize, ROWS + TICKERS * 400);
     let mut day = 0;
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         day += 1;
-        sealed(place.path(), instant(day))
+        seal_run(place.path(), instant(day))
     });
 }
 
 /// The rows of the dataset from an archive.
-fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
+fn deliver_dataset(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
     let requests = way.requests(&[]).iter().map(Request::to_string).collect();
@@ -151,7 +151,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     };
     let stop = &CancellationToken::new();
     let names = SeriesNames::default();
-    let unfiltered = scope.unfiltered();
+    let unfiltered = scope.without_filter();
     let (slabs, whole) = (|| view.slabs(&scope, vintage), || view.slabs(&unfiltered, vintage));
     let sources = DatasetInput { slabs, whole, names, past: None, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
@@ -161,8 +161,10 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
 #[divan::bench]
 fn join(bencher: Bencher<'_, '_>) {
     let (place, plan) = (TempDir::new().expect("a folder"), plan());
-    sealed(place.path(), instant(0));
-    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| joined(place.path(), &plan, |rows| drop(black_box(rows))));
+    seal_run(place.path(), instant(0));
+    bencher
+        .counter(ItemsCount::new(ROWS))
+        .bench_local(|| deliver_dataset(place.path(), &plan, |rows| drop(black_box(rows))));
 }
 
 /// By date first, with all rows in memory, or in files of a megabyte.
@@ -171,16 +173,18 @@ fn sort_by_date(bencher: Bencher<'_, '_>, memory: usize) {
     let (place, mut plan) = (TempDir::new().expect("a folder"), plan());
     plan.dataset.sort = vec![Column::Date, Column::Ticker, Column::Period, Column::Regime];
     plan.dataset.sort_memory = memory;
-    sealed(place.path(), instant(0));
-    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| joined(place.path(), &plan, |rows| drop(black_box(rows))));
+    seal_run(place.path(), instant(0));
+    bencher
+        .counter(ItemsCount::new(ROWS))
+        .bench_local(|| deliver_dataset(place.path(), &plan, |rows| drop(black_box(rows))));
 }
 
 #[divan::bench(args = [Format::Parquet, Format::Csv, Format::Arrow])]
 fn encode(bencher: Bencher<'_, '_>, format: Format) {
     let (place, plan) = (TempDir::new().expect("a folder"), plan());
-    sealed(place.path(), instant(0));
+    seal_run(place.path(), instant(0));
     let mut batches = Vec::new();
-    joined(place.path(), &plan, |rows| batches.push(rows));
+    deliver_dataset(place.path(), &plan, |rows| batches.push(rows));
     assert_eq!(batches.iter().map(|rows| rows.num_rows()).sum::<usize>(), ROWS);
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         let schema = plan.dataset.schema.clone();

@@ -77,7 +77,7 @@ impl Error {
     }
 
     /// An operation that its caller cancelled.
-    pub fn interrupted() -> Self {
+    pub fn interruption() -> Self {
         Interrupted.into()
     }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::plan::{DayCount, NaiveRule, Plan};
 use crate::sessions::{Sessions, day_of};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::MICROS_PER_DAY;
 
 /// The age of a newest date on a day.
@@ -61,10 +61,10 @@ pub(crate) fn fresh_until(date: i64, limit: DayCount, sessions: &Sessions) -> i6
 
 impl fmt::Display for Age {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let trading_days = counted(self.trading_days.into(), "trading day", "trading days");
+        let trading_days = count_of(self.trading_days.into(), "trading day", "trading days");
         match self.days {
             0 => formatter.write_str("0 trading days"),
-            days => write!(formatter, "{trading_days} ({})", counted(days.into(), "day", "days")),
+            days => write!(formatter, "{trading_days} ({})", count_of(days.into(), "day", "days")),
         }
     }
 }

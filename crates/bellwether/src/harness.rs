@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// A seed with a byte, or a few, replaced, removed or repeated.
-    fn changed(seed: &[u8], state: &mut u64) -> Vec<u8> {
+    fn mutate(seed: &[u8], state: &mut u64) -> Vec<u8> {
         let mut random = |below: usize| {
             *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (*state >> 33) as usize % below.max(1)
@@ -145,7 +145,7 @@ mod tests {
             for seed in &seeds[target] {
                 run(seed);
                 for _ in 0..CHANGES {
-                    run(&changed(seed, &mut state));
+                    run(&mutate(seed, &mut state));
                 }
             }
         }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::NaiveRule;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::MICROS_PER_DAY;
 
 /// The most times of day of a ticker that are kept: two of one clock, in summer and winter, and a few odd ones.
@@ -69,7 +69,7 @@ impl SplitDays {
             NaiveRule::Wall => "a time zone as `naive` in `[dates]` dates all signals by one clock",
             NaiveRule::Utc | NaiveRule::Zone(_) => "`naive = \"wall\"` in `[dates]` dates signals as they are written",
         };
-        let tickers = format!("{tickers} of {}", counted(*all, "ticker", "tickers"));
+        let tickers = format!("{tickers} of {}", count_of(*all, "ticker", "tickers"));
         format!("{tickers} are dated at {other}, others at {most}: a day's signals are on two dates; {remedy}")
     }
 }

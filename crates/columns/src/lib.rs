@@ -21,7 +21,7 @@ macro_rules! work {
 mod bits;
 mod boundaries;
 mod column;
-mod compacted;
+mod compact;
 mod concat;
 pub mod csv;
 mod parquet;
@@ -33,7 +33,7 @@ pub use self::parquet::{ParquetOptions, ParquetWriter};
 pub use bits::pack_bits;
 pub use boundaries::Boundaries;
 pub use column::{Column, Segments};
-pub use compacted::compacted;
+pub use compact::compact;
 pub use concat::{concat, concat_arrays};
 pub use row_buffer::RowBuffer;
 pub use rows::Rows;

@@ -53,7 +53,7 @@ impl Draw {
     }
 
     /// A fraction from -1 to 1.
-    pub(crate) fn signed(self) -> f64 {
+    pub(crate) fn signed_fraction(self) -> f64 {
         const STEPS: f64 = (1_u64 << 52) as f64;
         // A float has 53 bits.
         (self.0 >> 11) as f64 / STEPS - 1.0
@@ -61,7 +61,8 @@ impl Draw {
 
     /// The height at `day` of a smooth curve, from -1 to 1, that passes through a drawn height every `step` days.
     pub(crate) fn wave(self, day: i32, step: i32) -> f64 {
-        let (from, to) = (self.on(day.div_euclid(step)).signed(), self.on(day.div_euclid(step) + 1).signed());
+        let (from, to) =
+            (self.on(day.div_euclid(step)).signed_fraction(), self.on(day.div_euclid(step) + 1).signed_fraction());
         let along = f64::from(day.rem_euclid(step)) / f64::from(step);
         from + (to - from) * along * along * (3.0 - 2.0 * along)
     }
@@ -104,14 +105,17 @@ mod tests {
             let fair = draws.len() / bound as usize;
             assert!(seen.iter().all(|&count| count > fair / 2 && count < fair * 2), "{bound}: {seen:?}");
         }
-        assert!(draws.iter().all(|draw| (-1.0..1.0).contains(&draw.signed())));
-        assert!(draws.iter().any(|draw| draw.signed() < -0.99) && draws.iter().any(|draw| draw.signed() > 0.99));
+        assert!(draws.iter().all(|draw| (-1.0..1.0).contains(&draw.signed_fraction())));
+        assert!(
+            draws.iter().any(|draw| draw.signed_fraction() < -0.99)
+                && draws.iter().any(|draw| draw.signed_fraction() > 0.99)
+        );
     }
 
     #[test]
     fn a_wave_passes_through_its_heights_without_jumps() {
         let draw = Draw::from_seed(7);
-        assert_eq!(draw.wave(700, 10), draw.on(70).signed());
+        assert_eq!(draw.wave(700, 10), draw.on(70).signed_fraction());
         for day in -1_000..1_000 {
             let (here, next) = (draw.wave(day, 20), draw.wave(day + 1, 20));
             assert!((-1.0..1.0).contains(&here) && (here - next).abs() < 0.16, "{day}: {here}, {next}");

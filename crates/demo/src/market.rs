@@ -89,7 +89,7 @@ impl Universe {
             let mood = Mood::of(self.draw(), company);
             let pull = self.pull_of_turns(company, &days);
             // From 10 to 190.
-            let mut price = 100.0 + 90.0 * own.signed();
+            let mut price = 100.0 + 90.0 * own.signed_fraction();
             let mut closes = Vec::with_capacity(days.len());
             for (place, day) in days.iter().enumerate() {
                 let before = place.checked_sub(1).map_or(0.0, |before| mood.on(days[before]));
@@ -148,7 +148,7 @@ fn sessions_of(period: Period) -> usize {
 fn noise(draw: Draw, day: NaiveDate) -> f64 {
     let of_day = draw.on(day.num_days_from_ce());
     // The variance of each is a third.
-    (0..3).map(|place| of_day.at(place).signed()).sum()
+    (0..3).map(|place| of_day.at(place).signed_fraction()).sum()
 }
 
 #[cfg(test)]

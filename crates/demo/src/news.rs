@@ -87,7 +87,7 @@ impl Article {
     fn new(seed: Draw, company: &'static Company, date: NaiveDate, index: u32) -> Self {
         let of_company = seed.at(NEWS).at(TONE).of(company.ticker.as_str());
         let draw = of_company.on(date.num_days_from_ce()).at(index.into());
-        let tone = 0.55 * Mood::of(seed, company).on(date) + 0.45 * draw.at(TONE).signed();
+        let tone = 0.55 * Mood::of(seed, company).on(date) + 0.45 * draw.at(TONE).signed_fraction();
         Self { company, date, index, draw, first: (10_000.0 * tone).round() as i32 }
     }
 
@@ -176,13 +176,13 @@ mod tests {
         NaiveDate::from_ymd_opt(2026, 11, 20).unwrap()
     }
 
-    fn listed(symbol: &str, today: NaiveDate) -> Vec<Article> {
+    fn list(symbol: &str, today: NaiveDate) -> Vec<Article> {
         articles(Draw::from_seed(1), companies::find(symbol).unwrap(), today)
     }
 
     #[test]
     fn every_week_has_one_to_four_articles_and_some_days_have_several() {
-        let articles = listed("AAPL", today());
+        let articles = list("AAPL", today());
         assert!((400..404).contains(&articles.len()));
         let mut weeks = BTreeMap::<_, usize>::new();
         let mut days = BTreeMap::<_, usize>::new();
@@ -203,7 +203,7 @@ mod tests {
     fn articles_are_listed_newest_first_with_links_of_their_own() {
         let mut links = BTreeSet::new();
         for company in companies::all() {
-            let articles = listed(company.ticker.as_str(), today());
+            let articles = list(company.ticker.as_str(), today());
             assert!(
                 articles[0].date <= today() && articles.is_sorted_by_key(|article| std::cmp::Reverse(article.date))
             );
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn tomorrow_lists_the_same_articles_after_the_new_ones() {
-        let mut known: Vec<String> = listed("BRK.B", today()).iter().map(Article::link).collect();
+        let mut known: Vec<String> = list("BRK.B", today()).iter().map(Article::link).collect();
         for date in today().iter_days().skip(1).take(60) {
-            let links: Vec<String> = listed("BRK.B", date).iter().map(Article::link).collect();
+            let links: Vec<String> = list("BRK.B", date).iter().map(Article::link).collect();
             let new = links.iter().position(|link| *link == known[0]).expect("the newest stays");
             let kept = links.len() - new;
             assert!(new <= 4 && links[new..] == known[..kept] && known.len() - kept <= 7, "{date}");
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn scores_are_within_bounds_and_come_as_numbers_and_as_strings() {
         let (mut numbers, mut strings) = (0, 0);
-        for article in companies::all().iter().flat_map(|company| listed(company.ticker.as_str(), today())) {
+        for article in companies::all().iter().flat_map(|company| list(company.ticker.as_str(), today())) {
             let written = article.written_score(today());
             let value = written.value().unwrap();
             assert!(value == article.score(today()) && (-1.0..=1.0).contains(&value), "{written:?}");
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn the_average_article_is_the_one_nearest_to_the_mean() {
         for company in companies::all() {
-            let articles = listed(company.ticker.as_str(), today());
+            let articles = list(company.ticker.as_str(), today());
             let extremes = Extremes::of(&articles, today()).unwrap();
             let scores: Vec<f64> = articles.iter().map(|article| article.score(today())).collect();
             let mean = scores.iter().sum::<f64>() / scores.len() as f64;
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_article_belongs_to_one_day() {
-        let articles = listed("XOM", today());
+        let articles = list("XOM", today());
         let days: Vec<Day> = Day::each(&articles, today()).collect();
         assert_eq!(days.iter().map(|day| day.articles as usize).sum::<usize>(), articles.len());
         assert!(days.is_sorted_by(|one, next| one.date > next.date));

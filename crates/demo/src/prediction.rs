@@ -93,7 +93,7 @@ impl Prediction {
     }
 
     /// A different value: confidence moves towards the middle, and one signal in four flips.
-    fn revised(self, draw: Draw) -> Self {
+    fn revise(self, draw: Draw) -> Self {
         // At most 1,500, so it stays within bounds.
         let shift = 1 + draw.at(SHIFT).below(1_500) as u16;
         let basis_points =
@@ -138,14 +138,14 @@ impl Series {
     pub fn get(&self, date: NaiveDate, today: NaiveDate) -> Prediction {
         let first = self.first(date);
         match self.revision(date) {
-            Some(revision) if revision.shows(today) => first.revised(revision.draw),
+            Some(revision) if revision.shows(today) => first.revise(revision.draw),
             _ => first,
         }
     }
 
     fn first(&self, date: NaiveDate) -> Prediction {
         let own = self.wave.wave(date.num_days_from_ce(), self.wave_days);
-        let noise = self.cell(date).signed();
+        let noise = self.cell(date).signed_fraction();
         Prediction::from_lean(self.bias + 0.6 * self.mood.on(date) + 0.9 * own + 0.12 * noise)
     }
 
@@ -217,7 +217,7 @@ mod tests {
         for place in 0..10_000 {
             for basis_points in [5_000, 7_500, 7_501, 10_000] {
                 let before = Prediction { signal: Signal::Buy, basis_points };
-                let after = before.revised(Draw::from_seed(3).at(place));
+                let after = before.revise(Draw::from_seed(3).at(place));
                 assert_ne!(after.confidence(), before.confidence());
                 assert!((0.5..=1.0).contains(&after.confidence()));
             }

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
-use bellwether_statistics::mean::{MeanTest, Refusal, needed};
+use bellwether_statistics::mean::{MeanTest, Refusal, values_needed};
 use bellwether_statistics::{OverlappingSeries, Random, rank_correlation};
 
 const NAMES: usize = 100;
@@ -49,7 +49,7 @@ struct Signals {
 
 impl Signals {
     /// The rank correlation expected of a date: of normal numbers with the correlation of signal and forward return.
-    fn expected(self, horizon: usize) -> f64 {
+    fn expected_correlation(self, horizon: usize) -> f64 {
         let steps = horizon as f64;
         let decay = |lag: usize| self.persistence.powi(lag as i32);
         let covariance = self.skill * (0..horizon).map(decay).sum::<f64>();
@@ -160,7 +160,7 @@ fn rejections(title: &'static str, runs: u64, dates: usize, persistence: f64) ->
         for (horizon, counts) in HORIZONS.into_iter().zip(&mut table.counts) {
             let mut correlations = world.correlations(dates, horizon);
             let series = overlapping(correlations.clone(), horizon);
-            correlations.truncate(needed(in_dates(horizon)));
+            correlations.truncate(values_needed(in_dates(horizon)));
             let shortest = overlapping(correlations, horizon).cosine_test();
             let hits = world.hits(dates, horizon);
             let shares = OverlappingSeries::of_shares(hits.iter().copied(), 0.5, in_dates(horizon)).expect("cases");
@@ -187,7 +187,7 @@ fn coverage(title: &'static str, runs: u64, dates: usize) -> Table {
             let series = overlapping(world.correlations(dates, horizon), horizon);
             for ((_, test), count) in MEAN_TESTS.iter().zip(counts) {
                 let test = test(&series).expect("the series is long enough");
-                *count += u64::from(test.interval.contains(signals.expected(horizon)));
+                *count += u64::from(test.interval.contains(signals.expected_correlation(horizon)));
             }
         }
     }

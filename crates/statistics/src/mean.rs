@@ -235,7 +235,7 @@ impl OverlappingSeries {
 
     /// The mean of a series that is long enough.
     fn require_windows(&self) -> Result<f64, Refusal> {
-        let needed = needed(self.horizon);
+        let needed = values_needed(self.horizon);
         match mean(&self.values) {
             Some(mean) if self.values.len() >= needed => Ok(mean),
             _ => Err(Refusal::TooShort { observations: self.values.len(), needed }),
@@ -283,7 +283,7 @@ impl MeanTest {
 
 /// Number of values that a test needs at a horizon.
 #[must_use]
-pub fn needed(horizon: NonZeroUsize) -> usize {
+pub fn values_needed(horizon: NonZeroUsize) -> usize {
     horizon.get().saturating_mul(MINIMUM_WINDOWS)
 }
 

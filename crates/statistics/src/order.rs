@@ -79,8 +79,8 @@ impl Order {
             keys.extend(value.filter(|value| !value.is_nan()).map(|value| (ascending_bits(value), place)));
             order.places += 1;
         }
-        (order.ascending, order.ends) = sorted(&keys);
-        order.ranked()
+        (order.ascending, order.ends) = sort(&keys);
+        order.rank()
     }
 
     /// The order of the same values at other places. `moved` has the new place of each; a value without one is left out.
@@ -106,11 +106,11 @@ impl Order {
                 order.ends.push(order.ascending.len() as u32);
             }
         }
-        order.ranked()
+        order.rank()
     }
 
     /// Itself, once its places are in order.
-    fn ranked(mut self) -> Self {
+    fn rank(mut self) -> Self {
         self.known = vec![false; self.places];
         self.ascending.iter().for_each(|place| self.known[*place as usize] = true);
         self.ranks = self.ranks_among(&self.known, self.count());
@@ -273,7 +273,7 @@ fn product(one: &[f64], other: &[f64]) -> f64 {
 
 /// The places of keys, ascending by the key and then by the place, and where each run of equal keys ends among them. Most
 /// keys differ in their high bits, and a word with these and the number of the key is sorted twice as fast as a pair.
-fn sorted(keys: &[(u64, u32)]) -> (Vec<u32>, Vec<u32>) {
+fn sort(keys: &[(u64, u32)]) -> (Vec<u32>, Vec<u32>) {
     let low = (1_u64 << usize::BITS.saturating_sub(keys.len().leading_zeros())) - 1;
     let mut words: Vec<u64> = keys.iter().zip(0_u64..).map(|((key, _), number)| key & !low | number).collect();
     words.sort_unstable();
@@ -299,7 +299,7 @@ fn sorted(keys: &[(u64, u32)]) -> (Vec<u32>, Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, sorted};
+    use super::{Order, sort};
     use crate::Random;
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
             let keys: Vec<(u64, u32)> = (0..count).map(|place| ((random.uniform() * range) as u64, place)).collect();
             let mut expected = keys.clone();
             expected.sort_unstable();
-            let (places, ends) = sorted(&keys);
+            let (places, ends) = sort(&keys);
             assert_eq!(
                 places,
                 expected.iter().map(|(_, place)| *place).collect::<Vec<_>>(),

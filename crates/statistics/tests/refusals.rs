@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use bellwether_statistics::buckets::{bucket_means, flips, newcomers, quantile_buckets};
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
-use bellwether_statistics::mean::{NotFinite, mean, needed};
+use bellwether_statistics::mean::{NotFinite, mean, values_needed};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use bellwether_statistics::ranks::{autocorrelation, average_ranks, correlation, tail_weighted_ranks};
 use bellwether_statistics::track_record::MeanRatio;
@@ -63,7 +63,7 @@ fn every_test_refuses_a_series_that_is_too_short_or_constant() {
         OverlappingSeries::independent_test,
     ];
     for dates in [1, 5, 21, 63, 126] {
-        let needed = needed(horizon(dates));
+        let needed = values_needed(horizon(dates));
         assert_eq!(needed, 5 * dates);
         let series = |length: usize, value: &dyn Fn(usize) -> f64| {
             OverlappingSeries::new((0..length).map(value), horizon(dates)).expect("finite values")

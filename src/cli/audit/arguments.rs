@@ -105,7 +105,7 @@ impl AuditArguments {
         Ok(cancellable(move |control| {
             let service = service.as_deref();
             let options = AuditOptions { archive: &archive, service, plan: plan.as_ref(), as_of, control };
-            rows.filled(schema, |deliver| audit(options, deliver))
+            rows.fill(schema, |deliver| audit(options, deliver))
         })?)
     }
 

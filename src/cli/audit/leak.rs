@@ -4,7 +4,7 @@ use bellwether::audit::{TrialOutcome, documents};
 use bellwether::disk::file;
 use bellwether::project::Project;
 use bellwether::run::audit_leak;
-use bellwether::text::human::grouped;
+use bellwether::text::human::group_digits;
 use bellwether::time::{Clock, unique_name};
 
 use super::document::{AsJson, document};
@@ -51,8 +51,12 @@ impl Leak {
         }
         for trial in &leak.trials {
             let line = match &trial.outcome {
-                TrialOutcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),
-                TrialOutcome::Leak => format!("LEAK            {:>12} rows  {}\n", grouped(trial.rows), trial.what),
+                TrialOutcome::Sound => {
+                    format!("ok              {:>12} rows  {}\n", group_digits(trial.rows), trial.what)
+                }
+                TrialOutcome::Leak => {
+                    format!("LEAK            {:>12} rows  {}\n", group_digits(trial.rows), trial.what)
+                }
                 TrialOutcome::NotApplicable(why) => {
                     format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what)
                 }

@@ -7,7 +7,7 @@ use bellwether::plan::NaiveRule;
 use bellwether::project::Project;
 use bellwether::run::audit_quality;
 use bellwether::tables::Drift;
-use bellwether::text::human::{counted, grouped, percent};
+use bellwether::text::human::{count_of, group_digits, percent};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
@@ -50,27 +50,27 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
             Aligned::new(1, ["news in the window", "signals", "unknown", "with news", "share of the known"]);
         for window in &found.windows {
             let share = window.share().map_or_else(|| "-".to_owned(), percent);
-            let counts = [window.signals, window.unknown, window.with_news].map(grouped);
+            let counts = [window.signals, window.unknown, window.with_news].map(group_digits);
             table.row([window.days.to_string()].into_iter().chain(counts).chain([share]));
         }
         text.push(table);
     }
     if found.rejects.records > 0 {
         let mut table = Aligned::new(2, ["rejected records of", "reason", "records", "new"]);
-        let is_told = |new: u64| if found.rejects.new.is_some() { grouped(new) } else { "-".to_owned() };
+        let is_told = |new: u64| if found.rejects.new.is_some() { group_digits(new) } else { "-".to_owned() };
         let row = |RejectReason { operation, reason, records, new, .. }: &RejectReason| {
-            vec![(*operation).to_owned(), reason.clone(), grouped(*records), is_told(*new)]
+            vec![(*operation).to_owned(), reason.clone(), group_digits(*records), is_told(*new)]
         };
         table.rest(found.rejects.reasons.iter().map(row), limit);
         if found.rejects.unlisted > 0 {
-            table.row([format!("… and {} more, counted but not listed", grouped(found.rejects.unlisted))]);
+            table.row([format!("… and {} more, counted but not listed", group_digits(found.rejects.unlisted))]);
         }
         text.push(table);
     }
     if !found.unknown.fields.is_empty() {
         let mut table = Aligned::new(3, ["unknown field of", "field", "example", "times"]);
         let row = |drift: &Drift| {
-            vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), grouped(drift.count)]
+            vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), group_digits(drift.count)]
         };
         table.rest(found.unknown.fields.iter().map(row), limit);
         text.push(table);
@@ -81,7 +81,7 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
             "{} dated before what a later answer begins with, though no window moves that fast: listed once by mistake, or missing by \
              mistake; `suspect = \"drop\"` in `[dataset]` leaves them out, and `complete = true` in `[signals]` or `[sentiment]` \
              withdraws what is no longer listed\n",
-            counted(found.total.suspect, "signal or article is", "signals and articles are"),
+            count_of(found.total.suspect, "signal or article is", "signals and articles are"),
         ));
     }
     text.extend((!found.renames.is_empty()).then(|| of_renames(&found.renames, limit)));
@@ -90,9 +90,9 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
         text.push(format!(
             "the lists of {} of {} have exactly {}, the most of all: the service seems to cut them off, and older news is \
              unknown; `complete = true` in `[sentiment]` says that it does not\n",
-            grouped(tickers),
-            counted(all, "ticker", "tickers"),
-            counted(articles, "article", "articles"),
+            group_digits(tickers),
+            count_of(all, "ticker", "tickers"),
+            count_of(articles, "article", "articles"),
         ));
     }
     text.join("\n")
@@ -108,7 +108,7 @@ fn of_renames(renames: &[Rename], limit: RowLimit) -> String {
             rename.id.clone().unwrap_or_else(|| "-".to_owned()),
         ];
         let days = [rename.ends, rename.begins].map(|day| day.to_string());
-        texts.into_iter().chain(days).chain([grouped(rename.overlap), grouped(rename.equal)]).collect()
+        texts.into_iter().chain(days).chain([group_digits(rename.overlap), group_digits(rename.equal)]).collect()
     };
     table.rest(renames.iter().map(row), limit);
     let apart = renames.iter().filter(|rename| rename.id.is_none()).count();
@@ -117,7 +117,7 @@ fn of_renames(renames: &[Rename], limit: RowLimit) -> String {
         _ => format!(
             "{} the same history as one that ended: a rename, or two names of one security; a file in `[identity]` says which, \
              and gives both one id\n",
-            counted(apart as u64, "ticker goes on with", "tickers go on with"),
+            count_of(apart as u64, "ticker goes on with", "tickers go on with"),
         ),
     };
     format!("{table}{remedy}")
@@ -152,8 +152,8 @@ fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
 
 fn cells(name: &str, of: &TickerQuality) -> Vec<String> {
     let coverage = of.coverage().map_or_else(|| "-".to_owned(), percent);
-    let mut cells = vec![name.to_owned(), grouped(of.signals), coverage];
+    let mut cells = vec![name.to_owned(), group_digits(of.signals), coverage];
     let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual, of.suspect];
-    cells.extend(counts.map(grouped));
+    cells.extend(counts.map(group_digits));
     cells
 }

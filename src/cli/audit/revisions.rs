@@ -8,7 +8,7 @@ use bellwether::audit::documents;
 use bellwether::audit::revisions::{self, CellCounts, Rewrites};
 use bellwether::project::Project;
 use bellwether::run::audit_revisions;
-use bellwether::text::human::{grouped, percent};
+use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
@@ -83,7 +83,7 @@ fn describe(found: &revisions::Revisions, limit: RowLimit) -> String {
         if found.from.is_some()
             && let Some(share) = table.total.rewritten_share()
         {
-            let (rewritten, known) = (grouped(rewritten), grouped(known_before));
+            let (rewritten, known) = (group_digits(rewritten), group_digits(known_before));
             text.push_str(&format!(
                 "\n{rewritten} of {known} cells known at the start were rewritten, late additions included: {}\n",
                 percent(share)
@@ -129,13 +129,13 @@ fn cells(name: impl Display, tally: &CellCounts) -> Vec<String> {
     let moved = |by: Option<f64>| by.map_or_else(|| "-".to_owned(), |by| format!("{by:.4}"));
     vec![
         name.to_string(),
-        grouped(tally.known),
-        grouped(tally.changed),
+        group_digits(tally.known),
+        group_digits(tally.changed),
         tally.rate().map_or_else(|| "-".to_owned(), percent),
-        grouped(tally.added_late),
-        grouped(tally.revised),
-        grouped(tally.withdrawn),
-        grouped(tally.flipped),
+        group_digits(tally.added_late),
+        group_digits(tally.revised),
+        group_digits(tally.withdrawn),
+        group_digits(tally.flipped),
         moved(tally.moved_on_average()),
         moved((tally.revised > 0).then_some(tally.moved_most)),
     ]

@@ -4,7 +4,7 @@ use bellwether::audit::documents;
 use bellwether::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
 use bellwether::project::Project;
 use bellwether::run::audit_sources;
-use bellwether::text::human::{grouped, percent};
+use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 
 use super::aligned::{Aligned, RowLimit};
@@ -57,7 +57,12 @@ fn describe(found: &sources::Sources, limit: RowLimit) -> String {
 
 fn cells(name: &str, compared: ComparisonCounts) -> Vec<String> {
     let ComparisonCounts { cells, disagreements } = compared;
-    vec![name.to_owned(), grouped(cells), grouped(disagreements), percent(disagreements as f64 / cells as f64)]
+    vec![
+        name.to_owned(),
+        group_digits(cells),
+        group_digits(disagreements),
+        percent(disagreements as f64 / cells as f64),
+    ]
 }
 
 /// The first disagreements, a line for each side.
@@ -80,7 +85,7 @@ fn first(found: &sources::Sources) -> String {
     }
     let more = found.total().disagreements - found.first.len() as u64;
     if more > 0 {
-        text.row([format!("… and {} more; `--format csv --output FILE` writes them", grouped(more))]);
+        text.row([format!("… and {} more; `--format csv --output FILE` writes them", group_digits(more))]);
     }
     text.to_string()
 }

@@ -44,18 +44,18 @@ impl EnvCompleter for Bash {
         here: Option<&Path>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let (words, index) = joined(&words);
+        let (words, index) = join_assignments(&words);
         let candidates = engine::complete(command, words.into_iter().map(OsString::from).collect(), index, here)?;
-        let values = candidates.iter().map(|candidate| quoted(&candidate.get_value().to_string_lossy()));
+        let values = candidates.iter().map(|candidate| quote(&candidate.get_value().to_string_lossy()));
         out.write_all(values.collect::<Vec<_>>().join(SEPARATOR).as_bytes())
     }
 }
 
 /// The words that the program would get, and the place of the one that is completed: without the `=` between an option and
 /// its value, and without quotes.
-pub(super) fn joined(words: &[OsString]) -> (Vec<String>, usize) {
+pub(super) fn join_assignments(words: &[OsString]) -> (Vec<String>, usize) {
     let index: usize = env::var(INDEX).ok().and_then(|index| index.parse().ok()).unwrap_or_default();
-    let words: Vec<String> = words.iter().map(|word| unquoted(&word.to_string_lossy())).collect();
+    let words: Vec<String> = words.iter().map(|word| unquote(&word.to_string_lossy())).collect();
     let is_sign = |place: usize| place > 0 && words[place] == "=" && words[place - 1].starts_with("--");
     let is_left_out = |place: &usize| *place != index && is_sign(*place);
     let before = (0..index.min(words.len())).filter(is_left_out).count();
@@ -64,7 +64,7 @@ pub(super) fn joined(words: &[OsString]) -> (Vec<String>, usize) {
 }
 
 /// A word as the shell would read it.
-pub(super) fn unquoted(word: &str) -> String {
+pub(super) fn unquote(word: &str) -> String {
     let (mut text, mut open, mut letters) = (String::new(), None, word.chars());
     while let Some(letter) = letters.next() {
         match (letter, open) {
@@ -78,7 +78,7 @@ pub(super) fn unquoted(word: &str) -> String {
 }
 
 /// A word as it is typed.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let mut text = String::new();
     for letter in word.chars() {
         if !letter.is_alphanumeric() && !"-_./,:=@%+".contains(letter) {
@@ -91,16 +91,16 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{quoted, unquoted};
+    use super::{quote, unquote};
 
     #[test]
     fn a_quoted_word_is_read_as_it_was() {
         for (word, typed) in [("audit leak", "audit\\ leak"), ("--columns", "--columns"), ("a'b\"$c", "a\\'b\\\"\\$c")]
         {
-            assert_eq!(quoted(word), typed);
-            assert_eq!(unquoted(typed), word);
+            assert_eq!(quote(word), typed);
+            assert_eq!(unquote(typed), word);
         }
-        assert_eq!(unquoted("'a b'\"c \\\" d\""), "a bc \" d");
-        assert_eq!(unquoted("\"audit l"), "audit l");
+        assert_eq!(unquote("'a b'\"c \\\" d\""), "a bc \" d");
+        assert_eq!(unquote("\"audit l"), "audit l");
     }
 }

@@ -8,7 +8,7 @@ use bellwether::project::Project;
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::bash::{INDEX, joined, unquoted};
+use super::bash::{INDEX, join_assignments, unquote};
 use crate::cli::Cli;
 
 /// The words before the one that is completed.
@@ -25,10 +25,10 @@ impl Context {
         let plain = || typed.iter().map(|word| word.to_string_lossy().into_owned());
         let last = typed.len().saturating_sub(1);
         let (mut words, index) = match shell {
-            Shell::Bash => joined(typed),
+            Shell::Bash => join_assignments(typed),
             Shell::Zsh => {
                 let index = env::var(INDEX).ok().and_then(|index| index.parse().ok());
-                (plain().map(|word| unquoted(&word)).collect(), index.unwrap_or(last))
+                (plain().map(|word| unquote(&word)).collect(), index.unwrap_or(last))
             }
             _ => (plain().collect(), last),
         };

@@ -35,13 +35,13 @@ impl Kind {
             return None;
         }
         let name = argument.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
-        let kind = Self::named(name, path);
+        let kind = Self::by_name(name, path);
         // A regime is one of a dataset's before it is one of all.
         let is_known = !argument.get_possible_values().is_empty() && kind.is_none();
         if is_known { None } else { Some(kind.unwrap_or(Self::Free)) }
     }
 
-    fn named(name: &str, path: &str) -> Option<Self> {
+    fn by_name(name: &str, path: &str) -> Option<Self> {
         Some(match (name, path) {
             ("DEFINITION", _) | ("NAME", "status") => Self::Definition,
             ("DATASET" | "EARLIER" | "LATER" | "NAME[/VERSION]", _) => Self::Dataset,

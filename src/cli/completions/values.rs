@@ -22,7 +22,7 @@ impl Context {
     pub(super) fn candidates(&self, kind: Kind, current: &str) -> Vec<CompletionCandidate> {
         let names = match kind {
             Kind::Definition if current.contains('/') => return PathCompleter::file().complete(current.as_ref()),
-            Kind::Definition => return begun(self.definitions(), current),
+            Kind::Definition => return starting_with(self.definitions(), current),
             Kind::Dataset if current.contains('/') => self.versions(),
             Kind::Dataset => self.datasets(),
             Kind::Version => self.versions(),
@@ -43,7 +43,7 @@ impl Context {
             Kind::Command => self.commands(),
             Kind::Folder | Kind::File | Kind::Free => Vec::new(),
         };
-        begun(names.into_iter().map(CompletionCandidate::new).collect(), current)
+        starting_with(names.into_iter().map(CompletionCandidate::new).collect(), current)
     }
 
     fn definitions(&self) -> Vec<CompletionCandidate> {
@@ -182,7 +182,7 @@ impl Context {
     }
 }
 
-fn begun(candidates: Vec<CompletionCandidate>, current: &str) -> Vec<CompletionCandidate> {
+fn starting_with(candidates: Vec<CompletionCandidate>, current: &str) -> Vec<CompletionCandidate> {
     let is_begun = |candidate: &CompletionCandidate| candidate.get_value().to_string_lossy().starts_with(current);
     candidates.into_iter().filter(is_begun).collect()
 }

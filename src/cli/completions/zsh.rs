@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::{EnvCompleter, Zsh as Usual};
 
-use super::bash::unquoted;
+use super::bash::unquote;
 
 pub(super) struct Zsh;
 
@@ -38,7 +38,7 @@ impl EnvCompleter for Zsh {
         here: Option<&Path>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let words = words.iter().map(|word| unquoted(&word.to_string_lossy()).into()).collect();
+        let words = words.iter().map(|word| unquote(&word.to_string_lossy()).into()).collect();
         Usual.write_complete(command, words, here, out)
     }
 }

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::Cli;
 use super::outcome::EXIT_CODES;
-use super::wrap::{columns, wrapped};
+use super::wrap::{columns, wrap};
 pub(super) use examples::EXAMPLES;
 
 pub(super) const STYLES: Styles = Styles::styled()
@@ -160,7 +160,7 @@ fn summaries(command: &Command, width: usize) -> String {
 /// A name with what it means, which is wrapped under itself: a second line would look like another name.
 fn row(name: &str, indent: usize, meaning: &str, width: usize) -> String {
     let literal = STYLES.get_literal();
-    let line = wrapped(&format!("  {name:indent$}  {meaning}"), indent + 4, Some(width));
+    let line = wrap(&format!("  {name:indent$}  {meaning}"), indent + 4, Some(width));
     let rest = &line[2 + name.len()..];
     // The style does not begin a line: clap would count the line on from the one before, and wrap it again.
     format!("  {literal}{name}{literal:#}{rest}\n")

@@ -23,7 +23,7 @@ use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::typed::{as_of, day, known, one_of, usage};
+use super::typed::{as_of, day, one_of, service_value, usage};
 use pick::{head, sample, tail};
 use subject::{Matrix, Subject};
 use table::{ColumnOption, table};
@@ -74,15 +74,15 @@ pub(super) struct Show {
     include: Include,
 
     /// Only these tickers, separated by commas.
-    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>, help_heading = SELECTION)]
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = service_value::<Ticker>, help_heading = SELECTION)]
     tickers: Vec<Ticker>,
 
     /// Only rows of these sectors, by the column `sector`.
-    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>, help_heading = SELECTION)]
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = service_value::<Sector>, help_heading = SELECTION)]
     sectors: Vec<Sector>,
 
     /// Only these horizons: 1d to 30d, 1m to 6m.
-    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>, help_heading = SELECTION)]
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = SELECTION)]
     periods: Vec<Period>,
 
     /// Only these market regimes.
@@ -115,13 +115,13 @@ enum ShowFormat {
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let subject = match &self.as_of {
-            Some(as_of) => self.built(as_of, project)?,
+            Some(as_of) => self.rebuild(as_of, project)?,
             None if self.include.claims() == Claims::Included => {
                 let hint =
                     "a published dataset has what was counted when it was built: `bellwether build --include claimed`";
                 return Err(usage("`--include` needs `--as-of`", hint));
             }
-            None => self.published(project)?,
+            None => self.published_version(project)?,
         };
         let Subject { schema, matrix, batches } = subject;
         let rows = match (self.tail, self.sample) {

@@ -47,7 +47,7 @@ impl Matrix {
 
 impl Show {
     /// A published version.
-    pub(super) fn published(&self, project: &Project) -> Result<Subject> {
+    pub(super) fn published_version(&self, project: &Project) -> Result<Subject> {
         let data = self.folders.data(project);
         self.store.fetch_version(&self.dataset, &data, project)?;
         match Published::find(&data.join("datasets"), &self.dataset)?.select(self.selection())? {
@@ -60,7 +60,7 @@ impl Show {
     }
 
     /// A dataset that is built in memory, as it was known.
-    pub(super) fn built(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
+    pub(super) fn rebuild(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
         let (archive, data, claims) =
             (self.folders.archive(project), self.folders.data(project), self.include.claims());
         let query = PastQuery { data: &data, archive: &archive, claims };
@@ -70,7 +70,7 @@ impl Show {
         let local = LocalFolders { archive: &archive, data: &data };
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);
-        let dataset = Dataset::built(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;
+        let dataset = Dataset::from_archive(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;
         let Some(values) = values else { return Subject::of(&dataset.select(self.selection())?, None) };
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();

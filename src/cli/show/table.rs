@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 use chrono::NaiveTime;
 
 use crate::cli::aligned::padding;
@@ -86,14 +86,14 @@ impl TextColumn {
             _ => "%Y-%m-%d %H:%M:%S%.f",
         };
         let options = FormatOptions::new().with_null("null").with_timestamp_format(Some(moments));
-        let mut cells = vec![escaped(name).into_owned()];
+        let mut cells = vec![escape(name).into_owned()];
         for part in parts {
             let part = without_zone(part);
             let values = ArrayFormatter::try_new(part.as_ref(), &options)?;
             for row in 0..part.len() {
                 cells.push(match part.as_primitive_opt::<Float64Type>() {
-                    Some(numbers) if numbers.is_valid(row) => rounded(numbers.value(row)),
-                    _ => shortened(&escaped(&values.value(row).try_to_string()?)),
+                    Some(numbers) if numbers.is_valid(row) => round(numbers.value(row)),
+                    _ => shorten(&escape(&values.value(row).try_to_string()?)),
                 });
             }
         }
@@ -133,7 +133,7 @@ fn are_days(parts: &[&ArrayRef]) -> bool {
 }
 
 /// The beginning of a long text.
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some(_) => text.chars().take(LONGEST - 1).chain(['…']).collect(),
         None => text.to_owned(),
@@ -141,7 +141,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A number with as many decimals as tell it from others at a glance.
-fn rounded(number: f64) -> String {
+fn round(number: f64) -> String {
     let text = format!("{number:.6}");
     match text.trim_end_matches('0') {
         "0." | "-0." if number != 0.0 => format!("{number:.1e}"),
@@ -167,7 +167,7 @@ mod tests {
     };
     use arrow::datatypes::Int8Type;
 
-    use super::{ColumnOption, rounded, table};
+    use super::{ColumnOption, round, table};
 
     #[test]
     fn points_stand_below_each_other_days_are_dates_and_nothing_breaks_a_line() {
@@ -206,7 +206,7 @@ a\\nb    1969-12-31  1970-01-02 00:00:00      buy     1970-01-01 00:00:00.000002
             (1.24e-9, "1.2e-9"),
             (f64::NAN, "NaN"),
         ] {
-            assert_eq!(rounded(number), text);
+            assert_eq!(round(number), text);
         }
     }
 

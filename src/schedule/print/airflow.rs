@@ -5,7 +5,7 @@ use bellwether::plan::Schedule;
 
 use super::dialect::{Days, Dialect};
 use super::settings::Action;
-use super::{EXIT_CODES, Setup, quoted};
+use super::{EXIT_CODES, Setup, quote};
 
 pub(super) fn dags(setup: &Setup) -> Result<String> {
     let mut text = format!(
@@ -66,17 +66,17 @@ def scheduled(name, cron, timezone, command, retry_delay):
             // It adds the time between two runs to the first, which is off by the change if there is one between them.
             |schedule| schedule.cron.is_hourly() && !names_every_day(schedule),
         ),
-        root = quoted(&setup.root.to_string_lossy()),
-        key = quoted(&setup.key_file().to_string_lossy()),
+        root = quote(&setup.root.to_string_lossy()),
+        key = quote(&setup.key_file().to_string_lossy()),
     );
     for (plan, schedule) in &setup.plans {
-        let words: Vec<String> = setup.words(Action::Run(&plan.name)).iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = setup.words(Action::Run(&plan.name)).iter().map(|word| quote(word)).collect();
         text.push_str(&format!(
             "\nscheduled(\n    {name},\n    cron={cron},\n    timezone={zone},\n    command=[{command}],\n    \
              retry_delay=timedelta(seconds={retry}),\n)\n",
-            name = quoted(&plan.name),
-            cron = quoted(&Dialect::Airflow.five_fields(plan, schedule)?),
-            zone = quoted(&schedule.timezone.to_string()),
+            name = quote(&plan.name),
+            cron = quote(&Dialect::Airflow.five_fields(plan, schedule)?),
+            zone = quote(&schedule.timezone.to_string()),
             command = words.join(", "),
             retry = schedule.retry_after.as_secs(),
         ));

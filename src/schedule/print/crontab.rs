@@ -16,7 +16,7 @@ pub(super) fn line(setup: &Setup) -> String {
 BELLWETHER_API_KEY_FILE={key}
 */5 * * * * {command}
 ",
-        listed = setup.listed(),
+        listed = setup.schedule_comments(),
         left_out = setup.left_out(Action::Once),
         key = setup.key_file().display(),
         // A percent sign is a line break to cron.

@@ -65,7 +65,7 @@ impl Dialect {
                 return Err(self.refusal(plan, what, "name one of them"));
             }
         };
-        Ok(spelled(&fields.minutes, &fields.hours, &day, &fields.months, &weekday))
+        Ok(spell(&fields.minutes, &fields.hours, &day, &fields.months, &weekday))
     }
 
     /// The fields of a schedule without seconds.
@@ -136,12 +136,17 @@ fn marks<M: Display>(days: &DayField<M>) -> String {
 }
 
 /// Five fields.
-pub(super) fn spelled(minutes: &[u32], hours: &[u32], day: &str, months: &[u32], weekday: &str) -> String {
-    format!("{} {} {day} {} {weekday}", stepped(minutes, 0, 59), stepped(hours, 0, 23), stepped(months, 1, 12))
+pub(super) fn spell(minutes: &[u32], hours: &[u32], day: &str, months: &[u32], weekday: &str) -> String {
+    format!(
+        "{} {} {day} {} {weekday}",
+        spell_field(minutes, 0, 59),
+        spell_field(hours, 0, 23),
+        spell_field(months, 1, 12)
+    )
 }
 
 /// The values of a field that are all that it has, an even part of them, or a list.
-fn stepped(values: &[u32], low: u32, high: u32) -> String {
+fn spell_field(values: &[u32], low: u32, high: u32) -> String {
     if values.len() == (high - low) as usize + 1 {
         return "*".to_owned();
     }

@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bellwether::error::Result;
-use bellwether::text::escape::{escaped, shell};
+use bellwether::text::escape::{escape, shell};
 
 use super::settings::Action;
-use super::{EXIT_CODES, Settings, Setup, in_utc, quoted};
+use super::{EXIT_CODES, Settings, Setup, in_utc, quote};
 
 /// Twice a week.
 const KEEP_CACHE: &str = "17 3 * * 1,4";
@@ -25,7 +25,7 @@ pub(super) fn workflow(setup: &Setup) -> Result<String> {
     if !lines.iter().any(|line| is_more_than_weekly(line)) {
         lines.insert(KEEP_CACHE.to_owned());
     }
-    let crons: String = lines.iter().map(|line| format!("    - cron: {}\n", quoted(line))).collect();
+    let crons: String = lines.iter().map(|line| format!("    - cron: {}\n", quote(line))).collect();
     let here = Here::of(setup);
     Ok(format!(
         "\
@@ -77,10 +77,10 @@ concurrency:
           path: {path}
           key: bellwether-${{{{ github.run_id }}}}
 ",
-        listed = setup.listed(),
+        listed = setup.schedule_comments(),
         left_out = here.left_out(setup),
         folder = here.working_directory(),
-        path = here.cached(),
+        path = here.cache_folders(),
         install = here.install(setup),
         names = setup.plans.iter().map(|(plan, _)| shell(&plan.name)).collect::<Vec<_>>().join(" "),
         memory = shell(&format!("{}/schedule", here.data)),
@@ -159,14 +159,14 @@ impl Here {
     }
 
     /// The folders to keep, from the top of the repository.
-    fn cached(&self) -> String {
+    fn cache_folders(&self) -> String {
         let below = |path: &String| match &self.project[..] {
             "" => path.clone(),
             project => format!("{project}/{path}"),
         };
         match &self.archive {
-            None => quoted(&below(&self.data)),
-            Some(archive) => quoted(&format!("{}\n{}", below(&self.data), below(archive))),
+            None => quote(&below(&self.data)),
+            Some(archive) => quote(&format!("{}\n{}", below(&self.data), below(archive))),
         }
     }
 
@@ -174,7 +174,7 @@ impl Here {
         if self.project.is_empty() {
             return String::new();
         }
-        format!("defaults:\n  run:\n    working-directory: {}\n\n", quoted(&self.project))
+        format!("defaults:\n  run:\n    working-directory: {}\n\n", quote(&self.project))
     }
 
     /// The step that installs the program: from the project, if it is that of the program.
@@ -192,7 +192,7 @@ impl Here {
     }
 
     fn left_out(&self, setup: &Setup) -> String {
-        let notes = self.notes.iter().map(|note| format!("# {}\n", escaped(note)));
+        let notes = self.notes.iter().map(|note| format!("# {}\n", escape(note)));
         notes.chain([setup.left_out(Action::Once)]).collect()
     }
 }

@@ -11,7 +11,7 @@ use bellwether::definition::{CronFields, DayField, MonthMark, WeekdayMark};
 use bellwether::error::Result;
 use bellwether::plan::{Plan, Schedule};
 
-use super::dialect::{Days, Dialect, numbers, spelled};
+use super::dialect::{Days, Dialect, numbers, spell};
 use super::{days_ahead, offset};
 use chrono::{DateTime, Utc};
 
@@ -31,11 +31,11 @@ pub(super) fn expressions(plan: &Plan, schedule: &Schedule, now: DateTime<Utc>) 
         return Ok(BTreeSet::from([format!("*/{CLOSEST} * * * *")]));
     }
     let offsets: BTreeSet<i64> = days_ahead(now).map(|day| offset(schedule.timezone.0, day).num_minutes()).collect();
-    Ok(offsets.into_iter().flat_map(|offset| moved(fields, offset)).collect())
+    Ok(offsets.into_iter().flat_map(|offset| shift(fields, offset)).collect())
 }
 
 /// The expressions that name the times of another, whose clock is ahead of UTC by some minutes.
-fn moved(fields: &CronFields, offset: i64) -> Vec<String> {
+fn shift(fields: &CronFields, offset: i64) -> Vec<String> {
     // The hours of each minute, by how many days both are moved.
     let mut hours: BTreeMap<(i64, u32), Vec<u32>> = BTreeMap::new();
     for hour in &fields.hours {
@@ -52,7 +52,7 @@ fn moved(fields: &CronFields, offset: i64) -> Vec<String> {
     }
     let line = |((days, hours), minutes): ((i64, Vec<u32>), Vec<u32>)| {
         let (day, months, weekday) = moved_days(fields, days);
-        spelled(&minutes, &hours, &day, &months, &weekday)
+        spell(&minutes, &hours, &day, &months, &weekday)
     };
     minutes.into_iter().map(line).collect()
 }
@@ -60,18 +60,18 @@ fn moved(fields: &CronFields, offset: i64) -> Vec<String> {
 /// Day of month, months and weekday of an expression, a day earlier or later, or as they are.
 fn moved_days(fields: &CronFields, by: i64) -> (String, Vec<u32>, String) {
     let any = || "*".to_owned();
-    let month_days = |days: &DayField<MonthMark>| moved_within_month(&named(days), by);
+    let month_days = |days: &DayField<MonthMark>| moved_within_month(&days_of_month(days), by);
     let weekdays = |days: &DayField<WeekdayMark>| {
         let moved: BTreeSet<u32> =
             weekdays_of(days).iter().map(|day| (i64::from(*day) + by).rem_euclid(7) as u32).collect();
-        if moved.len() == 7 { any() } else { listed(&moved) }
+        if moved.len() == 7 { any() } else { list(&moved) }
     };
     let (day, weekday) = match Days::of(fields) {
         Days::Every => (any(), any()),
         // Where both must apply, more days than these are never due.
-        Days::OfMonth(days) | Days::Both(days, _) => (listed(&month_days(&days)), any()),
+        Days::OfMonth(days) | Days::Both(days, _) => (list(&month_days(&days)), any()),
         Days::OfWeek(days) => (any(), weekdays(&days)),
-        Days::Either(days, of_week) => match (listed(&month_days(&days)), weekdays(&of_week)) {
+        Days::Either(days, of_week) => match (list(&month_days(&days)), weekdays(&of_week)) {
             (_, weekday) if weekday == "*" => (any(), weekday),
             both => both,
         },
@@ -96,7 +96,7 @@ fn moved_within_month(days: &BTreeSet<u32>, by: i64) -> BTreeSet<u32> {
 }
 
 /// The days of a month that a field may name.
-fn named(field: &DayField<MonthMark>) -> BTreeSet<u32> {
+fn days_of_month(field: &DayField<MonthMark>) -> BTreeSet<u32> {
     let of_mark = |mark: &MonthMark| match mark {
         MonthMark::NearestWorkday(day) => day.saturating_sub(2).max(1)..=(day + 2).min(31),
         MonthMark::Last | MonthMark::LastWorkday => 26..=31,
@@ -112,6 +112,6 @@ fn weekdays_of(field: &DayField<WeekdayMark>) -> BTreeSet<u32> {
     field.marks.iter().map(of_mark).chain(field.numbers.iter().copied()).collect()
 }
 
-fn listed(values: &BTreeSet<u32>) -> String {
+fn list(values: &BTreeSet<u32>) -> String {
     numbers(&values.iter().copied().collect::<Vec<_>>())
 }

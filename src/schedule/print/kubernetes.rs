@@ -5,7 +5,7 @@ use bellwether::plan::{Plan, Schedule};
 
 use super::dialect::Dialect;
 use super::settings::Action;
-use super::{EXIT_CODES, Setup, quoted};
+use super::{EXIT_CODES, Setup, quote};
 
 pub(super) fn jobs(setup: &Setup) -> Result<String> {
     let setup = &setup.logging_json();
@@ -33,7 +33,7 @@ pub(super) fn jobs(setup: &Setup) -> Result<String> {
 
 fn job(setup: &Setup, plan: &Plan, schedule: &Schedule) -> Result<String> {
     let words = setup.words(Action::Run(&plan.name));
-    let command: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let command: Vec<String> = words.iter().map(|word| quote(word)).collect();
     let outside = setup.writable().into_iter().filter(|folder| !folder.starts_with(&setup.root));
     let volumes: Vec<String> =
         [setup.root.clone()].into_iter().chain(outside).map(|path| path.to_string_lossy().into_owned()).collect();
@@ -43,7 +43,7 @@ fn job(setup: &Setup, plan: &Plan, schedule: &Schedule) -> Result<String> {
         .map(|(number, path)| {
             let subpath =
                 if number == 0 { String::new() } else { format!("\n                  subPath: part-{number}") };
-            format!("                - name: project\n                  mountPath: {}{subpath}\n", quoted(path))
+            format!("                - name: project\n                  mountPath: {}{subpath}\n", quote(path))
         })
         .collect();
     Ok(format!(
@@ -98,9 +98,9 @@ spec:
                 secretName: bellwether-api-key
                 optional: true
 ",
-        name = quoted(&format!("bellwether-{}", label(&plan.name))),
-        cron = quoted(&Dialect::Kubernetes.five_fields(plan, schedule)?),
-        zone = quoted(&schedule.timezone.to_string()),
+        name = quote(&format!("bellwether-{}", label(&plan.name))),
+        cron = quote(&Dialect::Kubernetes.five_fields(plan, schedule)?),
+        zone = quote(&schedule.timezone.to_string()),
         // Below ten seconds the controller may miss a time.
         catch_up = schedule.catch_up.as_secs().max(60),
         version = env!("CARGO_PKG_VERSION"),

@@ -5,9 +5,9 @@ use super::settings::Action;
 
 pub(super) fn agent(setup: &Setup) -> String {
     let words: String =
-        setup.words(Action::Keep).iter().map(|word| format!("        <string>{}</string>\n", escaped(word))).collect();
-    let listed = commented(&setup.listed());
-    let left_out = commented(&setup.left_out(Action::Keep));
+        setup.words(Action::Keep).iter().map(|word| format!("        <string>{}</string>\n", escape(word))).collect();
+    let listed = comment(&setup.schedule_comments());
+    let left_out = comment(&setup.left_out(Action::Keep));
     let log = setup.data.join("schedule.log");
     format!(
         "\
@@ -48,14 +48,14 @@ pub(super) fn agent(setup: &Setup) -> String {
 </dict>
 </plist>
 ",
-        root = escaped(&setup.root.to_string_lossy()),
-        key = escaped(&setup.key_file().to_string_lossy()),
-        log = escaped(&log.to_string_lossy()),
+        root = escape(&setup.root.to_string_lossy()),
+        key = escape(&setup.key_file().to_string_lossy()),
+        log = escape(&log.to_string_lossy()),
     )
 }
 
 /// Lines of a comment, which has no two hyphens in a row.
-fn commented(lines: &str) -> String {
+fn comment(lines: &str) -> String {
     let mut text = String::new();
     for line in lines.lines() {
         text.push_str(&line.replacen('#', " ", 1));
@@ -68,6 +68,6 @@ fn commented(lines: &str) -> String {
 }
 
 /// A text between tags.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

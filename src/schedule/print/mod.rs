@@ -31,7 +31,7 @@ pub use settings::Settings;
 use bellwether::disk::file::FileError;
 use bellwether::error::{Error, Result};
 use bellwether::plan::{Plan, Schedule, StoreUrl};
-use bellwether::text::escape::escaped;
+use bellwether::text::escape::escape;
 
 use super::definitions::{files, nothing_scheduled};
 use super::status::Folders;
@@ -182,7 +182,7 @@ impl Setup {
     }
 
     /// The definitions with their schedules, as comments.
-    fn listed(&self) -> String {
+    fn schedule_comments(&self) -> String {
         let line = |(plan, schedule): &(Plan, Schedule)| {
             format!("#   {}: {} in {}\n", plan.name, schedule.cron, schedule.timezone)
         };
@@ -191,7 +191,7 @@ impl Setup {
 
     /// What is set but left out, as comments.
     fn left_out(&self, action: Action<'_>) -> String {
-        self.settings.left_out(action).iter().map(|note| format!("# {}\n", escaped(note))).collect()
+        self.settings.left_out(action).iter().map(|note| format!("# {}\n", escape(note))).collect()
     }
 
     /// The definitions with times that the clock of their zone skips or repeats in the next years, unless they count the
@@ -266,6 +266,6 @@ pub fn print(platform: Platform, setup: &Setup) -> Result<String> {
 }
 
 /// A text as a string of JSON, which YAML and Python read as well.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -7,10 +7,10 @@ use super::settings::Action;
 use super::{EXIT_CODES, Setup};
 
 pub(super) fn unit(setup: &Setup) -> String {
-    let command: Vec<String> = setup.words(Action::Keep).iter().map(|word| quoted(&word.replace('$', "$$"))).collect();
+    let command: Vec<String> = setup.words(Action::Keep).iter().map(|word| quote(&word.replace('$', "$$"))).collect();
     let folders = setup.writable();
     let existing: BTreeSet<&Path> = folders.iter().map(|folder| existing(folder)).collect();
-    let writable: Vec<String> = existing.iter().map(|folder| quoted(&folder.to_string_lossy())).collect();
+    let writable: Vec<String> = existing.iter().map(|folder| quote(&folder.to_string_lossy())).collect();
     // In a private /tmp the service would find nothing of what is there.
     let is_temporary = |folder: &&PathBuf| folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
     let is_private = !folders.iter().chain([&setup.root]).any(|folder| is_temporary(&folder));
@@ -51,7 +51,7 @@ ReadWritePaths={writable}
 [Install]
 WantedBy=multi-user.target
 ",
-        listed = setup.listed(),
+        listed = setup.schedule_comments(),
         left_out = setup.left_out(Action::Keep),
         root = path(&setup.root),
         data = path(&setup.data),
@@ -66,7 +66,7 @@ fn existing(folder: &Path) -> &Path {
 }
 
 /// A word in a list of words.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     if word.contains(|letter: char| letter.is_whitespace() || matches!(letter, '\'' | '"' | ';')) {
         return format!("\"{word}\"");

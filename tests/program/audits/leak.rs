@@ -7,12 +7,12 @@ const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 /// The output of the audit for a dataset of one ticker, whose signals and articles have these dates.
 fn audit_output(signals: &[&str], articles: &[&str], rest: &str) -> String {
-    let place = pulled(1, [signals, articles], rest);
-    place.run(["audit", "leak", "it"]).succeeded().stdout
+    let place = pull(1, [signals, articles], rest);
+    place.run(["audit", "leak", "it"]).expect_success().stdout
 }
 
 /// A dataset of one ticker, pulled a few times. Its records of historical sentiment are its articles.
-fn pulled(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place {
+fn pull(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place {
     let entry = |date: &&str| serde_json::json!({ "date": date, "signal": "buy", "confidence": 0.5 });
     let entries: Vec<_> = signals.iter().map(entry).collect();
     let history = serde_json::json!({
@@ -44,7 +44,7 @@ fn pulled(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place 
             service.source()
         ),
     );
-    (0..times).for_each(|_| drop(Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded()));
+    (0..times).for_each(|_| drop(Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success()));
     place
 }
 
@@ -95,12 +95,12 @@ fn a_trial_that_does_not_apply_has_a_reason() {
 #[test]
 fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
-    let place = pulled(3, [&signals, &["2025-10-01"]], "");
-    let audit = || place.run(["audit", "leak", "it"]).succeeded().stdout;
+    let place = pull(3, [&signals, &["2025-10-01"]], "");
+    let audit = || place.run(["audit", "leak", "it"]).expect_success().stdout;
     let apart = audit();
     assert!(apart.contains("rows  instants: ") && !apart.contains("share a pack"), "{apart}");
-    place.run(["archive", "compact"]).succeeded();
-    place.run(["archive", "prune"]).succeeded();
+    place.run(["archive", "compact"]).expect_success();
+    place.run(["archive", "prune"]).expect_success();
     let packed = audit();
     assert!(packed.contains("not applicable             - rows  instants: as of "), "{packed}");
     assert!(packed.contains(", without the runs after it: these runs share a pack with later ones\n"), "{packed}");

@@ -17,7 +17,7 @@ const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "scripted");
 #[track_caller]
 fn run(place: &Place, service: &Scripted, name: &str, rest: &str) {
     place.define(name, &format!("[source]\n{}{rest}", service.source()));
-    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
 }
 
 /// The entries of a history, each from a date, a signal and a confidence.

@@ -48,7 +48,7 @@ fn missing_stale_repeated_unusual_and_unreadable_data_is_found() {
     let rest = "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n[join]\nlag = \"1d\"\nwindows = [\"1d\", \"7d\"]\n\
                 stats = [\"mean\"]\n";
     run(&place, &service, "it", rest);
-    let stdout = place.run(["audit", "quality", "it", "--output", "found.json"]).succeeded().stdout;
+    let stdout = place.run(["audit", "quality", "it", "--output", "found.json"]).expect_success().stdout;
     let text = fs::read_to_string(place.file("found.json")).expect("findings");
     let mut found: Vec<String> = text
         .lines()
@@ -86,6 +86,6 @@ fn missing_stale_repeated_unusual_and_unreadable_data_is_found() {
     assert_eq!(words, ["all", "22", "91.67", "%", "1", "2", "1", "2", "3", "1", "2", "0"]);
     assert!(stdout.contains("tickers with findings") && stdout.contains("/*/predictions/*/model"), "{stdout}");
     // Without a definition there are no windows.
-    let whole = place.run(["audit", "quality", "--format", "csv", "--output", "-"]).succeeded().stdout;
+    let whole = place.run(["audit", "quality", "--format", "csv", "--output", "-"]).expect_success().stdout;
     assert!(whole.starts_with("finding,source,ticker") && !whole.contains("\nwindow,"), "{whole}");
 }

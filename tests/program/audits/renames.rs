@@ -115,7 +115,7 @@ impl World {
     }
 
     fn answer(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.place.run(words).succeeded().stdout).expect("JSON")
+        serde_json::from_str(&self.place.run(words).expect_success().stdout).expect("JSON")
     }
 
     /// Closes of every ticker; those of the renamed one under the old name up to its last day, if there is one.
@@ -148,12 +148,12 @@ fn a_ticker_that_goes_on_with_the_history_of_one_that_ended_is_a_suspected_renam
     assert_eq!(whole["renames"], expected(None), "twins that both go on, and one that just ends, are none");
     let joined = world.answer(&["audit", "quality", "joined", "--json"]);
     assert_eq!(joined["renames"], expected(Some("seven")));
-    let text = world.place.run(["audit", "quality", "it"]).succeeded().stdout;
+    let text = world.place.run(["audit", "quality", "it"]).expect_success().stdout;
     let line = text.lines().find(|line| line.starts_with("OLD ") && line.contains("NEW")).expect("a line");
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words, ["OLD", "NEW", "-", "2026-03-13", "2026-01-05", "50", "48"]);
     assert!(text.contains("1 ticker goes on with the same history as one that ended"), "{text}");
-    let rows = world.place.run(["audit", "quality", "it", "--format", "csv", "--output", "-"]).succeeded().stdout;
+    let rows = world.place.run(["audit", "quality", "it", "--format", "csv", "--output", "-"]).expect_success().stdout;
     let row = rows.lines().find(|row| row.starts_with("rename,")).expect("a row");
     assert_eq!(row, "rename,,OLD,5d,neutral,2026-01-05T00:00:00,2026-03-13T00:00:00,50,0.96,NEW");
     let unchanged = World::of(Vendor::Keeps).answer(&["audit", "quality", "--json"]);
@@ -165,7 +165,7 @@ fn a_dataset_has_the_id_that_each_ticker_had_on_its_date() {
     let world = World::of(Vendor::Renames);
     let rest = "add = \"id\"\n[identity]\nfile = \"identity.csv\"\n";
     world.place.define("ids", &world.text("").replace("kind = \"signals\"\n", &format!("kind = \"signals\"\n{rest}")));
-    world.place.run(["build", "ids", "-q"]).succeeded();
+    world.place.run(["build", "ids", "-q"]).expect_success();
     let rows = columns(&read(&world.place.file("output/datasets/ids/latest/ids.parquet")), ["ticker", "date", "id"]);
     let mut of_renamed = [0; 3];
     for [ticker, date, id] in &rows {
@@ -182,7 +182,7 @@ fn a_dataset_has_the_id_that_each_ticker_had_on_its_date() {
     }
     // 105 weekdays from January 5th to May 29th, of which 50 are those of the old name.
     assert_eq!(of_renamed[..2], [50, 105]);
-    let planned = world.place.run(["plan", "ids"]).succeeded().stdout;
+    let planned = world.place.run(["plan", "ids"]).expect_success().stdout;
     let line =
         "identity: 1 id of 2 tickers on the days of the file, none on their other days; any other ticker is its own id";
     assert!(planned.contains(line), "{planned}");
@@ -190,11 +190,11 @@ fn a_dataset_has_the_id_that_each_ticker_had_on_its_date() {
     let plan = world.answer(&["plan", "ids", "--json"]);
     assert_eq!((&plan["identity"]["ids"], &plan["identity"]["tickers"]), (&1.into(), &2.into()));
     assert!(world.answer(&["plan", "it", "--json"])["identity"].is_null());
-    let statement = world.place.run(["sql", "ids"]).succeeded().stdout;
+    let statement = world.place.run(["sql", "ids"]).expect_success().stdout;
     assert!(statement.contains("('OLD', date '0001-01-01', date '2026-03-13', 'seven')"), "{statement}");
     // Another day is another dataset, though nothing else has changed.
     let again = || {
-        let built = world.place.run(["build", "ids"]).succeeded();
+        let built = world.place.run(["build", "ids"]).expect_success();
         built.stdout + &built.stderr
     };
     let same = again();
@@ -271,7 +271,7 @@ fn a_renamed_ticker_is_measured_as_if_it_had_always_had_its_name() {
     let text = renamed
         .place
         .run(["audit", "skill", "joined", "--prices", prices.to_str().expect("a path")])
-        .succeeded()
+        .expect_success()
         .stdout;
     assert!(text.contains("renamed   6 returns are over a change of ticker\n"), "{text}");
     assert!(text.contains("50 under a name that the file of `[identity]` gives no id then"), "{text}");

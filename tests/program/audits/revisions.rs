@@ -78,7 +78,7 @@ impl Rewritten {
     fn audit(&self, arguments: &[&str]) -> (RecordBatch, String) {
         let _ = std::fs::remove_file(self.place.file("changes.parquet"));
         let arguments = ["audit", "revisions"].iter().chain(arguments).chain(&["--output", "changes.parquet"]);
-        let stdout = self.place.run(arguments).succeeded().stdout;
+        let stdout = self.place.run(arguments).expect_success().stdout;
         (read(&self.place.file("changes.parquet")), stdout)
     }
 
@@ -95,7 +95,7 @@ impl Rewritten {
     }
 
     /// The history cells of a day.
-    fn known(&self, place: usize) -> BTreeSet<[String; 4]> {
+    fn known_cells(&self, place: usize) -> BTreeSet<[String; 4]> {
         self.services[place].cells(|_| true)
     }
 }
@@ -114,7 +114,7 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     rewritten.check(&all, |_| true);
     assert!(texts(&all, "kind").iter().all(|kind| kind.as_deref() == Some("revised")));
     assert!(texts(&all, "sector").iter().all(|sector| sector.as_deref() == Some("energy")));
-    let known: BTreeSet<_> = (0..3).flat_map(|place| rewritten.known(place)).collect();
+    let known: BTreeSet<_> = (0..3).flat_map(|place| rewritten.known_cells(place)).collect();
     let changed: BTreeSet<_> = rewritten.signals.iter().map(|(cell, ..)| &cell[..4]).collect();
     let flipped = rewritten.signals.iter().filter(|(_, [old, new], _)| old != new).count();
     let counts = [known.len(), changed.len()].map(|count| count.to_string());
@@ -130,7 +130,7 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     let [first, second, third] = days().map(|day| to_record(evening(day)));
     let (rows, stdout) = rewritten.audit(&["--from", &second, "--to", &third]);
     rewritten.check(&rows, |seen| seen == seen_on(days()[2]));
-    let known = rewritten.known(0).union(&rewritten.known(1)).cloned().collect::<BTreeSet<_>>();
+    let known = rewritten.known_cells(0).union(&rewritten.known_cells(1)).cloned().collect::<BTreeSet<_>>();
     let late: Vec<_> = rewritten.signals.iter().filter(|(cell, ..)| cell[4] == seen_on(days()[2])).collect();
     let of_known = late.iter().filter(|(cell, ..)| known.contains(&cell[..4])).count();
     let line = format!("\n{of_known} of ");
@@ -149,8 +149,8 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     assert_eq!(part.num_rows(), expected + rewritten.scores.len());
 
     // The same after packing.
-    rewritten.place.run(["archive", "compact"]).succeeded();
-    rewritten.place.run(["archive", "prune"]).succeeded();
+    rewritten.place.run(["archive", "compact"]).expect_success();
+    rewritten.place.run(["archive", "prune"]).expect_success();
     rewritten.check(&rewritten.audit(&[]).0, |_| true);
     rewritten.check(&rewritten.audit(&["--from", &second]).0, |seen| seen == seen_on(days()[2]));
     refusals(&rewritten.place, &second);
@@ -166,7 +166,7 @@ fn refusals(place: &Place, from: &str) {
         "{}",
         above.stderr
     );
-    audit(&["--fail-above", "50%"]).succeeded();
+    audit(&["--fail-above", "50%"]).expect_success();
     let refused = |arguments: &[&str], code: i32, expected: &str| {
         let outcome = audit(arguments).failed_with(code);
         assert!(outcome.stderr.contains(expected) && outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
@@ -183,7 +183,7 @@ fn refusals(place: &Place, from: &str) {
     refused(&["--archive", "elsewhere"], 1, "no archive: `elsewhere` does not exist");
     let hidden = place.files().into_iter().filter(|file| file.to_string_lossy().contains(".rows")).count();
     assert_eq!(hidden, 0, "nothing half-written is left");
-    let piped = audit(&["--format", "json", "--output", "-"]).succeeded().stdout;
+    let piped = audit(&["--format", "json", "--output", "-"]).expect_success().stdout;
     assert!(piped.lines().all(|line| line.starts_with("{\"source\":")) && piped.lines().count() > 10);
 }
 
@@ -233,7 +233,7 @@ fn late_additions_revisions_and_withdrawals_are_distinguished() {
         run(&place, &service, "it", "[signals]\nsectors = [\"energy\"]\n");
         turn.fetch_add(1, Ordering::SeqCst);
     }
-    let stdout = place.run(["audit", "revisions", "--output", "changes.parquet"]).succeeded().stdout;
+    let stdout = place.run(["audit", "revisions", "--output", "changes.parquet"]).expect_success().stdout;
     let rows = read(&place.file("changes.parquet"));
     let mut found: Vec<String> =
         columns(&rows, ["source", "date", "title", "kind", "old_signal", "new_signal", "old_confidence", "new_score"])

@@ -210,7 +210,7 @@ impl Vendor {
 
     fn audit(&self, arguments: &[&str]) -> Value {
         let words = ["audit", "skill", "it", "--json"].iter().chain(arguments);
-        serde_json::from_str(&self.place.run(words).succeeded().stdout).expect("JSON")
+        serde_json::from_str(&self.place.run(words).expect_success().stdout).expect("JSON")
     }
 }
 
@@ -322,7 +322,7 @@ fn no_close_before_the_signal_counts(vendor: &Vendor, answer: &Value) {
 }
 
 fn text_fits_a_terminal(place: &Place) {
-    let text = place.run(["audit", "skill", "it"]).succeeded().stdout;
+    let text = place.run(["audit", "skill", "it"]).expect_success().stdout;
     assert!(text.lines().next().is_some_and(|line| line.contains(" of the history was witnessed: ")), "{text}");
     for what in ["correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
         assert!(text.contains(what), "{what}: {text}");
@@ -330,7 +330,7 @@ fn text_fits_a_terminal(place: &Place) {
     let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
     assert!(longest(&text) <= Some(100), "{text}");
     let groups = ["audit", "skill", "it", "--by", "lag,year,sector,news", "--from", "2026-04-20T12:00:00Z"];
-    let text = place.run(groups).succeeded().stdout;
+    let text = place.run(groups).expect_success().stdout;
     for what in [
         "by lag",
         "lag 4",
@@ -353,7 +353,7 @@ fn text_fits_a_terminal(place: &Place) {
 
 fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
     let page = |place: &Place| {
-        place.run(["report", "it", "--output", "report.html", "--force"]).succeeded();
+        place.run(["report", "it", "--output", "report.html", "--force"]).expect_success();
         fs::read_to_string(place.file("report.html")).expect("a page")
     };
     let measured = page(place);
@@ -369,7 +369,7 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
         format!("{}{}", number(&measure["correlation"]), if test.is_null() { String::new() } else { interval })
     };
     let finding = format!("ranked returns at {} when it was published, and at {} in today", said(0), said(1));
-    let text = place.run(["summary", "it"]).succeeded().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = place.run(["summary", "it"]).expect_success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&finding), "{finding}: {text}");
     for what in [
         "id=\"skill\"",
@@ -394,7 +394,7 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
 }
 
 fn no_measure_uses_what_was_not_known(place: &Place) {
-    let text = place.run(["audit", "leak", "it"]).succeeded().stdout;
+    let text = place.run(["audit", "leak", "it"]).expect_success().stdout;
     for what in ["with other closes up to it", "with other closes from it on", "measured then and now"] {
         let trials: Vec<&str> = text.lines().filter(|line| line.contains(what)).collect();
         assert!(trials.iter().any(|trial| trial.starts_with("ok")), "{what}: {text}");
@@ -424,7 +424,7 @@ fn small(place: &Place) -> Scripted {
         ),
     );
     let mut command = place.command(["run", "it", "-q"]);
-    crate::support::program::Outcome::of(command.env("BELLWETHER_API_KEY", "scripted")).succeeded();
+    crate::support::program::Outcome::of(command.env("BELLWETHER_API_KEY", "scripted")).expect_success();
     service
 }
 
@@ -445,7 +445,7 @@ fn prices_that_cannot_be_meant_are_refused_with_their_place() {
         place.run(["audit", "skill", "it", "--prices", "prices.csv", "--json"])
     };
     let header = "ticker,date,close";
-    let fine = audit(header, &good).succeeded().stdout;
+    let fine = audit(header, &good).expect_success().stdout;
     let fine: Value = serde_json::from_str(&fine).expect("JSON");
     assert_eq!((&fine["prices"]["sessions"], &fine["prices"]["holes"]), (&20.into(), &0.into()));
     let bad = |row: &str| -> Vec<String> {
@@ -475,11 +475,12 @@ fn prices_that_cannot_be_meant_are_refused_with_their_place() {
         assert!(refused.stderr.contains(expected), "{row}: {}", refused.stderr);
     }
     // A definition without prices has a report without them.
-    place.run(["report", "it", "--output", "report.html"]).succeeded();
+    place.run(["report", "it", "--output", "report.html"]).expect_success();
     let page = fs::read_to_string(place.file("report.html")).expect("a page");
     assert!(!page.contains("id=\"skill\"") && !page.contains(".hover"));
     // A hole is counted.
-    let hole: Value = serde_json::from_str(&audit(header, &bad("AA,2026-01-08,")).succeeded().stdout).expect("JSON");
+    let hole: Value =
+        serde_json::from_str(&audit(header, &bad("AA,2026-01-08,")).expect_success().stdout).expect("JSON");
     assert_eq!(hole["prices"]["holes"], 1);
     assert_eq!(hole["signals"]["without_price"], 2, "a signal enters there, and another one ends there");
     // Columns have names.
@@ -491,7 +492,7 @@ fn prices_that_cannot_be_meant_are_refused_with_their_place() {
     let refused = audit(header, &three).failed_with(1).stderr;
     assert!(refused.contains("without prices are `DD`, `EE`") && refused.contains("`--allow-missing`"), "{refused}");
     let allowed = ["audit", "skill", "it", "--prices", "prices.csv", "--allow-missing"];
-    assert!(place.run(allowed).succeeded().stdout.contains("Nothing to measure"));
+    assert!(place.run(allowed).expect_success().stdout.contains("Nothing to measure"));
     // Names of files.
     for (arguments, code, expected) in [
         (&["--prices", "nowhere.csv"][..], 1, "cannot read `nowhere.csv`"),
@@ -517,7 +518,7 @@ fn the_demo_has_prices_that_its_archive_is_measured_against() {
                       source.sentiment_base_url = \"http://127.0.0.1:9/b\"\nsignals.sectors = [\"energy\"]\n\
                       signals.periods = [\"1d\", \"15d\"]\nsignals.regimes = [\"bear\", \"neutral\"]\n";
     place.define("days", definition);
-    let text = place.run(["audit", "skill", "days", "--prices", "closes.parquet", "--json"]).succeeded().stdout;
+    let text = place.run(["audit", "skill", "days", "--prices", "closes.parquet", "--json"]).expect_success().stdout;
     let found: Value = serde_json::from_str(&text).expect("JSON");
     let sessions = Universe::new(124, day(2026, 11, 20)).trading_days().len();
     assert_eq!((&found["prices"]["sessions"], &found["prices"]["tickers"]), (&sessions.into(), &500.into()));
@@ -604,12 +605,12 @@ impl TwoDays {
 
     fn audit(&self, rest: &str) -> Value {
         self.place.define("it", &self.text(rest));
-        serde_json::from_str(&self.place.run(["audit", "skill", "it", "--json"]).succeeded().stdout).expect("JSON")
+        serde_json::from_str(&self.place.run(["audit", "skill", "it", "--json"]).expect_success().stdout).expect("JSON")
     }
 
     fn lines(&self, rest: &str) -> String {
         self.place.define("it", &self.text(rest));
-        self.place.run(["audit", "skill", "it"]).succeeded().stdout
+        self.place.run(["audit", "skill", "it"]).expect_success().stdout
     }
 }
 

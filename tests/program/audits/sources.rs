@@ -52,7 +52,7 @@ fn answer(request: &ScriptedRequest) -> Vec<Step> {
 fn every_contradiction_is_found_with_both_values() {
     let service = Scripted::start(answer);
     let place = Place::new();
-    let ask = |arguments: &[&str]| place.run(["audit", "sources"].iter().chain(arguments)).succeeded().stdout;
+    let ask = |arguments: &[&str]| place.run(["audit", "sources"].iter().chain(arguments)).expect_success().stdout;
     run(&place, &service, "sector", "[signals]\nsectors = [\"energy\"]\n");
     assert_eq!(
         ask(&[]),

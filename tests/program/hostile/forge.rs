@@ -119,7 +119,7 @@ pub(super) fn pack(archive: &Path, change: impl Fn(&mut Seal, &Path)) {
 }
 
 /// Removes all rows from a pack, and claims that its members had none.
-pub(super) fn emptied(pack: &mut Seal, folder: &Path) {
+pub(super) fn empty(pack: &mut Seal, folder: &Path) {
     let names: Vec<String> = pack.files.iter().map(|file| file.name.clone()).collect();
     for name in names {
         let rows = read(&folder.join(&name)).slice(0, 0);
@@ -131,7 +131,7 @@ pub(super) fn emptied(pack: &mut Seal, folder: &Path) {
 }
 
 /// Changes only the confidences of a pack.
-pub(super) fn falsified(pack: &mut Seal, folder: &Path) {
+pub(super) fn falsify(pack: &mut Seal, folder: &Path) {
     let rows = read(&folder.join("signals.parquet"));
     let place = rows.schema().index_of("confidence").expect("signals have it");
     let confidences = rows.column(place).as_primitive::<Float64Type>();
@@ -143,7 +143,7 @@ pub(super) fn falsified(pack: &mut Seal, folder: &Path) {
 }
 
 /// Rows with another number in the last row of a column.
-pub(super) fn increased(rows: &RecordBatch, column: &str) -> RecordBatch {
+pub(super) fn increase(rows: &RecordBatch, column: &str) -> RecordBatch {
     let place = rows.schema().index_of(column).expect("a column");
     let last = rows.num_rows() - 1;
     let mut columns = rows.columns().to_vec();

@@ -62,14 +62,14 @@ fn sound() -> &'static Place {
         for today in ["2026-11-19", "2026-11-20"] {
             let service = DemoService::start(&place, &["--today", today]);
             place.define("it", &definition(&service));
-            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
         }
         place
     })
 }
 
 /// A command on an archive, with limits on memory and time.
-fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
+fn run_with_limits(place: &Place, arguments: &[&str]) -> Outcome {
     let service = (arguments[0] == "run").then(|| DemoService::start(place, &["--today", "2026-11-20"]));
     if let Some(service) = &service {
         place.define("it", &definition(service));
@@ -84,14 +84,14 @@ fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 /// Runs some commands on a forged archive, and returns their outcomes.
-fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> Vec<(&'c [&'c str], Outcome)> {
+fn try_commands<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> Vec<(&'c [&'c str], Outcome)> {
     let forged = copy_of(sound());
     fs::write(forged.file("decoy"), "precious").expect("a decoy");
     forge(&forged.file("output/archive/vendor"));
     let outcome = |arguments: &&'c [&'c str]| {
         let place = copy_of(&forged);
         let begun = Instant::now();
-        let outcome = bounded(&place, arguments);
+        let outcome = run_with_limits(&place, arguments);
         let message = format!("{what}, `{}`: {outcome:?}", arguments.join(" "));
         assert!(begun.elapsed() < TIME, "{message}");
         for decoy in [&place, &forged].map(|place| place.file("decoy")) {
@@ -106,8 +106,8 @@ fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> V
 
 /// Checks that every command refuses the archive.
 #[track_caller]
-fn refused(what: &str, forge: impl Fn(&Path)) {
-    for (arguments, outcome) in tried(what, &OF_SEALS, forge) {
+fn assert_refused(what: &str, forge: impl Fn(&Path)) {
+    for (arguments, outcome) in try_commands(what, &OF_SEALS, forge) {
         let is_refused = outcome.code == Some(1) && outcome.stderr.starts_with("error: ");
         assert!(is_refused, "{what}, `{}`: {outcome:?}", arguments.join(" "));
     }
@@ -115,8 +115,8 @@ fn refused(what: &str, forge: impl Fn(&Path)) {
 
 /// Checks that `verify` finds the fault and no other command misbehaves, whether or not it reads that file.
 #[track_caller]
-fn found(what: &str, forge: impl Fn(&Path)) {
-    for (arguments, outcome) in tried(what, &OF_ROWS, forge) {
+fn assert_found(what: &str, forge: impl Fn(&Path)) {
+    for (arguments, outcome) in try_commands(what, &OF_ROWS, forge) {
         assert!(arguments != ["verify"] || outcome.code == Some(1), "{what}: {outcome:?}");
     }
 }
@@ -129,14 +129,14 @@ fn first(archive: &Path) -> PathBuf {
 #[test]
 fn a_seal_that_names_foreign_files_is_refused() {
     for name in ["ABSOLUTE", "../../../decoy", "x/y.parquet", "", ".", "signals.parquet\0", "other.parquet"] {
-        refused(&format!("a file named {name:?}"), |archive| {
+        assert_refused(&format!("a file named {name:?}"), |archive| {
             let absolute = archive.join("../../decoy").display().to_string();
             let mut seal = seal_of(&first(archive));
             seal.files[0].name = if name == "ABSOLUTE" { absolute } else { name.to_owned() };
             reseal(&first(archive), &mut seal);
         });
     }
-    refused("a file that is named twice", |archive| {
+    assert_refused("a file that is named twice", |archive| {
         let mut seal = seal_of(&first(archive));
         let again = seal.files[0].clone();
         seal.files.push(again);
@@ -155,14 +155,14 @@ fn an_invalid_seal_is_refused() {
     ];
     // Beyond the width that a column can have, and other names that no definition has.
     for name in ["x".repeat(66_000), "x".repeat(65), "../x".to_owned(), String::new(), "a b".to_owned()] {
-        refused(&format!("a definition named with {} letters", name.len()), |archive| {
+        assert_refused(&format!("a definition named with {} letters", name.len()), |archive| {
             let mut seal = seal_of(&first(archive));
             seal.definition.as_mut().expect("a run has a definition").name = name.clone();
             reseal(&first(archive), &mut seal);
         });
     }
     for (what, change) in changes {
-        refused(what, |archive| {
+        assert_refused(what, |archive| {
             let mut seal = seal_of(&first(archive));
             change(&mut seal);
             let digest = seal.seal.clone();
@@ -174,16 +174,16 @@ fn an_invalid_seal_is_refused() {
             }
         });
     }
-    found("rows that are not there", |archive| {
+    assert_found("rows that are not there", |archive| {
         let mut seal = seal_of(&first(archive));
         seal.files[0].rows += 1;
         reseal(&first(archive), &mut seal);
     });
-    refused("a seal of a hundred megabytes", |archive| {
+    assert_refused("a seal of a hundred megabytes", |archive| {
         let file = fs::File::create(first(archive).join("run.json")).expect("a seal");
         file.set_len(100 << 20).expect("a hole");
     });
-    refused("a seal that is nested deeply", |archive| {
+    assert_refused("a seal that is nested deeply", |archive| {
         fs::write(first(archive).join("run.json"), "[".repeat(1 << 20)).expect("a seal");
     });
 }
@@ -197,8 +197,8 @@ fn only_regular_files_are_opened() {
     };
     for name in ["signals.parquet", "requests.parquet", "run.json"] {
         let harmless = |what: &str, forge: &dyn Fn(&Path)| match name {
-            "run.json" => refused(what, forge),
-            _ => found(what, forge),
+            "run.json" => assert_refused(what, forge),
+            _ => assert_found(what, forge),
         };
         harmless(&format!("a pipe for {name}"), &|archive| {
             replace(archive, name, &|path| {
@@ -212,7 +212,7 @@ fn only_regular_files_are_opened() {
             replace(archive, name, &|path| fs::create_dir(path).expect("a folder"));
         });
     }
-    refused("a link to a run", |archive| {
+    assert_refused("a link to a run", |archive| {
         let run = first(archive);
         let moved = archive.join("moved");
         fs::rename(&run, &moved).expect("it moves");
@@ -230,9 +230,9 @@ fn rows_of_another_schema_are_refused() {
         ("columns in another order", "articles.parquet", |rows| {
             rows.project(&(0..rows.num_columns()).rev().collect::<Vec<_>>()).unwrap()
         }),
-        ("an unknown signal", "signals.parquet", |rows| respelled(rows, "signal", "hold")),
-        ("an unknown change", "signals.parquet", |rows| respelled(rows, "change", "forgotten")),
-        ("an unknown source", "listings.parquet", |rows| respelled(rows, "source", "oracle")),
+        ("an unknown signal", "signals.parquet", |rows| respell(rows, "signal", "hold")),
+        ("an unknown change", "signals.parquet", |rows| respell(rows, "change", "forgotten")),
+        ("an unknown source", "listings.parquet", |rows| respell(rows, "source", "oracle")),
         ("tickers out of order", "signals.parquet", |rows| {
             let last = arrow::array::UInt32Array::from_iter_values((0..rows.num_rows() as u32).rev());
             arrow::compute::take_record_batch(rows, &last).unwrap()
@@ -246,12 +246,12 @@ fn rows_of_another_schema_are_refused() {
         }),
     ];
     for (what, file, forgery) in forgeries {
-        found(&format!("{what} in {file}"), |archive| rewrite(&first(archive), file, forgery));
+        assert_found(&format!("{what} in {file}"), |archive| rewrite(&first(archive), file, forgery));
     }
 }
 
 /// Rows with a different text each in one column.
-fn respelled(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
+fn respell(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
     let place = rows.schema().index_of(column).expect("it has the column");
     let codes = Int8Array::from(vec![0; rows.num_rows()]);
     let values = std::sync::Arc::new(StringArray::from(vec![spelling]));
@@ -262,29 +262,29 @@ fn respelled(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
 
 #[test]
 fn a_small_file_that_expands_to_too_many_rows_is_refused() {
-    found("two million equal rows", |archive| forge::many_rows(&first(archive)));
+    assert_found("two million equal rows", |archive| forge::many_rows(&first(archive)));
 }
 
 #[test]
 fn a_pack_that_claims_runs_it_does_not_contain_is_refused() {
-    refused("an empty pack of all runs", |archive| {
+    assert_refused("an empty pack of all runs", |archive| {
         forge::pack(archive, |pack, folder| {
-            forge::emptied(pack, folder);
+            forge::empty(pack, folder);
         });
     });
-    refused("a pack of itself", |archive| {
+    assert_refused("a pack of itself", |archive| {
         forge::pack(archive, |pack, _| {
             let itself = pack.clone();
             pack.members[0] = itself;
         });
     });
-    refused("a pack that names a run twice", |archive| {
+    assert_refused("a pack that names a run twice", |archive| {
         forge::pack(archive, |pack, _| {
             let again = pack.members[0].clone();
             pack.members.push(again);
         });
     });
-    refused("a pack that says something else of a run", |archive| {
+    assert_refused("a pack that says something else of a run", |archive| {
         forge::pack(archive, |pack, _| {
             pack.members[0].changes.added += 1;
         });
@@ -297,7 +297,7 @@ fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     let place = copy_of(sound());
     let archive = place.file("output/archive/vendor");
     let runs = names(&archive);
-    forge::pack(&archive, forge::falsified);
+    forge::pack(&archive, forge::falsify);
     lacks_rows(&place, &runs);
 }
 
@@ -305,7 +305,7 @@ fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
 /// in all of them at once.
 #[test]
 fn wrong_rows_are_found_in_a_pack_of_packs_and_in_the_packs_that_it_replaces() {
-    let compact = |place: &Place| bounded(place, &["archive", "compact"]).succeeded();
+    let compact = |place: &Place| run_with_limits(place, &["archive", "compact"]).expect_success();
     let packs = |place: &Place| -> Vec<PathBuf> {
         let archive = place.file("output/archive/vendor");
         let packs = names(&archive).into_iter().filter(|name| name.starts_with("pack="));
@@ -315,14 +315,14 @@ fn wrong_rows_are_found_in_a_pack_of_packs_and_in_the_packs_that_it_replaces() {
     };
     let small = copy_of(sound());
     compact(&small);
-    bounded(&small, &["run", "it", "-q"]).succeeded();
+    run_with_limits(&small, &["run", "it", "-q"]).expect_success();
     let large = copy_of(&small);
     compact(&large);
-    bounded(&large, &["verify"]).succeeded();
+    run_with_limits(&large, &["verify"]).expect_success();
     let files: [(&str, Forgery); 3] = [
-        ("signals.parquet", |rows| forge::increased(rows, "confidence")),
-        ("requests.parquet", |rows| forge::increased(rows, "bytes")),
-        ("answers.parquet", |rows| forge::increased(rows, "rows")),
+        ("signals.parquet", |rows| forge::increase(rows, "confidence")),
+        ("requests.parquet", |rows| forge::increase(rows, "bytes")),
+        ("answers.parquet", |rows| forge::increase(rows, "rows")),
     ];
     for (file, forgery) in files {
         for forged in 0..2 {
@@ -341,9 +341,9 @@ fn wrong_rows_are_found_in_a_pack_of_packs_and_in_the_packs_that_it_replaces() {
 
 /// Checks that `verify` reports rows missing from the pack, and that `prune` removes nothing.
 fn lacks_rows(place: &Place, runs: &[String]) {
-    let verified = bounded(place, &["verify"]).failed_with(1);
+    let verified = run_with_limits(place, &["verify"]).failed_with(1);
     assert!(verified.stdout.contains("is missing rows of its members"), "{verified:?}");
-    let refused = bounded(place, &["archive", "prune"]).failed_with(1);
+    let refused = run_with_limits(place, &["archive", "prune"]).failed_with(1);
     assert!(refused.stderr.contains("is missing rows of its members"), "{refused:?}");
     assert!(runs.iter().all(|run| place.file("output/archive/vendor").join(run).join("run.json").exists()));
 }
@@ -355,7 +355,7 @@ fn a_pack_with_an_invented_member_still_has_to_contain_the_rows_of_the_others() 
     let archive = place.file("output/archive/vendor");
     let runs = names(&archive);
     forge::pack(&archive, |pack, folder| {
-        forge::falsified(pack, folder);
+        forge::falsify(pack, folder);
         let mut invented = pack.members[0].clone();
         invented.run = "20200101T000000Z-0000".to_owned();
         invented.sealed_at = invented.started_at;

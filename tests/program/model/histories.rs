@@ -51,7 +51,7 @@ pub(super) fn day_text(day: i64) -> String {
 }
 
 /// The text of a date in minutes since 1970, with or without an offset.
-pub(super) fn written(date: i64, offset: Option<i16>) -> String {
+pub(super) fn date_text(date: i64, offset: Option<i16>) -> String {
     let face = DateTime::from_timestamp((date + i64::from(offset.unwrap_or(0))) * 60, 0).expect("a date");
     let offset = match offset {
         None => String::new(),
@@ -99,7 +99,7 @@ impl Entry {
 
     pub(super) fn body(&self) -> String {
         let Self { date, offset, signal, confidence } = self;
-        let date = written(*date, *offset);
+        let date = date_text(*date, *offset);
         format!("{{\"date\":\"{date}\",\"signal\":\"{signal}\",\"confidence\":{confidence:?}}}")
     }
 }
@@ -144,7 +144,7 @@ impl History {
         self.hidden = self.hidden.min(self.entries.len());
     }
 
-    pub(super) fn listed(&self, random: &mut Random) -> Vec<Entry> {
+    pub(super) fn list(&self, random: &mut Random) -> Vec<Entry> {
         let mut listed = if self.is_empty { Vec::new() } else { self.entries[self.hidden..].to_vec() };
         match self.order {
             Order::NewestFirst => listed.reverse(),

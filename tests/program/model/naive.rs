@@ -54,7 +54,7 @@ pub(super) struct Pull {
 }
 
 impl Pull {
-    fn observed(&self, answer: &Answer) -> i64 {
+    fn observation_time(&self, answer: &Answer) -> i64 {
         if answer.target.starts_with("/a/") { self.began } else { self.at }
     }
 }
@@ -102,11 +102,12 @@ impl Model {
         pulls
     }
 
-    pub(super) fn replayed(&self, until: i64) -> Replayed {
+    pub(super) fn replay(&self, until: i64) -> Replayed {
         let mut replayed = Replayed::default();
         let pulls = self.pulls.iter().filter(|pull| pull.at <= until);
-        let mut answers: Vec<(i64, i64, &Answer)> =
-            pulls.flat_map(|pull| pull.answers.iter().map(|answer| (pull.observed(answer), pull.at, answer))).collect();
+        let mut answers: Vec<(i64, i64, &Answer)> = pulls
+            .flat_map(|pull| pull.answers.iter().map(|answer| (pull.observation_time(answer), pull.at, answer)))
+            .collect();
         answers.sort_by_key(|(observed, at, _)| (*observed, *at));
         let mut last = None;
         for (observed, at, answer) in answers {
@@ -196,7 +197,7 @@ impl Replayed {
             let copy = later.iter().filter(|other| is_same(article, other)).count();
             let repeats = later.iter().filter(|other| is_same(article, other) && other.score == article.score).count();
             let (copy, before) =
-                if Some(article.day) == oldest { self.continued(key, list, article, copy) } else { (copy, 0) };
+                if Some(article.day) == oldest { self.continue_numbers(key, list, article, copy) } else { (copy, 0) };
             let repeats = repeats + before;
             let place = later.iter().filter(|other| other.day == article.day).count() as i64;
             let shift = if Some(article.day) == oldest { self.shift(key, list, article.day) } else { 0 };
@@ -216,7 +217,7 @@ impl Replayed {
 
     /// The number of an article among those of its date, title and link, of which a list that begins within the date lacks the
     /// oldest; and how many with its score it lacks.
-    fn continued(&self, key: Key, list: &[Article], article: &Article, copy: usize) -> (usize, usize) {
+    fn continue_numbers(&self, key: Key, list: &[Article], article: &Article, copy: usize) -> (usize, usize) {
         let mut known = BTreeMap::new();
         for ((table, series, cell), state) in &self.cells {
             let is_it = (*table, *series) == (Table::Articles, key) && cell[..3] == article_cell(article, 0)[..3];
@@ -248,7 +249,7 @@ impl Replayed {
         for (number, article) in of_day.iter().enumerate() {
             let later = &of_day[number + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
-            let (copy, _) = self.continued(key, list, article, copy);
+            let (copy, _) = self.continue_numbers(key, list, article, copy);
             listed.insert(article_cell(article, copy), later.len() as i64);
         }
         let is_of_day = |table: Table, series: Key, known: &Known| {
@@ -264,7 +265,7 @@ impl Replayed {
 
     /// The articles, with their own revisions: those of score and offset.
     pub(super) fn articles_shown(&self, is_latest: bool) -> Vec<CellState> {
-        let mut articles = self.shown(Table::Articles, is_latest);
+        let mut articles = self.cells(Table::Articles, is_latest);
         for article in &mut articles {
             let is_it = |(table, key, cell): &(Table, Key, Vec<String>)| {
                 *table == Table::Articles && article.key == [key.ticker] && article.cell == *cell
@@ -279,7 +280,7 @@ impl Replayed {
     }
 
     /// The cells of a table, as of the instant of the replay.
-    pub(super) fn shown(&self, table: Table, is_latest: bool) -> Vec<CellState> {
+    pub(super) fn cells(&self, table: Table, is_latest: bool) -> Vec<CellState> {
         let mut shown = Vec::new();
         for ((_, key, cell), known) in self.cells.iter().filter(|((of, ..), _)| *of == table) {
             let Some((observed_at, value)) = (if is_latest { known.latest.as_ref() } else { Some(&known.first) })

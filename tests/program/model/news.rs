@@ -1,6 +1,6 @@
 //! The articles of a vendor.
 
-use super::histories::{OFFSETS, day_text, written};
+use super::histories::{OFFSETS, date_text, day_text};
 use crate::support::random::Random;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Article {
                 score => serde_json::json!(score),
             };
             let Self { day, title, link, .. } = article;
-            let date = article.offset.map_or_else(|| day_text(*day), |offset| written(day * 1440, Some(offset)));
+            let date = article.offset.map_or_else(|| day_text(*day), |offset| date_text(day * 1440, Some(offset)));
             serde_json::json!({ "date": date, "title": title, "score": score, "link": link }).to_string()
         };
         let list: Vec<String> = list.iter().map(&mut one).collect();
@@ -82,7 +82,7 @@ impl News {
     }
 
     /// Newest first.
-    pub(super) fn listed(&self, random: &mut Random) -> Vec<Article> {
+    pub(super) fn list(&self, random: &mut Random) -> Vec<Article> {
         if self.is_empty {
             return Vec::new();
         }

@@ -203,7 +203,7 @@ impl Vendor {
         // An operation that knows none of the tickers would count as no longer offered, and the run would fail.
         let is_known = named.iter().any(|ticker| !self.news[ticker].is_missing);
         for ticker in named {
-            let mut listed = self.news[ticker].listed(random);
+            let mut listed = self.news[ticker].list(random);
             if self.has_steady_offsets {
                 listed.iter_mut().for_each(|article| article.offset = None);
                 // Machines that have not met may number copies otherwise where a list is cut off between them.
@@ -218,19 +218,19 @@ impl Vendor {
                 is_there.then_some((SeriesContents::Articles(listed), body)),
             ));
             let summary = &self.summaries[ticker];
-            answers.push(of_ticker("social_sentiment", ticker, summary.listed(ticker)));
+            answers.push(of_ticker("social_sentiment", ticker, summary.list(ticker)));
             let records = &self.records[ticker];
-            let listed = (!records.is_missing).then(|| records.listed());
+            let listed = (!records.is_missing).then(|| records.list());
             answers.push(of_ticker("historical_ss_data", ticker, listed));
         }
         answers
     }
 
     /// What each listed history of a period says.
-    fn listed(&self, period: &'static str, random: &mut Random) -> Vec<(&'static str, Vec<Entry>)> {
+    fn list(&self, period: &'static str, random: &mut Random) -> Vec<(&'static str, Vec<Entry>)> {
         let of_period = self.histories.iter().filter(|((own, _), history)| *own == period && history.is_listed);
         let listed = |history: &History, random: &mut Random| {
-            let mut listed = history.listed(random);
+            let mut listed = history.list(random);
             if self.has_steady_offsets {
                 listed.iter_mut().for_each(|entry| entry.offset = (entry.date % 120 == 0).then_some(0));
             }
@@ -240,7 +240,7 @@ impl Vendor {
     }
 
     fn sector(&self, period: &'static str, random: &mut Random) -> Answer {
-        let listed = self.listed(period, random);
+        let listed = self.list(period, random);
         let piece = |(ticker, entries): &(&str, Vec<Entry>)| {
             format!("\"{ticker}\":{}", history_body(ticker, period, "predictions", entries))
         };
@@ -255,7 +255,7 @@ impl Vendor {
     fn batch(&self, random: &mut Random) -> Answer {
         let mut whole = BTreeMap::new();
         for period in PERIODS {
-            for (ticker, mut entries) in self.listed(period, random) {
+            for (ticker, mut entries) in self.list(period, random) {
                 entries.iter_mut().for_each(|entry| entry.offset = None);
                 if !whole.contains_key(ticker) || random.one_in(2) {
                     whole.insert(ticker, (period, entries));
@@ -276,7 +276,7 @@ impl Vendor {
     fn by_ticker(&self, random: &mut Random) -> Vec<Answer> {
         let mut answers = Vec::new();
         for period in PERIODS {
-            let mut listed: BTreeMap<_, _> = self.listed(period, random).into_iter().collect();
+            let mut listed: BTreeMap<_, _> = self.list(period, random).into_iter().collect();
             answers.extend(TICKERS.map(|ticker| {
                 let entries = listed.remove(ticker);
                 let body = entries.as_ref().map(|entries| history_body(ticker, period, "predictions", entries));
@@ -345,7 +345,7 @@ impl Summary {
         }
     }
 
-    fn listed(&self, ticker: &str) -> Option<(SeriesContents, String)> {
+    fn list(&self, ticker: &str) -> Option<(SeriesContents, String)> {
         if self.is_missing {
             return None;
         }
@@ -400,7 +400,7 @@ impl Records {
         }
     }
 
-    fn listed(&self) -> (SeriesContents, String) {
+    fn list(&self) -> (SeriesContents, String) {
         let list = if self.is_empty { Vec::new() } else { self.list.clone() };
         let body = format!("[{}]", list.join(","));
         (SeriesContents::Records(list), body)

@@ -203,7 +203,7 @@ impl World {
 
     #[track_caller]
     pub(super) fn check_changes(&self, seal: &Seal) {
-        let expected = self.model.replayed(i64::MAX).changed;
+        let expected = self.model.replay(i64::MAX).changed;
         let counts = seal.changes;
         let message = Changed {
             added: counts.added,
@@ -242,18 +242,19 @@ impl World {
     /// Compares the archive as of an instant with the model.
     #[track_caller]
     pub(super) fn check_view(&self, archive: &Archive, as_of: DateTime<Utc>) {
-        let replayed = self.model.replayed(as_of.timestamp_micros());
+        let replayed = self.model.replay(as_of.timestamp_micros());
         let view = View::of(archive.clone(), as_of);
         let vintages = [Vintage::Latest, Vintage::First];
         for (table, vintage) in Table::ALL.into_iter().flat_map(|table| vintages.map(|vintage| (table, vintage))) {
             let is_latest = vintage == Vintage::Latest;
             let cells = view.cells(table, vintage).expect("a view");
-            let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+            let found: Vec<CellState> = cells.flat_map(|batch| cell_states(table, &batch.expect("cells"))).collect();
             let what = format!("{table:?} as of {as_of}, {vintage:?}");
-            self.check_cells(table, found, replayed.shown(table, is_latest), &what);
+            self.check_cells(table, found, replayed.cells(table, is_latest), &what);
             if table == Table::Articles {
                 let cells = view.known_articles(vintage).expect("a view");
-                let found: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+                let found: Vec<CellState> =
+                    cells.flat_map(|batch| cell_states(table, &batch.expect("cells"))).collect();
                 let what = format!("{what}, with their own revisions");
                 self.check_cells(table, found, replayed.articles_shown(is_latest), &what);
             }
@@ -340,7 +341,7 @@ fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &
     }
 }
 
-fn shown(table: Table, cells: &RecordBatch) -> Vec<CellState> {
+fn cell_states(table: Table, cells: &RecordBatch) -> Vec<CellState> {
     let (key, cell, value) = columns(table);
     let texts = |names: &[&str]| -> Vec<Vec<String>> { names.iter().map(|name| texts(cells, name)).collect() };
     let (key, cell, value) = (texts(key), texts(cell), texts(value));

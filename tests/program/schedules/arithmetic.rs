@@ -311,7 +311,7 @@ fn cron_names_and_nicknames_are_accepted_only_where_valid() {
         " @Weekly ",
         "  30   18 * * *  ",
     ] {
-        let outcome = check(fine).succeeded();
+        let outcome = check(fine).expect_success();
         assert_eq!(outcome.stdout.matches(" UTC\n").count(), 5, "{fine}: {}", outcome.stdout);
     }
     for (wrong, message) in [

@@ -80,7 +80,7 @@ fn silent_and_slow_clients_never_stop_runs_or_other_clients() {
         assert!(count < 128, "{count} of 256 descriptors are open");
     }
     drop(clients);
-    let (code, events) = process.stopped("-TERM");
+    let (code, events) = process.stop("-TERM");
     assert_eq!(code, Some(0));
     let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).collect::<Vec<_>>();
     let told = of("unanswered");
@@ -109,7 +109,7 @@ fn a_connection_without_a_request_is_closed_after_ten_seconds() {
     assert!((8..25).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     drop(trickling);
     trickle.join().unwrap();
-    assert_eq!(process.stopped("-TERM").0, Some(0));
+    assert_eq!(process.stop("-TERM").0, Some(0));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_request_must_name_this_machine_its_address_or_a_given_host() {
         let text = exchange(port, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert!(text.starts_with("HTTP/1.1 421 ") && text.contains("`--listen-host NAME`"), "{path}: {text}");
     }
-    assert_eq!(process.stopped("-TERM").0, Some(0));
+    assert_eq!(process.stop("-TERM").0, Some(0));
     let shown = place.run(["schedule", "--listen-host", "status.example.com"]).failed_with(2).stderr;
     assert!(shown.contains("--listen <ADDRESS>"), "{shown}");
 }

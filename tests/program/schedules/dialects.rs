@@ -66,7 +66,7 @@ fn expression(random: &mut Random) -> String {
 }
 
 /// What is printed for a definition with a schedule.
-fn printed(place: &Place, platform: Platform, keys: &str, now: DateTime<Utc>) -> bellwether::error::Result<String> {
+fn print_for(place: &Place, platform: Platform, keys: &str, now: DateTime<Utc>) -> bellwether::error::Result<String> {
     place.define(
         "it",
         &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\n{keys}\n"),
@@ -90,7 +90,7 @@ fn cases(platform: Platform, only_here: &[char]) -> Vec<Value> {
         }
         let from = at("2026-01-01T00:00:00Z") + TimeDelta::minutes(random.below(3 * 365 * 1440) as i64);
         let keys = format!("cron = \"{cron}\"\ntimezone = \"{zone}\"");
-        match printed(&place, platform, &keys, from) {
+        match print_for(&place, platform, &keys, from) {
             Ok(text) => {
                 let schedule = schedule(&keys);
                 let times: Vec<i64> = upcoming(&schedule, from).take(10).map(|time| time.timestamp()).collect();
@@ -147,10 +147,10 @@ fn what_airflow_shares_beyond_numbers_is_translated() {
         ("0 6 * * MON-SUN", "0 6 * * *"),
         ("0 0 6 * * 7", "0 6 * * 0"),
     ] {
-        let text = printed(&place, Platform::Airflow, &format!("cron = \"{cron}\""), now).unwrap();
+        let text = print_for(&place, Platform::Airflow, &format!("cron = \"{cron}\""), now).unwrap();
         assert!(text.contains(&format!("cron=\"{there}\",")), "{cron}: {text}");
     }
     for cron in ["0 6 1,L * *", "0 6 LW * *", "0 6 31W * *", "0 6 1 * +MON", "0 6 L * MON"] {
-        printed(&place, Platform::Airflow, &format!("cron = \"{cron}\""), now).unwrap_err();
+        print_for(&place, Platform::Airflow, &format!("cron = \"{cron}\""), now).unwrap_err();
     }
 }

@@ -91,7 +91,7 @@ fn a_hook_command_gets_the_record_on_stdin_and_never_the_key() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let script = "cat > record.json; env > environment.txt; echo \"$BELLWETHER_OUTCOME $BELLWETHER_RUN\" > said.txt";
     define(&place, "it", &service, &format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\n"));
-    run(&place, "it").succeeded();
+    run(&place, "it").expect_success();
     let record: Value = serde_json::from_slice(&fs::read(place.file("record.json")).unwrap()).unwrap();
     assert_eq!(record, journal(&place, "it")[0]);
     let environment = fs::read_to_string(place.file("environment.txt")).unwrap();
@@ -119,7 +119,7 @@ fn a_failing_or_hanging_hook_is_reported_and_changes_nothing() {
         let name = format!("it{number}");
         define(&place, &name, &service, &format!("[hooks]\non_success = {hook}\ntimeout = \"1s\"\n"));
         let begun = Instant::now();
-        let outcome = run(&place, &name).succeeded();
+        let outcome = run(&place, &name).expect_success();
         assert!(outcome.stderr.starts_with("warning: ") && outcome.stderr.contains(expected), "{}", outcome.stderr);
         assert!(!outcome.stderr.contains("t0ken"), "an address may be a secret: {}", outcome.stderr);
         assert!(begun.elapsed() < Duration::from_secs(30));
@@ -140,7 +140,7 @@ fn a_hook_is_a_url_or_a_command_and_the_url_is_never_shown() {
         place.run(["check", "it"])
     };
     check("on_success = [\"true\"]\non_failure = \"https://example.com/x\"\nping = \"http://127.0.0.1:9/x\"\n")
-        .succeeded();
+        .expect_success();
     for (wrong, message) in [
         ("on_success = []", "an empty command"),
         ("on_success = \"notify-send\"", "neither an address nor a list"),
@@ -180,7 +180,7 @@ fn hook_processes(place: &Place) -> Vec<String> {
 const SCHEDULE: &str = "[schedule]\ncron = \"*/2 * * * * *\"\n";
 
 /// A run, and a scheduler, with the same hook.
-fn started(place: &Place, is_scheduled: bool) -> Process {
+fn start(place: &Place, is_scheduled: bool) -> Process {
     if is_scheduled {
         return Process::start(place, &[]);
     }
@@ -194,10 +194,10 @@ fn a_stop_leaves_a_hook_seconds_and_ends_it_with_all_that_it_started() {
     for (is_scheduled, script) in [(false, "wait"), (true, "wait"), (false, "trap '' TERM; wait; sleep 600")] {
         let place = Place::new();
         slow_hook(&place, &service, script, "1h", SCHEDULE);
-        let process = started(&place, is_scheduled);
+        let process = start(&place, is_scheduled);
         let processes = hook_processes(&place);
         let begun = Instant::now();
-        let (code, events) = process.stopped("-TERM");
+        let (code, events) = process.stop("-TERM");
         let took = begun.elapsed();
         // The unit of systemd gives it two minutes, Kubernetes half a minute.
         assert!((4..20).contains(&took.as_secs()), "{script}: {took:?}");
@@ -219,9 +219,9 @@ fn a_hook_that_ends_in_time_after_a_stop_is_not_disturbed() {
         &service,
         "[hooks]\non_success = [\"sh\", \"-c\", \"touch begun; sleep 2; touch finished\"]\ntimeout = \"1h\"\n",
     );
-    let process = started(&place, false);
+    let process = start(&place, false);
     wait_until(|| place.file("begun").exists());
-    let (code, events) = process.stopped("-TERM");
+    let (code, events) = process.stop("-TERM");
     assert_eq!(code, Some(0), "{events:?}");
     assert!(place.file("finished").exists() && !format!("{events:?}").contains("did not finish"), "{events:?}");
 }
@@ -232,12 +232,12 @@ fn a_second_signal_ends_the_program_and_its_hook_at_once() {
     for (is_scheduled, signal) in [(false, "-INT"), (true, "-TERM")] {
         let place = Place::new();
         slow_hook(&place, &service, "trap '' TERM; wait; sleep 600", "1h", SCHEDULE);
-        let process = started(&place, is_scheduled);
+        let process = start(&place, is_scheduled);
         let processes = hook_processes(&place);
         process.signal(signal);
         std::thread::sleep(Duration::from_millis(500));
         let begun = Instant::now();
-        let (code, _) = process.stopped(signal);
+        let (code, _) = process.stop(signal);
         assert_eq!(code, Some(130));
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         wait_until(|| processes.iter().all(|process| !is_running(process)));
@@ -250,7 +250,7 @@ fn a_hook_beyond_its_timeout_leaves_no_process() {
     for script in ["wait", "trap '' TERM; wait; sleep 600"] {
         let place = Place::new();
         slow_hook(&place, &service, script, "1s", "");
-        let shown = run(&place, "it").succeeded().stderr;
+        let shown = run(&place, "it").expect_success().stderr;
         assert!(shown.contains("`sh` did not finish within 1.0 s"), "{shown}");
         let processes = hook_processes(&place);
         assert!(processes.iter().all(|process| !is_running(process)), "{script}: {processes:?}");

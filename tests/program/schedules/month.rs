@@ -115,7 +115,7 @@ impl World {
     }
 
     /// The folder of an interrupted run that has answers, if there is one.
-    fn interrupted(&self) -> Option<PathBuf> {
+    fn interrupted_run(&self) -> Option<PathBuf> {
         let folders = fs::read_dir(self.place.file("output/archive/vendor/.partial")).into_iter().flatten();
         let mut folders = folders.map(|entry| entry.expect("as the test expects").path());
         folders.find(|folder| fs::metadata(folder.join("answers.jsonl")).is_ok_and(|answers| answers.len() > 0))
@@ -251,7 +251,7 @@ async fn kill_in_the_middle(world: &World, other: &mut Scheduler) -> String {
     world.is(Mood::Hangs("utilities"));
     let before = world.service.histories();
     let mut process = world.process();
-    wait_until(|| world.service.histories() == before + 2 && world.interrupted().is_some());
+    wait_until(|| world.service.histories() == before + 2 && world.interrupted_run().is_some());
     assert!(other.once().await.expect("as the test expects").is_empty(), "it is the other's while that lives");
     process.kill().expect("as the test expects");
     assert_eq!(process.wait().expect("as the test expects").code(), None, "it ended by the signal");
@@ -259,7 +259,7 @@ async fn kill_in_the_middle(world: &World, other: &mut Scheduler) -> String {
     let journal = fs::read_to_string(world.place.file("output/journal/it.jsonl")).expect("as the test expects");
     assert!(!journal.contains(&KILLED[0][..16]), "it left no word: {journal}");
     world.set(at(KILLED[1]));
-    let folder = world.interrupted().expect("as the test expects");
+    let folder = world.interrupted_run().expect("as the test expects");
     folder.file_name().expect("as the test expects").to_str().expect("as the test expects").to_owned()
 }
 

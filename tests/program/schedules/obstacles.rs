@@ -31,7 +31,7 @@ fn hourly(place: &Place) -> String {
 
 fn place_due(place: &Place, service: &Scripted) {
     define(place, "it", service, &hourly(place));
-    once(place).succeeded();
+    once(place).expect_success();
     remember_done(place, "it", Utc::now() - TimeDelta::hours(2));
 }
 
@@ -93,9 +93,9 @@ fn whatever_was_due_and_did_not_start_is_a_failure_with_a_line_a_hook_and_a_metr
         }
         fs::rename(&aside, &path).unwrap();
         // Mended in time, it is run.
-        once(&place).succeeded();
+        once(&place).expect_success();
         assert!(service.histories() > 0, "{case}");
-        place.run(["status"]).succeeded();
+        place.run(["status"]).expect_success();
     }
 }
 
@@ -173,7 +173,7 @@ fn a_failed_look_is_reported_once_and_shown_wherever_the_scheduler_is_watched() 
     thread::sleep(Duration::from_secs(6));
     fs::rename(place.file("aside"), place.file("pipelines")).unwrap();
     wait_until(|| get(port, "/healthz").0 == 200);
-    let (code, events) = process.stopped("-TERM");
+    let (code, events) = process.stop("-TERM");
     assert_eq!(code, Some(0), "{events:?}");
     let counts = ["broken", "look_failed", "recovered"].map(|kind| count(&events, kind));
     assert_eq!(counts, [1, 1, 2], "{events:?}");
@@ -193,19 +193,19 @@ fn a_run_in_progress_is_neither_overdue_nor_stale_however_long_it_takes() {
     });
     let place = Place::new();
     define(&place, "it", &service, "");
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
     define(&place, "it", &service, "[schedule]\ncron = \"* * * * * *\"\ndeadline = \"1s\"\n");
-    once(&place).succeeded();
+    once(&place).expect_success();
     // Due after the run by hand.
     thread::sleep(Duration::from_secs(2));
     let mut process = place.command(["schedule", "--once"]).envs([KEY]).spawn().unwrap();
     wait_until(|| service.histories() == 2);
     // Well past the deadline of the second that it is for.
     thread::sleep(Duration::from_secs(3));
-    let found: Value = serde_json::from_str(&place.run(["status", "--json"]).succeeded().stdout).unwrap();
+    let found: Value = serde_json::from_str(&place.run(["status", "--json"]).expect_success().stdout).unwrap();
     let one = &found["definitions"][0];
     assert!(one["is_running"] == true && one["running_since"].is_string() && one["overdue"].is_null(), "{one}");
-    let shown = place.run(["status"]).succeeded().stdout;
+    let shown = place.run(["status"]).expect_success().stdout;
     assert!(shown.contains("  running   since ") && shown.contains("(process "), "{shown}");
     is_open.store(true, Ordering::SeqCst);
     assert!(process.wait().unwrap().success());
@@ -228,7 +228,7 @@ fn the_counter_of_runs_never_falls_while_a_definition_is_broken_or_its_journal_g
         let line = metrics.lines().find(|line| line.starts_with(name));
         line.unwrap_or_else(|| panic!("{} {metrics}", outcome.stderr))[name.len()..].parse::<u64>().unwrap()
     };
-    assert_eq!(counted(&once(&place).succeeded()), 1);
+    assert_eq!(counted(&once(&place).expect_success()), 1);
     let text = fs::read_to_string(place.file("pipelines/it.toml")).unwrap();
     place.define("it", "[signals]\n");
     assert_eq!(counted(&once(&place).failed_with(2)), 1);
@@ -239,8 +239,8 @@ fn the_counter_of_runs_never_falls_while_a_definition_is_broken_or_its_journal_g
     let lines = (2 << 20) / line.len();
     fs::write(&path, line.repeat(lines)).unwrap();
     for more in 1..4 {
-        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
-        assert_eq!(counted(&once(&place).succeeded()), (lines + more) as u64);
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
+        assert_eq!(counted(&once(&place).expect_success()), (lines + more) as u64);
     }
     assert!(place.file("output/journal/it.00000001.jsonl").exists());
     assert!(fs::metadata(&path).unwrap().len() < 1 << 20, "each run wrote its line alone");

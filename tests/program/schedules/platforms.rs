@@ -13,21 +13,21 @@ use crate::support::tools::{PYTHON, Tool, needs};
 const PLATFORMS: [&str; 6] = ["systemd", "crontab", "launchd", "kubernetes", "airflow", "github-actions"];
 
 /// A definition of the demo service with a schedule.
-fn scheduled(cron: &str) -> String {
+fn definition(cron: &str) -> String {
     format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"{cron}\"\n")
 }
 
 fn place() -> Place {
     let place = Place::new();
     for (name, cron) in [("nightly", "30 18 * * MON-FRI"), ("Weekly_report", "@weekly")] {
-        place.define(name, &format!("{}timezone = \"America/New_York\"\n", scheduled(cron)));
+        place.define(name, &format!("{}timezone = \"America/New_York\"\n", definition(cron)));
     }
     place.define("unscheduled", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
     place
 }
 
-fn printed(place: &Place, platform: &str) -> String {
-    place.run(["schedule", "print", "--for", platform]).succeeded().stdout
+fn print(place: &Place, platform: &str) -> String {
+    place.run(["schedule", "print", "--for", platform]).expect_success().stdout
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
     let place = place();
     let root = place.path().canonicalize().unwrap();
     for platform in PLATFORMS {
-        let text = printed(&place, platform);
+        let text = print(&place, platform);
         assert!(text.contains("75 a temporary failure"), "{platform}: {text}");
         assert!(text.contains("America/New_York"), "{platform}: {text}");
         assert!(text.contains("BELLWETHER_API_KEY"), "{platform}: {text}");
@@ -47,7 +47,7 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
     }
     python::check("check_platforms.py", [place.path()]);
     // New York's winter and summer time in UTC, including midnight on Sunday.
-    let actions = printed(&place, "github-actions");
+    let actions = print(&place, "github-actions");
     for cron in ["\"30 22 * * 1-5\"", "\"30 23 * * 1-5\"", "\"0 4 * * 0\"", "\"0 5 * * 0\""] {
         assert!(actions.contains(&format!("- cron: {cron}\n")), "{actions}");
     }
@@ -94,7 +94,7 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
         let mut command = place.command(["schedule", "print", "--for", platform]);
         command.envs(settings.iter().map(|(name, value, _)| (name, value))).envs(secrets);
         command.env("BELLWETHER_API_KEY_FILE", "kept-key");
-        let text = Outcome::of(&mut command).succeeded().stdout;
+        let text = Outcome::of(&mut command).expect_success().stdout;
         for (variable, _, shown) in &settings {
             let option = format!("--{}", variable["BELLWETHER_".len()..].to_lowercase().replace('_', "-"));
             let carried = [
@@ -120,7 +120,7 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
     // Options say the same as variables.
     let listen = ["--listen", "127.0.0.1:9464", "--listen-host", "status.example"];
     let options = [&["schedule", "--jobs", "4"][..], &listen, &["print", "--for", "systemd"]].concat();
-    let text = place.run(options).succeeded().stdout;
+    let text = place.run(options).expect_success().stdout;
     assert!(text.contains("--jobs 4 --listen 127.0.0.1:9464 --listen-host status.example"), "{text}");
     place.run(["schedule", "--once", "print", "--for", "systemd"]).failed_with(2);
 }
@@ -131,9 +131,9 @@ fn kubernetes_names_of_similar_and_of_long_definitions_differ() {
     let long = "a".repeat(60);
     let names = ["us-eq", "us_eq", "US-EQ", "us-eq-", "_", "__", &format!("{long}-b"), &format!("{long}-c"), &long];
     for name in names {
-        place.define(name, &scheduled("@daily"));
+        place.define(name, &definition("@daily"));
     }
-    let text = printed(&place, "kubernetes");
+    let text = print(&place, "kubernetes");
     let objects: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert_eq!(objects.len(), names.len(), "{objects:?}");
     for object in objects {
@@ -148,9 +148,9 @@ fn kubernetes_names_of_similar_and_of_long_definitions_differ() {
 fn a_launchd_agent_is_valid_whatever_its_definitions_are_called() {
     let place = place();
     for name in ["a---b", "c----", "d--"] {
-        place.define(name, &scheduled("@daily"));
+        place.define(name, &definition("@daily"));
     }
-    let text = printed(&place, "launchd");
+    let text = print(&place, "launchd");
     fs::write(place.file("launchd"), text).unwrap();
     python::check("check_agent.py", [place.file("launchd")]);
 }
@@ -160,7 +160,7 @@ fn airflow_loads_a_dag_for_each_definition() {
     let place = place();
     let dags = place.file("dags");
     fs::create_dir(&dags).unwrap();
-    fs::write(dags.join("bellwether.py"), printed(&place, "airflow")).unwrap();
+    fs::write(dags.join("bellwether.py"), print(&place, "airflow")).unwrap();
     python::check_with_airflow("check_airflow.py", [dags, place.file("airflow")]);
 }
 
@@ -170,7 +170,7 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
     needs!(Tool::Command("systemd-analyze"));
     let place = place();
     let unit = place.file("bellwether.service");
-    fs::write(&unit, printed(&place, "systemd")).unwrap();
+    fs::write(&unit, print(&place, "systemd")).unwrap();
     // The data folder does not exist yet, and systemd starts no service whose writable paths are missing.
     let text = fs::read_to_string(&unit).unwrap();
     let writable = text.lines().find_map(|line| line.strip_prefix("ReadWritePaths=")).unwrap();
@@ -183,7 +183,7 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
     let message = String::from_utf8_lossy(&verify.stderr).into_owned();
     assert!(verify.status.success() && !message.contains("bellwether.service"), "{message}");
     let line = place.file("crontab");
-    fs::write(&line, printed(&place, "crontab")).unwrap();
+    fs::write(&line, print(&place, "crontab")).unwrap();
     // The option of Debian's cron, and that of other crons.
     let test = |option: &str| {
         Command::new("crontab").arg(option).arg(&line).output().expect("crontab: `tests/run` installs it")
@@ -199,10 +199,10 @@ fn systemd_takes_paths_with_spaces_and_signs_without_a_warning() {
     for name in ["pipelines", "output", "metrics of all"] {
         fs::create_dir_all(folder.join(name)).unwrap();
     }
-    fs::write(folder.join("pipelines/nightly.toml"), scheduled("@daily")).unwrap();
+    fs::write(folder.join("pipelines/nightly.toml"), definition("@daily")).unwrap();
     let mut command = place.command(["schedule", "print", "--for", "systemd", "-C"]);
     command.arg(&folder).env("BELLWETHER_METRICS", folder.join("metrics of all/it.prom"));
-    let text = Outcome::of(&mut command).succeeded().stdout;
+    let text = Outcome::of(&mut command).expect_success().stdout;
     let unit = place.file("bellwether.service");
     fs::write(&unit, &text).unwrap();
     let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output().unwrap();
@@ -216,8 +216,8 @@ fn systemd_takes_paths_with_spaces_and_signs_without_a_warning() {
 #[test]
 fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_installed() {
     let place = Place::new();
-    place.define("leap", &scheduled("0 6 29 2 *"));
-    let text = printed(&place, "github-actions");
+    place.define("leap", &definition("0 6 29 2 *"));
+    let text = print(&place, "github-actions");
     assert!(text.contains("    - cron: \"0 6 29 2 *\"\n"), "{text}");
     // Also twice a week, which keeps the cache.
     assert_eq!(text.matches("    - cron: ").count(), 2, "{text}");
@@ -225,15 +225,15 @@ fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_inst
     // A project below the top of its repository, and folders elsewhere.
     fs::create_dir(place.file(".git")).unwrap();
     fs::create_dir_all(place.file("sub/pipelines")).unwrap();
-    fs::write(place.file("sub/pipelines/nightly.toml"), scheduled("@daily")).unwrap();
+    fs::write(place.file("sub/pipelines/nightly.toml"), definition("@daily")).unwrap();
     let arguments = ["schedule", "print", "--for", "github-actions", "-C", "sub", "--data", "sub/kept"];
-    let text = place.run(arguments.into_iter().chain(["--archive", "elsewhere"])).succeeded().stdout;
+    let text = place.run(arguments.into_iter().chain(["--archive", "elsewhere"])).expect_success().stdout;
     assert!(text.contains("    working-directory: \"sub\"\n") && text.contains("path: \"sub/kept\"\n"), "{text}");
     assert!(text.contains("bellwether schedule --once --data kept --log json || code=$?"), "{text}");
     assert!(text.contains("# Left out: `--archive ") && text.contains("/elsewhere`, which is outside"), "{text}");
     // Bellwether's own source.
     fs::write(place.file("Cargo.toml"), "[package]\nname = \"bellwether\"\n").unwrap();
-    let text = printed(&place, "github-actions");
+    let text = print(&place, "github-actions");
     assert!(text.contains("cargo install --locked --path .\n") && !text.contains("BELLWETHER_SOURCE"), "{text}");
 }
 
@@ -241,12 +241,12 @@ fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_inst
 fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
     needs!(PYTHON);
     let place = Place::new();
-    place.define("monthly", &scheduled("0 6 1 * *"));
+    place.define("monthly", &definition("0 6 1 * *"));
     let unreachable = "[source]\nbase_url = \"http://127.0.0.1:9/v1\"\nsentiment_base_url = \"http://127.0.0.1:9/v1\"\n\
                        patience = \"1s\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"0 6 1 * *\"\n";
     place.define("unreachable", unreachable);
     let workflow = place.file("workflow.yml");
-    fs::write(&workflow, printed(&place, "github-actions")).unwrap();
+    fs::write(&workflow, print(&place, "github-actions")).unwrap();
     let script = python::output("workflow_step.py", [&workflow]);
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -267,7 +267,7 @@ fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
     let outcome = start().failed_with(75);
     assert!(!outcome.stderr.contains("monthly"), "once, until it is due: {}", outcome.stderr);
     fs::remove_file(place.file("pipelines/unreachable.toml")).unwrap();
-    fs::write(&workflow, printed(&place, "github-actions")).unwrap();
+    fs::write(&workflow, print(&place, "github-actions")).unwrap();
     let script = python::output("workflow_step.py", [&workflow]);
     assert!(!script.contains("unreachable"));
 }
@@ -275,7 +275,7 @@ fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
 #[test]
 fn a_scheduler_run_by_cron_prints_nothing_when_nothing_is_due() {
     let place = place();
-    let text = printed(&place, "crontab");
+    let text = print(&place, "crontab");
     let command = text.lines().last().unwrap().strip_prefix("*/5 * * * * ").unwrap();
     for _ in 0..2 {
         let output = Command::new("sh").args(["-c", command]).output().unwrap();
@@ -297,5 +297,5 @@ fn a_schedule_that_a_platform_cannot_express_is_refused() {
         let outcome = place.run(["schedule", "print", "--for", platform]).failed_with(2);
         assert!(outcome.stderr.starts_with("error: the schedule of `it` has seconds"), "{}", outcome.stderr);
     }
-    place.run(["schedule", "print", "--for", "systemd"]).succeeded();
+    place.run(["schedule", "print", "--for", "systemd"]).expect_success();
 }

@@ -15,7 +15,7 @@ use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 
 use super::hooks::Server;
-use crate::support::program::{Outcome, Place, drained};
+use crate::support::program::{Outcome, Place, drain};
 use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
 use crate::support::tools::{PYTHON, needs};
@@ -60,10 +60,10 @@ impl Process {
     }
 
     /// Stops it, and returns its exit code and its events.
-    pub(super) fn stopped(mut self, signal: &str) -> (Option<i32>, Vec<Value>) {
+    pub(super) fn stop(mut self, signal: &str) -> (Option<i32>, Vec<Value>) {
         self.signal(signal);
         let status = self.0.wait().expect("as the test expects");
-        let text = drained(self.0.stderr.take());
+        let text = drain(self.0.stderr.take());
         (
             status.code(),
             text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect(),
@@ -155,7 +155,7 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
     });
     let mut broken = 0;
     for process in processes {
-        let (code, events) = process.stopped("-TERM");
+        let (code, events) = process.stop("-TERM");
         assert_eq!(code, Some(0), "{events:?}");
         broken += events.iter().filter(|event| event["event"] == "broken").count();
         for event in &events {
@@ -207,14 +207,14 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     process.0.kill().unwrap();
     process.0.wait().unwrap();
     assert!(journal(&place, "energy").is_empty());
-    let before = done(&place, "energy");
+    let before = done_until(&place, "energy");
     // Of several missed times, only the newest one is run.
     remember_done(&place, "energy", Utc::now() - TimeDelta::hours(1));
-    let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
+    let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).expect_success();
     assert!(outcome.stderr.contains("\"event\":\"missed\""), "{}", outcome.stderr);
     let records = journal(&place, "energy");
     assert_eq!((records.len(), &records[0]["outcome"]), (1, &"success".into()));
-    assert!(done(&place, "energy") > before);
+    assert!(done_until(&place, "energy") > before);
     assert_eq!(service.histories(), 2);
 }
 
@@ -223,18 +223,18 @@ pub(super) fn memory(place: &Place, name: &str) -> PathBuf {
     place.file(&format!("output/schedule/{name}.json"))
 }
 
-fn remembered(place: &Place, name: &str) -> Value {
+fn memory_of(place: &Place, name: &str) -> Value {
     serde_json::from_slice(&fs::read(memory(place, name)).expect("it was written")).expect("JSON")
 }
 
 /// The time up to which a definition's schedule is done, according to the state.
-fn done(place: &Place, name: &str) -> String {
-    remembered(place, name)["done"].as_str().expect("an instant").to_owned()
+fn done_until(place: &Place, name: &str) -> String {
+    memory_of(place, name)["done"].as_str().expect("an instant").to_owned()
 }
 
 /// Makes everything since an instant due.
 pub(super) fn remember_done(place: &Place, name: &str, instant: DateTime<Utc>) {
-    let mut remembered = remembered(place, name);
+    let mut remembered = memory_of(place, name);
     remembered["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
     fs::write(memory(place, name), remembered.to_string()).expect("it can be written");
 }
@@ -247,7 +247,7 @@ fn a_run_published_before_a_crash_is_not_repeated() {
     let due = (Utc::now() - TimeDelta::minutes(2)).duration_trunc(TimeDelta::minutes(1)).unwrap();
     let cron = due.format("%-M %-H * * *");
     define(&place, "energy", &service, &format!("[schedule]\ncron = \"{cron}\"\ntimezone = \"UTC\"\n"));
-    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
     // A new definition has no missed times.
     once();
     assert_eq!(service.histories(), 0);
@@ -264,7 +264,7 @@ fn a_run_published_before_a_crash_is_not_repeated() {
     let printed = once().stderr;
     assert!(printed.contains(&format!("already covers {}", due.format("%Y-%m-%d %H:%M UTC"))), "{printed}");
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 0));
-    assert!(done(&place, "energy") >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
+    assert!(done_until(&place, "energy") >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
     // A run that was archived but not published does not count.
     fs::write(memory(&place, "energy"), &before).unwrap();
     fs::remove_dir_all(place.file("output/datasets")).unwrap();
@@ -292,7 +292,7 @@ fn no_more_definitions_run_at_once_than_allowed_and_by_default_one() {
         let place = Place::new();
         let names = ["energy", "materials", "utilities"];
         names.iter().for_each(|name| define(&place, name, &service, "[schedule]\ncron = \"@hourly\"\n"));
-        let once = || Outcome::of(place.command(["schedule", "--once"]).args(arguments).envs([KEY])).succeeded();
+        let once = || Outcome::of(place.command(["schedule", "--once"]).args(arguments).envs([KEY])).expect_success();
         once();
         names.iter().for_each(|name| remember_done(&place, name, Utc::now() - TimeDelta::hours(2)));
         once();
@@ -331,7 +331,7 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     let quickest = ["one", "two", "three", "four"].map(until_seen).into_iter().min();
     assert!(quickest < Some(Duration::from_secs(4)), "{quickest:?}");
     let begun = Instant::now();
-    let (code, events) = process.stopped("-TERM");
+    let (code, events) = process.stop("-TERM");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(code, Some(0));
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -360,7 +360,7 @@ fn the_scheduler_waits_for_a_manual_run_to_end() {
     });
     let place = Place::new();
     define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\nretry_after = \"1s\"\n");
-    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
     once();
     let mut by_hand = place.command(["run", "energy", "-q"]).envs([KEY]).spawn().unwrap();
     wait_until(|| service.histories() == 1);

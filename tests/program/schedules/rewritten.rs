@@ -75,7 +75,7 @@ fn next(random: &mut Random, answers: &Answers, day: NaiveDate) -> Answers {
 }
 
 /// The numbers of cells that were known, added, revised and withdrawn.
-fn expected(before: &Answers, now: &Answers) -> [u64; 4] {
+fn expected_counts(before: &Answers, now: &Answers) -> [u64; 4] {
     let mut counts = [0; 4];
     for (kind, ticker, known) in before.all() {
         let message = now.of(kind, ticker);
@@ -90,8 +90,8 @@ fn expected(before: &Answers, now: &Answers) -> [u64; 4] {
 }
 
 /// The cells of the page's column, newest run first.
-fn shown(place: &Place, name: &str) -> Vec<String> {
-    Outcome::of(place.command(["status", name, "--html", "status.html"]).envs([KEY])).succeeded();
+fn shown_cells(place: &Place, name: &str) -> Vec<String> {
+    Outcome::of(place.command(["status", name, "--html", "status.html"]).envs([KEY])).expect_success();
     let page = fs::read_to_string(place.file("status.html")).expect("a page");
     let cells = page.split("data-head=\"Rewritten\">").skip(1);
     cells.map(|rest| rest.split('<').next().expect("it ends").to_owned()).collect()
@@ -130,19 +130,19 @@ fn the_share_of_rewritten_cells_of_each_run_is_what_the_answers_say() {
     for name in ["energy", "utilities"] {
         place.define(name, &format!("[source]\n{}[signals]\nsectors = [\"{name}\"]\n", service.source()));
     }
-    let run = |name: &str| Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+    let run = |name: &str| Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).expect_success();
     run("utilities");
     for answers in &answers {
         *day.lock().unwrap() = answers.clone();
         run("energy");
     }
 
-    let (records, mut shown) = (journal(&place, "energy"), shown(&place, "energy"));
+    let (records, mut shown) = (journal(&place, "energy"), shown_cells(&place, "energy"));
     shown.reverse();
     assert_eq!((records.len(), shown.len()), (answers.len(), answers.len()));
     assert_eq!(shown[0], "", "nothing was known to the first run");
     for (number, days) in answers.windows(2).enumerate() {
-        let [known, added, revised, withdrawn] = expected(&days[0], &days[1]);
+        let [known, added, revised, withdrawn] = expected_counts(&days[0], &days[1]);
         assert!(revised > 0 && withdrawn > 0, "{number}");
         let published = &records[number + 1]["published"];
         let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{published}"));

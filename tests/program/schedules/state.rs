@@ -18,7 +18,7 @@ const DAMAGES: [&str; 5] = ["absent", "unreadable", "empty", "cut", "garbled"];
 fn fresh() -> (Place, Scripted) {
     let (place, service) = (Place::new(), Scripted::of_histories(|_| json("200 OK", &history())));
     define(&place, "it", &service, "[schedule]\ncron = \"@hourly\"\n");
-    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
     once();
     remember_done(&place, "it", Utc::now() - TimeDelta::hours(2));
     once();
@@ -114,7 +114,7 @@ fn a_failing_definition_does_not_become_fresh_when_its_journal_cannot_be_read() 
     });
     define(&place, "it", &service, "");
     let run = || Outcome::of(place.command(["run", "it", "-q"]).envs([KEY]));
-    run().succeeded();
+    run().expect_success();
     run().failed_with(1);
     assert_eq!(status(&place, 3)["verdict"], "failing");
     let journal = place.file("output/journal/it.jsonl");

@@ -16,7 +16,7 @@ use crate::support::scripted::{Scripted, json};
 use crate::support::tools::{PYTHON, needs};
 
 /// The day on which data is this many trading days old.
-fn aged(trading_days: u32) -> NaiveDate {
+fn day_of_age(trading_days: u32) -> NaiveDate {
     let (mut day, mut left) = (Utc::now().date_naive(), trading_days);
     while left > 0 {
         if !matches!(day.weekday(), Weekday::Sat | Weekday::Sun) {
@@ -29,7 +29,7 @@ fn aged(trading_days: u32) -> NaiveDate {
 
 fn service() -> Scripted {
     Scripted::of_histories(|request| {
-        let day = |age: u32| history().replace(&Utc::now().date_naive().to_string(), &aged(age).to_string());
+        let day = |age: u32| history().replace(&Utc::now().date_naive().to_string(), &day_of_age(age).to_string());
         match request.target.split("sector=").nth(1).and_then(|rest| rest.split('&').next()) {
             Some("failing") if request.before > 0 => json("403 Forbidden", "{}"),
             Some("stale") => json("200 OK", &day(3)),
@@ -57,7 +57,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "limit", "stale", "failing"] {
         define(&place, name, &service, "");
-        run(&place, name).succeeded();
+        run(&place, name).expect_success();
     }
     define(&place, "unrun", &service, "");
     place.define("broken", "[signals]\n");
@@ -93,7 +93,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
     let named = text.lines().filter(|line| line.contains(" is ") && !line.starts_with(' '));
     let names: Vec<&str> = named.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["failing", "stale", "broken", "unrun", "fresh", "limit"], "{text}");
-    let text = status(&place, &["fresh"]).succeeded().stdout;
+    let text = status(&place, &["fresh"]).expect_success().stdout;
     assert!(text.starts_with("fresh is fresh\n") && text.contains(", up to date\n"), "{text}");
     let text = status(&place, &["failing"]).failed_with(3).stdout;
     assert!(
@@ -107,12 +107,12 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
 fn stale_data_fails_the_run_and_leaves_the_published_version() {
     let (place, service) = (Place::new(), service());
     define(&place, "stale", &service, "[checks]\nmax_age = \"3 trading days\"\n");
-    run(&place, "stale").succeeded();
+    run(&place, "stale").expect_success();
     let latest = || fs::read_link(place.file("output/datasets/stale/latest")).unwrap();
     let before = latest();
     define(&place, "stale", &service, "[checks]\nmax_age = \"2 trading days\"\n");
     let shown = run(&place, "stale").failed_with(4).stderr;
-    assert!(shown.contains(&format!("the newest date is {}, 3 trading days", aged(3))), "{shown}");
+    assert!(shown.contains(&format!("the newest date is {}, 3 trading days", day_of_age(3))), "{shown}");
     assert!(shown.contains("above the limit of 2 trading days\nhint: the archive keeps what was fetched"), "{shown}");
     assert_eq!(latest(), before);
     assert_eq!(fs::read_dir(place.file("output/datasets/stale")).unwrap().count(), 2, "nothing half built is left");
@@ -123,10 +123,10 @@ fn stale_data_fails_the_run_and_leaves_the_published_version() {
 fn a_run_missing_at_its_deadline_is_stale() {
     let (place, service) = (Place::new(), service());
     define(&place, "it", &service, "[schedule]\ncron = \"* * * * * *\"\ndeadline = \"1s\"\n");
-    run(&place, "it").succeeded();
+    run(&place, "it").expect_success();
     // No scheduler has seen it yet.
     assert_eq!(as_json(&place, &["it"], 0)["verdict"], "fresh");
-    Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
     wait_until(|| status(&place, &["it"]).code == Some(3));
     let printed = as_json(&place, &["it"], 3);
     assert!(
@@ -153,7 +153,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "failing"] {
         define(&place, name, &service, "[schedule]\ncron = \"@yearly\"\n");
-        run(&place, name).succeeded();
+        run(&place, name).expect_success();
     }
     run(&place, "failing").failed_with(1);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -190,7 +190,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
         samples.into_iter().map(|(name, labels, _)| format!("{name}{labels}")).collect()
     };
     assert_eq!(names(&of_address), names(&of_file));
-    assert_eq!(process.stopped("-INT").0, Some(0));
+    assert_eq!(process.stop("-INT").0, Some(0));
     // A second scheduler on the same address fails with a message.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let outcome = place.run(["schedule", "--listen", &taken.local_addr().unwrap().to_string()]).failed_with(1);
@@ -202,9 +202,9 @@ fn metrics_files_are_written_atomically_and_failures_only_warn() {
     let (place, service) = (Place::new(), service());
     define(&place, "fresh", &service, "");
     let run = |file: &str| Outcome::of(place.command(["run", "fresh", "-q", "--metrics", file]).envs([KEY]));
-    assert_eq!(run("it.prom").succeeded().stderr, "");
+    assert_eq!(run("it.prom").expect_success().stderr, "");
     python::check("check_metrics.py", [place.file("it.prom")]);
-    let shown = run("no/such/folder/it.prom").succeeded().stderr;
+    let shown = run("no/such/folder/it.prom").expect_success().stderr;
     assert!(shown.starts_with("warning: cannot write the metrics: "), "{shown}");
     assert!(place.files().iter().all(|path| !path.to_string_lossy().contains(".prom-")), "nothing is left behind");
 }
@@ -215,7 +215,7 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     define(&place, "fresh", &service, "");
     define(&place, "stale", &service, "");
     for name in ["fresh", "fresh", "stale"] {
-        run(&place, name).succeeded();
+        run(&place, name).expect_success();
     }
     // Text from the service is escaped.
     let journal = place.file("output/journal/stale.jsonl");
@@ -236,7 +236,7 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     assert!(Path::new(report.trim_start_matches("file://")).exists());
     python::check("check_status_page.py", [place.file("status.html")]);
     // A truncated line is ignored, and the next record starts on a new line.
-    run(&place, "stale").succeeded();
+    run(&place, "stale").expect_success();
     let printed = fs::read_to_string(&journal).unwrap();
     assert_eq!(printed.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 2);
 }
@@ -249,7 +249,7 @@ fn folders_the_key_and_the_log_format_can_come_from_the_environment() {
     let mut command = place.command(["run", "fresh"]);
     command.env("BELLWETHER_API_KEY_FILE", place.file("key")).env("BELLWETHER_DATA", "elsewhere");
     command.env("BELLWETHER_ARCHIVE", "archived").env("BELLWETHER_LOG", "json").env("BELLWETHER_METRICS", "it.prom");
-    let outcome = Outcome::of(&mut command).succeeded();
+    let outcome = Outcome::of(&mut command).expect_success();
     let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(summary["version"], 1);
     let run = summary["archive"].as_str().unwrap().strip_prefix("archived/vendor/run=").unwrap().to_owned();

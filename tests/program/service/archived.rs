@@ -94,7 +94,7 @@ fn news_is_answered_byte_for_byte_but_for_the_form_of_scores() {
     for ticker in ["AAPL", "BRK.B", "EL", "XOM"] {
         for path in ["news_articles", "social_sentiment", "historical_ss_data"] {
             let target = format!("/sentiment/{path}/{ticker}");
-            let [answer, expected] = [&archive, &demo].map(|server| numbered(server.json(&target)));
+            let [answer, expected] = [&archive, &demo].map(|server| with_numbers(server.json(&target)));
             assert_eq!(answer, expected, "{target}");
         }
         let target = format!("/api/signals-history/{ticker}");
@@ -103,13 +103,13 @@ fn news_is_answered_byte_for_byte_but_for_the_form_of_scores() {
 }
 
 /// A value with the scores that are texts as numbers.
-fn numbered(mut value: serde_json::Value) -> serde_json::Value {
+fn with_numbers(mut value: serde_json::Value) -> serde_json::Value {
     match &mut value {
-        serde_json::Value::Array(items) => items.iter_mut().for_each(|item| *item = numbered(item.take())),
+        serde_json::Value::Array(items) => items.iter_mut().for_each(|item| *item = with_numbers(item.take())),
         serde_json::Value::Object(fields) => {
             for (name, field) in fields {
                 let number = field.as_str().filter(|_| name == "score").and_then(|text| text.parse::<f64>().ok());
-                *field = number.map_or_else(|| numbered(field.take()), Into::into);
+                *field = number.map_or_else(|| with_numbers(field.take()), Into::into);
             }
         }
         _ => {}

@@ -48,7 +48,7 @@ fn machine(script: impl Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync + 
 
 /// Runs a command, and checks that it neither takes much memory nor long.
 #[track_caller]
-fn bounded(machine: &Machine, arguments: &[&str]) -> Outcome {
+fn run_with_limits(machine: &Machine, arguments: &[&str]) -> Outcome {
     let begun = Instant::now();
     let mut command = machine.command(arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -68,20 +68,20 @@ fn an_answer_without_an_end_is_refused_at_a_limit() {
     let (listed, _stub) = machine(move |request| {
         is_listing(request).then_some(StoreFault::Endless("200 OK", "<ListBucketResult>", entries))
     });
-    let message = bounded(&listed, &["store", "status"]).failed_with(1).stderr;
+    let message = run_with_limits(&listed, &["store", "status"]).failed_with(1).stderr;
     assert!(message.contains("refused the answer of `s3://signals/team/a` to list"), "{message}");
     assert!(message.contains("its answer is larger than 16 MiB"), "{message}");
     // The status of an error is enough, whatever follows it.
     for (status, code, reason) in [("403 Forbidden", 1, "status 403: No"), ("503 Slow Down", 75, "status 503: No")] {
         let body = "<Error><Code>No</Code><Message>";
         let (failing, _stub) = machine(move |_| Some(StoreFault::Endless(status, body, "no ")));
-        let message = bounded(&failing, &["store", "status"]).failed_with(code).stderr;
+        let message = run_with_limits(&failing, &["store", "status"]).failed_with(code).stderr;
         assert!(message.contains(reason), "{message}");
     }
     // The answers to what is written.
     let (written, _stub) =
         machine(|request| (request.method == "PUT").then_some(StoreFault::Endless("200 OK", "", "ok ")));
-    let message = bounded(&written, &["store", "push"]).failed_with(1).stderr;
+    let message = run_with_limits(&written, &["store", "push"]).failed_with(1).stderr;
     assert!(message.contains("to write `datasets/.probe-") && message.contains("larger than 16 MiB"), "{message}");
 }
 
@@ -95,7 +95,7 @@ fn a_listing_that_never_ends_is_refused() {
             is_listing(request).then_some(StoreFault::Replied("200 OK", "", if is_second { second } else { first }))
         });
         for arguments in [["store", "status"], ["store", "verify"], ["store", "pull"]] {
-            let message = bounded(&machine, &arguments).failed_with(1).stderr;
+            let message = run_with_limits(&machine, &arguments).failed_with(1).stderr;
             assert!(message.contains("its listing repeats a page"), "{message}");
         }
         assert!(stub.requests().len() < 40, "{}", stub.requests().len());
@@ -109,19 +109,19 @@ fn a_record_and_the_file_that_names_the_latest_version_are_bounded() {
     stub.put(&format!("{folder}/run.json"), &vec![b' '; 60 << 20], 0);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
     for arguments in [["store", "pull"], ["sql", "it"], ["run", "it"]] {
-        let message = bounded(&machine, &arguments).failed_with(1).stderr;
+        let message = run_with_limits(&machine, &arguments).failed_with(1).stderr;
         assert!(message.contains("run.json` in `s3://signals/team/a` is damaged"), "{message}");
         assert!(
             message.contains("it is larger than 8 MiB") && message.contains("bellwether store verify"),
             "{message}"
         );
     }
-    let verified = bounded(&machine, &["store", "verify"]).failed_with(1).stdout;
+    let verified = run_with_limits(&machine, &["store", "verify"]).failed_with(1).stdout;
     assert!(verified.contains("it is larger than 8 MiB"), "{verified}");
     let stub = StubStore::start(1000, |_| None);
     stub.put("team/a/datasets/it/latest.json", &vec![b' '; 20 << 20], 0);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let message = bounded(&machine, &["show", "it"]).failed_with(1).stderr;
+    let message = run_with_limits(&machine, &["show", "it"]).failed_with(1).stderr;
     assert!(message.contains("it is larger than 64 KiB"), "{message}");
 }
 
@@ -131,7 +131,7 @@ fn the_seal_of_a_large_pack_takes_memory_in_proportion() {
     let text = format!("{{\"layout\":10,\"x\":[{}0]}}", "0,".repeat(29 << 20));
     stub.put("team/a/archive/demo/pack=20261101T000000Z-aaaa/run.json", text.as_bytes(), 0);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let message = bounded(&machine, &["store", "status"]).failed_with(1).stderr;
+    let message = run_with_limits(&machine, &["store", "status"]).failed_with(1).stderr;
     assert!(message.contains("pack=20261101T000000Z-aaaa/run.json` in `s3://signals/team/a` is damaged"), "{message}");
 }
 
@@ -180,8 +180,8 @@ fn what_is_not_a_store_is_not_an_empty_store() {
     }
     // An empty store is one.
     let (machine, _stub) = machine(|_| None);
-    machine.run(&["store", "status"]).succeeded();
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "status"]).expect_success();
+    machine.run(&["store", "verify"]).expect_success();
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_folder_that_does_not_exist_is_not_created_by_reading_it() {
         assert!(message.contains(&format!("the store `{url}` does not exist")), "{arguments:?}: {message}");
         assert!(!path.exists(), "{arguments:?}");
     }
-    machine.run(&["store", "push"]).succeeded();
+    machine.run(&["store", "push"]).expect_success();
     assert!(path.is_dir());
-    machine.run(&["store", "status"]).succeeded();
+    machine.run(&["store", "status"]).expect_success();
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn keys_that_are_no_paths_are_skipped_and_named_once() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let stub = StubStore::start(1000, |_| None);
     let machine = Machine::with_stub(&definition(&service.source), &stub);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     for key in
         ["archive//x", "archive/./x", "archive/../x", "archive/vendor//x", "datasets/it/&#10;&#27;[31m", "datasets//"]
     {
@@ -221,7 +221,7 @@ fn keys_that_are_no_paths_are_skipped_and_named_once() {
         &["sql", "it"],
         &["show", "it"],
     ] {
-        let outcome = fresh.run(arguments).succeeded();
+        let outcome = fresh.run(arguments).expect_success();
         let warnings: Vec<&str> =
             outcome.stderr.lines().filter(|line| line.ends_with('`') && line.contains("names are no paths")).collect();
         let distinct: std::collections::BTreeSet<&str> = warnings.iter().copied().collect();
@@ -236,12 +236,12 @@ fn keys_that_are_no_paths_are_skipped_and_named_once() {
 fn odd_names_in_the_folder_of_a_store_are_skipped_and_named() {
     let (_folder, url) = super::folder_store();
     let machine = Machine::new(&definition("service = \"demo\"\n"), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let root = std::path::PathBuf::from(url.strip_prefix("file://").unwrap());
     std::fs::write(root.join("archive/demo/a\u{1b}\nb"), "not ours").unwrap();
     std::os::unix::fs::symlink("..", root.join("archive/demo/around")).unwrap();
     for arguments in [["store", "status"], ["store", "verify"], ["store", "pull"], ["run", "it"]] {
-        let outcome = machine.run(&arguments).succeeded();
+        let outcome = machine.run(&arguments).expect_success();
         assert_eq!(outcome.stderr.matches("names are no paths").count(), 1, "{arguments:?}: {}", outcome.stderr);
     }
 }

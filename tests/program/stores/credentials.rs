@@ -46,7 +46,7 @@ fn a_command_of_the_profile_prints_the_keys() {
     let machine = machine(&stub, "");
     let program = script(&machine, &format!("cat <<'END'\n{}\nEND", keys("2099-01-01T00:00:00Z")));
     profile_of(&machine, &format!("credential_process = \"{program}\" --account '7 8'"));
-    let outcome = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    let outcome = machine.run(&["run", "it", "--log-level=trace"]).expect_success();
     for secret in [SECRET, TOKEN] {
         assert!(!outcome.stderr.contains(secret) && !outcome.stdout.contains(secret), "{}", outcome.stderr);
     }
@@ -56,7 +56,7 @@ fn a_command_of_the_profile_prints_the_keys() {
     // Keys that are about to expire are asked for again.
     script(&machine, &format!("cat <<'END'\n{}\nEND", keys(&soon())));
     fs::remove_file(machine.place.file("calls")).unwrap();
-    machine.run(&["store", "status"]).succeeded();
+    machine.run(&["store", "status"]).expect_success();
     assert!(fs::read_to_string(machine.place.file("calls")).unwrap().lines().count() > 1);
 }
 
@@ -106,7 +106,7 @@ fn sts(answer: String) -> Scripted {
     Scripted::start(move |_| reply("200 OK", "", answer.as_bytes()))
 }
 
-fn assumed(token: &str) -> String {
+fn role_answer(token: &str) -> String {
     format!(
         "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>\
          <AccessKeyId>tester</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey>\
@@ -120,7 +120,7 @@ fn a_web_identity_of_the_environment_or_the_profile_gets_keys() {
     const ROLE: &str = "arn:aws:iam::123456789012:role/nightly";
     for is_of_profile in [true, false] {
         let stub = StubStore::start(1000, |_| None);
-        let service = sts(assumed(TOKEN));
+        let service = sts(role_answer(TOKEN));
         let mut machine = machine(&stub, "");
         let file = machine.place.file("identity");
         fs::write(&file, "identity-0123456789").unwrap();
@@ -135,7 +135,7 @@ fn a_web_identity_of_the_environment_or_the_profile_gets_keys() {
             machine.environment.extend([("AWS_WEB_IDENTITY_TOKEN_FILE", file), ("AWS_ROLE_ARN", ROLE.to_owned())]);
         }
         machine.environment.push(("AWS_ENDPOINT_URL_STS", format!("http://{}", service.address())));
-        let outcome = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+        let outcome = machine.run(&["run", "it", "--log-level=trace"]).expect_success();
         for secret in [SECRET, TOKEN] {
             assert!(!outcome.stderr.contains(secret) && !outcome.stdout.contains(secret), "{}", outcome.stderr);
         }
@@ -161,7 +161,7 @@ fn a_web_identity_that_cannot_work_is_refused_in_words() {
     assert!(message.contains(&format!("cannot read the token in `{file}`")), "{message}");
     fs::write(&file, "identity").unwrap();
     // What a service gives is not trusted either.
-    let service = sts(assumed("line&#10;feed"));
+    let service = sts(role_answer("line&#10;feed"));
     machine.environment.push(("AWS_ENDPOINT_URL_STS", format!("http://{}", service.address())));
     let message = machine.run(&["store", "status"]).failed_with(1).stderr;
     assert!(message.contains("the credentials that a service gave cannot be part of a header"), "{message}");

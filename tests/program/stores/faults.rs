@@ -16,13 +16,13 @@ fn check_runs(stub: &StubStore) {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&definition(&service.source), stub);
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["store", "verify"]).expect_success();
     let seals = stub.keys().iter().filter(|key| key.ends_with("/run.json")).count();
     assert_eq!(seals, 2, "{:?}", stub.keys());
     let fresh = Machine::with_stub(&definition(&service.source), stub);
-    fresh.run(&["build", "it"]).succeeded();
+    fresh.run(&["build", "it"]).expect_success();
     assert_eq!(fresh.folders(), machine.folders());
     assert!(fresh.csv() == machine.csv(), "the datasets differ");
 }
@@ -131,10 +131,10 @@ fn a_run_that_cannot_be_uploaded_stays_local_until_the_next_one() {
     assert!(!message.contains('\u{1b}'), "{message:?}");
     assert!(!machine.csv().is_empty(), "it is published here");
     is_down.store(false, Ordering::Relaxed);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let status = machine.status();
     assert_eq!((status["runs"].as_u64(), status["datasets"][0]["versions"].as_u64()), (Some(2), Some(2)), "{status:#}");
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn only_interrupted_uploads_are_cleared_after_a_day() {
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
     let status = machine.status();
     assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(5), "{status:#}");
-    let message = machine.run(&["store", "push"]).succeeded().stdout;
+    let message = machine.run(&["store", "push"]).expect_success().stdout;
     assert!(message.contains("cleared 4 interrupted uploads\n"), "{message}");
     let kept = [
         format!("{}/requests.parquet", at("bbbb")),
@@ -175,7 +175,7 @@ fn a_damaged_object_is_named_and_never_used() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&definition(&service.source), &stub);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let key = stub.keys().into_iter().find(|key| key.ends_with("/signals.parquet")).unwrap();
     let mut bytes = stub.object(&key).unwrap();
     let middle = bytes.len() / 2;
@@ -195,7 +195,7 @@ fn a_damaged_object_is_named_and_never_used() {
 fn a_damaged_record_in_a_store_hints_at_the_store() {
     let stub = StubStore::start(1000, |_| None);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     for (record, arguments) in [("/run.json", ["build", "it"]), ("/dataset.json", ["show", "it"])] {
         let key = stub.keys().into_iter().find(|key| key.ends_with(record)).unwrap();
         let whole = stub.object(&key).unwrap();
@@ -215,7 +215,8 @@ fn another_run_with_the_same_name_is_not_overwritten() {
     let first = Place::new();
     let service = DemoService::start(&first, &["--today", "2026-11-20"]);
     first.define("it", &definition(&service.source));
-    crate::support::program::Outcome::of(first.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    crate::support::program::Outcome::of(first.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"))
+        .expect_success();
     let run = crate::support::rows::sealed_run(&first);
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
     // Another run is being uploaded: only its smallest file is there.
@@ -267,9 +268,9 @@ pub(super) fn check_large_files(machine: impl Fn(&str) -> Machine) {
     let body = format!("{{{},{}}}", series("CVX"), series("XOM"));
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
     let first = machine(&definition(&service.source()));
-    first.run(&["run", "it"]).succeeded();
-    first.run(&["store", "verify"]).succeeded();
+    first.run(&["run", "it"]).expect_success();
+    first.run(&["store", "verify"]).expect_success();
     let fresh = machine(&definition(&service.source()));
-    fresh.run(&["build", "it"]).succeeded();
+    fresh.run(&["build", "it"]).expect_success();
     assert!(fresh.csv() == first.csv(), "the datasets differ");
 }

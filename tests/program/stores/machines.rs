@@ -13,30 +13,30 @@ use crate::support::tools::{PYTHON, needs};
 /// One machine runs, another with an empty disk builds; then both continue in turn.
 #[track_caller]
 pub(super) fn check_two_machines(first: &Machine, second: &Machine) {
-    let message = first.run(&["run", "it"]).succeeded();
+    let message = first.run(&["run", "it"]).expect_success();
     assert!(message.stdout.contains(&format!("store     {}, sent ", first.store)), "{}", message.stdout);
-    second.run(&["build", "it"]).succeeded();
+    second.run(&["build", "it"]).expect_success();
     assert!(first.csv() == second.csv(), "the datasets differ");
-    second.run(&["run", "it"]).succeeded();
-    first.run(&["run", "it"]).succeeded();
+    second.run(&["run", "it"]).expect_success();
+    first.run(&["run", "it"]).expect_success();
     assert_eq!(first.folders().len(), 3);
     for machine in [first, second] {
         let status = machine.status();
         assert_eq!(status["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
         assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(0), "{status:#}");
         assert_eq!(status["datasets"][0]["latest_there"], first.status()["datasets"][0]["latest_here"]);
-        let message = machine.run(&["store", "verify"]).succeeded().stdout;
+        let message = machine.run(&["store", "verify"]).expect_success().stdout;
         assert!(message.starts_with("verified "), "{message}");
     }
     assert_eq!(second.status()["only_there"].as_array().map(Vec::len), Some(1));
-    let message = second.run(&["store", "pull"]).succeeded().stdout;
+    let message = second.run(&["store", "pull"]).expect_success().stdout;
     assert!(message.starts_with("fetched 1 run or pack and 1 version, "), "{message}");
     assert_eq!(second.folders(), first.folders());
     let link = |machine: &Machine| fs::read_link(machine.place.file("output/datasets/it/latest")).expect("a link");
     assert_eq!(link(first), link(second));
-    second.run(&["verify"]).succeeded();
-    assert_eq!(second.run(&["store", "push"]).succeeded().stdout, "already up to date\n");
-    assert_eq!(second.run(&["store", "pull"]).succeeded().stdout, "already up to date\n");
+    second.run(&["verify"]).expect_success();
+    assert_eq!(second.run(&["store", "push"]).expect_success().stdout, "already up to date\n");
+    assert_eq!(second.run(&["store", "pull"]).expect_success().stdout, "already up to date\n");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_store_option_overrides_the_definition() {
         let mut command = place.command(["run", "it"]);
         command.args(option.map(|url| format!("--store={url}"))).env("BELLWETHER_API_KEY", "demo");
         command.envs(variable.map(|url| ("BELLWETHER_STORE", url)));
-        message.push(crate::support::program::Outcome::of(&mut command).succeeded().stdout);
+        message.push(crate::support::program::Outcome::of(&mut command).expect_success().stdout);
     }
     for (message, url) in message.iter().zip(&urls) {
         assert!(message.contains(&format!("store     {url}, sent ")), "{message}");
@@ -91,12 +91,12 @@ fn an_ad_hoc_build_pulls_missing_runs_and_pushes_nothing() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
-    machines[0].run(&["run", "it"]).succeeded();
+    machines[0].run(&["run", "it"]).expect_success();
     let first = machines[0].folders();
     let as_of = to_record(Utc::now());
-    machines[0].run(&["run", "it"]).succeeded();
+    machines[0].run(&["run", "it"]).expect_success();
     let before = files_below(folder.path());
-    machines[1].run(&["build", "it", "--as-of", &as_of]).succeeded();
+    machines[1].run(&["build", "it", "--as-of", &as_of]).expect_success();
     assert_eq!(machines[1].folders(), first, "a later run is not needed");
     assert_eq!(files_below(folder.path()), before);
 }
@@ -107,7 +107,7 @@ fn a_shrunk_universe_is_noticed_on_an_empty_disk_too() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
-    machines[0].run(&["run", "it"]).succeeded();
+    machines[0].run(&["run", "it"]).expect_success();
     drop(service);
     let history = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
     let service =
@@ -124,7 +124,7 @@ fn store_keys_are_never_shown() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();
     let machine = Machine::with_bucket(&definition(&service.source), &bucket);
-    let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    let message = machine.run(&["run", "it", "--log-level=trace"]).expect_success();
     assert!(!message.stderr.contains(SECRET) && !message.stdout.contains(SECRET));
     // A missing bucket, and a server that does not answer.
     let mut lost = Machine::with_bucket(&definition(&service.source), &bucket);
@@ -155,7 +155,7 @@ fn store_keys_can_come_from_a_profile() {
     let profile =
         |name: &str| vec![("AWS_CONFIG_FILE", config.display().to_string()), ("AWS_PROFILE", name.to_owned())];
     machine.environment = profile("team");
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     machine.environment = profile("other");
     let message = machine.run(&["run", "it"]).failed_with(1).stderr;
     assert!(message.contains("no profile `other`"), "{message}");
@@ -171,7 +171,7 @@ fn reading_commands_fetch_missing_data() {
     let (_store, url) = folder_store();
     let machine = || Machine::new(&definition(&service.source), &url, []);
     let first = machine();
-    first.run(&["run", "it"]).succeeded();
+    first.run(&["run", "it"]).expect_success();
     let now = to_record(Utc::now());
     for command in [
         &["sql", "it", "--as-of", &now][..],
@@ -183,13 +183,13 @@ fn reading_commands_fetch_missing_data() {
         &["show", "it", "--tail", "3"],
     ] {
         let fresh = machine();
-        let expected = first.run(command).succeeded().stdout;
-        let found = fresh.run(command).succeeded().stdout;
+        let expected = first.run(command).expect_success().stdout;
+        let found = fresh.run(command).expect_success().stdout;
         let here = |text: &str, machine: &Machine| text.replace(&machine.place.file("").display().to_string(), "HERE/");
         assert_eq!(here(&found, &fresh), here(&expected, &first), "{command:?}");
     }
     let fresh = machine();
-    fresh.run(&["report", "it"]).succeeded();
+    fresh.run(&["report", "it"]).expect_success();
     assert!(fresh.place.file("output/reports/it.html").exists());
     assert_eq!(fresh.folders(), first.folders());
 }

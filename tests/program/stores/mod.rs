@@ -70,7 +70,7 @@ impl Machine {
     }
 
     fn status(&self) -> Value {
-        serde_json::from_str(&self.run(&["store", "status", "--json"]).succeeded().stdout).expect("JSON")
+        serde_json::from_str(&self.run(&["store", "status", "--json"]).expect_success().stdout).expect("JSON")
     }
 }
 

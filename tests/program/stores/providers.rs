@@ -35,7 +35,7 @@ fn azure_keys_and_tokens_are_never_shown() {
     let (with_token, secret) = azure.environment_with_token();
     for (environment, secret) in [(azure.environment(), ACCOUNT_KEY), (with_token, secret)] {
         let mut machine = Machine::new(&definition(&service.source()), &azure.url("x"), environment);
-        let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+        let message = machine.run(&["run", "it", "--log-level=trace"]).expect_success();
         assert!(!message.stderr.contains(secret) && !message.stdout.contains(secret), "{}", message.stderr);
         machine.store = "az://elsewhere/x".to_owned();
         let message = machine.run(&["run", "it", "--log-level=trace"]).failed_with(1).stderr;
@@ -83,7 +83,7 @@ fn s3_keys_can_come_from_the_instance() {
     let mut machine = Machine::with_stub(&definition(&service.source()), &stub);
     machine.environment.retain(|(name, _)| !name.contains("KEY"));
     machine.environment.push(("AWS_METADATA_ENDPOINT", format!("http://{}", metadata.address())));
-    let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    let message = machine.run(&["run", "it", "--log-level=trace"]).expect_success();
     for secret in [SECRET, "session-0123456789"] {
         assert!(!message.stderr.contains(secret) && !message.stdout.contains(secret), "{}", message.stderr);
     }

@@ -26,13 +26,13 @@ fn age(store: &Path) {
 }
 
 /// What `store prune` says it removed, or would remove.
-fn pruned(machine: &Machine, options: &[&str]) -> Value {
+fn prune(machine: &Machine, options: &[&str]) -> Value {
     let arguments = [&["store", "prune", "--json"], options].concat();
-    serde_json::from_str(&machine.run(&arguments).succeeded().stdout).expect("a document")
+    serde_json::from_str(&machine.run(&arguments).expect_success().stdout).expect("a document")
 }
 
 /// The last parts of the places in such a document, of one kind.
-fn removed(document: &Value, kind: &str) -> BTreeSet<String> {
+fn removed_places(document: &Value, kind: &str) -> BTreeSet<String> {
     let removed = document["removed"].as_array().expect("a list").iter().filter(|folder| folder["kind"] == kind);
     let places = removed.map(|folder| folder["place"].as_str().expect("an address").to_owned());
     places.map(|place| place.rsplit('/').next().expect("a name").to_owned()).collect()
@@ -56,34 +56,34 @@ fn versions_that_newer_ones_replaced_are_removed_after_a_day_and_not_sent_again(
     let (machine, other) =
         (Machine::new(&keeping(&service, 9), &url, []), Machine::new(&keeping(&service, 9), &url, []));
     for _ in 0..4 {
-        machine.run(&["run", "it", "-q"]).succeeded();
+        machine.run(&["run", "it", "-q"]).expect_success();
         std::thread::sleep(Duration::from_millis(1100));
     }
-    other.run(&["store", "pull"]).succeeded();
+    other.run(&["store", "pull"]).expect_success();
     let there = folder.path().join("store/datasets/it");
     let all: Vec<String> = folders_in(&there, "2").into_iter().collect();
     assert_eq!(all.len(), 4);
     machine.place.define("it", &keeping(&service, 2));
-    assert_eq!(pruned(&machine, &[])["removed"], Value::Array(Vec::new()), "a reader may be reading what was replaced");
+    assert_eq!(prune(&machine, &[])["removed"], Value::Array(Vec::new()), "a reader may be reading what was replaced");
 
     age(folder.path());
     let before = files_below(folder.path());
-    let listed = pruned(&machine, &["--dry-run"]);
-    assert_eq!(removed(&listed, "version"), all[..2].iter().cloned().collect());
+    let listed = prune(&machine, &["--dry-run"]);
+    assert_eq!(removed_places(&listed, "version"), all[..2].iter().cloned().collect());
     assert_eq!(files_below(folder.path()), before, "a dry run changes nothing");
-    let done = pruned(&machine, &[]);
+    let done = prune(&machine, &[]);
     assert_eq!((&done["removed"], &done["freed"]), (&listed["removed"], &listed["freed"]));
     assert_eq!(folders_in(&there, "2"), all[2..].iter().cloned().collect());
-    machine.run(&["store", "verify"]).succeeded();
-    assert_eq!(pruned(&machine, &[])["removed"], Value::Array(Vec::new()));
+    machine.run(&["store", "verify"]).expect_success();
+    assert_eq!(prune(&machine, &[])["removed"], Value::Array(Vec::new()));
 
     // This machine has all four versions, and so has one that restored a backup.
     assert_eq!(folders_in(&machine.place.file("output/datasets/it"), "2").len(), 4);
     for command in [&["store", "push"][..], &["store", "repair"], &["run", "it", "-q"], &["store", "push"]] {
-        machine.run(command).succeeded();
+        machine.run(command).expect_success();
         assert!(folders_in(&there, "2").is_disjoint(&all[..2].iter().cloned().collect()), "{command:?}");
     }
-    assert_eq!(other.run(&["store", "pull"]).succeeded().code, Some(0));
+    assert_eq!(other.run(&["store", "pull"]).expect_success().code, Some(0));
     assert_eq!(other.csv(), machine.csv());
 }
 
@@ -93,22 +93,22 @@ fn versions_without_a_definition_or_a_latest_version_stay() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&keeping(&service, 1), &url, []);
     for _ in 0..2 {
-        machine.run(&["run", "it", "-q"]).succeeded();
+        machine.run(&["run", "it", "-q"]).expect_success();
     }
     age(folder.path());
     let latest = folder.path().join("store/datasets/it/latest.json");
     fs::rename(&latest, folder.path().join("aside")).unwrap();
     let kept = |document: &Value| document["kept"][0].as_str().expect("a reason").to_owned();
-    let document = pruned(&machine, &[]);
-    assert_eq!(removed(&document, "version").len(), 0);
+    let document = prune(&machine, &[]);
+    assert_eq!(removed_places(&document, "version").len(), 0);
     assert!(kept(&document).starts_with("`it` has no `latest.json`: kept its 2 versions"), "{document}");
     fs::rename(folder.path().join("aside"), &latest).unwrap();
     fs::rename(machine.place.file("pipelines/it.toml"), machine.place.file("it.toml")).unwrap();
-    let document = pruned(&machine, &[]);
-    assert_eq!(removed(&document, "version").len(), 0);
+    let document = prune(&machine, &[]);
+    assert_eq!(removed_places(&document, "version").len(), 0);
     assert_eq!(kept(&document), "`it` has no valid definition here: kept its 2 versions");
     fs::rename(machine.place.file("it.toml"), machine.place.file("pipelines/it.toml")).unwrap();
-    assert_eq!(removed(&pruned(&machine, &[]), "version").len(), 1);
+    assert_eq!(removed_places(&prune(&machine, &[]), "version").len(), 1);
 }
 
 #[test]
@@ -118,43 +118,43 @@ fn runs_that_a_pack_holds_are_removed_after_a_day_and_every_machine_goes_on() {
     let later = DemoService::start(&place, &["--today", "2026-11-21"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
     let behind = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it", "-q"]).succeeded();
-    behind.run(&["store", "pull"]).succeeded();
-    machine.run(&["run", "it", "-q"]).succeeded();
-    machine.run(&["archive", "compact"]).succeeded();
-    machine.run(&["store", "push"]).succeeded();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    behind.run(&["store", "pull"]).expect_success();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    machine.run(&["archive", "compact"]).expect_success();
+    machine.run(&["store", "push"]).expect_success();
     let there = folder.path().join("store/archive/vendor");
     let runs = folders_in(&there, "run=");
     assert_eq!((runs.len(), folders_in(&there, "pack=").len()), (2, 1));
-    assert_eq!(removed(&pruned(&machine, &[]), "packed_run").len(), 0, "the pack is new");
+    assert_eq!(removed_places(&prune(&machine, &[]), "packed_run").len(), 0, "the pack is new");
 
     age(folder.path());
-    assert_eq!(removed(&pruned(&machine, &["--dry-run"]), "packed_run"), runs);
+    assert_eq!(removed_places(&prune(&machine, &["--dry-run"]), "packed_run"), runs);
     assert_eq!(folders_in(&there, "run="), runs, "a dry run changes nothing");
-    assert_eq!(removed(&pruned(&machine, &[]), "packed_run"), runs);
+    assert_eq!(removed_places(&prune(&machine, &[]), "packed_run"), runs);
     assert!(folders_in(&there, "run=").is_empty());
     let left = |name: &str| name.starts_with(".scratch-");
     assert!(!machine.place.files().iter().any(|path| path.iter().any(|part| left(&part.to_string_lossy()))));
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
 
     // Nobody sends them again, and nobody misses them.
     let status = machine.status();
     assert_eq!((&status["only_here"], &status["only_there"]), (&Value::Array(vec![]), &Value::Array(vec![])));
-    assert_eq!(machine.run(&["store", "push"]).succeeded().stdout, "already up to date\n");
-    assert_eq!(machine.run(&["store", "repair"]).succeeded().stdout, "nothing to repair\n");
+    assert_eq!(machine.run(&["store", "push"]).expect_success().stdout, "already up to date\n");
+    assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n");
     let fresh = Machine::new(&definition(&later.source), &url, []);
     for machine in [&behind, &fresh, &machine] {
         machine.place.define("it", &definition(&later.source));
-        machine.run(&["run", "it", "-q"]).succeeded();
+        machine.run(&["run", "it", "-q"]).expect_success();
     }
     assert_eq!(folders_in(&there, "run=").len(), 3, "the new runs alone");
     for machine in [&behind, &fresh, &machine] {
-        machine.run(&["store", "pull"]).succeeded();
-        machine.run(&["build", "it", "-q"]).succeeded();
-        machine.run(&["verify"]).succeeded();
+        machine.run(&["store", "pull"]).expect_success();
+        machine.run(&["build", "it", "-q"]).expect_success();
+        machine.run(&["verify"]).expect_success();
         assert!(machine.csv() == fresh.csv());
     }
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn a_pack_that_lacks_a_row_of_a_run_replaces_nothing() {
     let (place, (folder, url)) = (Place::new(), folder_store());
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it", "-q"]).succeeded();
-    machine.run(&["run", "it", "-q"]).succeeded();
-    machine.run(&["archive", "compact"]).succeeded();
-    machine.run(&["store", "push"]).succeeded();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    machine.run(&["archive", "compact"]).expect_success();
+    machine.run(&["store", "push"]).expect_success();
     age(folder.path());
     let there = folder.path().join("store/archive/vendor");
     let runs = folders_in(&there, "run=");
@@ -185,11 +185,11 @@ fn ages_are_those_of_the_store_s_own_clock() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&keeping(&service, 1), &stub);
     for _ in 0..2 {
-        machine.run(&["run", "it", "-q"]).succeeded();
+        machine.run(&["run", "it", "-q"]).expect_success();
     }
-    assert_eq!(removed(&pruned(&machine, &[]), "version").len(), 0);
+    assert_eq!(removed_places(&prune(&machine, &[]), "version").len(), 0);
     stub.set_ahead(TWO_DAYS as i64);
-    assert_eq!(removed(&pruned(&machine, &[]), "version").len(), 1);
+    assert_eq!(removed_places(&prune(&machine, &[]), "version").len(), 1);
 }
 
 #[test]
@@ -203,23 +203,23 @@ fn a_machine_that_fetches_a_run_while_it_is_removed_takes_the_pack() {
         let is_file = request.method == "GET" && request.key.contains("/run=") && request.key.ends_with(".parquet");
         if is_file && armed.swap(false, Ordering::SeqCst) {
             let machine = pruning.lock().unwrap();
-            Outcome::of(&mut machine.as_ref().unwrap().command(&["store", "prune"])).succeeded();
+            Outcome::of(&mut machine.as_ref().unwrap().command(&["store", "prune"])).expect_success();
         }
         None
     });
     let machine = Machine::with_stub(&definition(&service.source), &stub);
     let behind = Machine::with_stub(&definition(&service.source), &stub);
-    machine.run(&["run", "it", "-q"]).succeeded();
-    behind.run(&["store", "pull"]).succeeded();
-    machine.run(&["run", "it", "-q"]).succeeded();
-    machine.run(&["archive", "compact"]).succeeded();
-    machine.run(&["store", "push"]).succeeded();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    behind.run(&["store", "pull"]).expect_success();
+    machine.run(&["run", "it", "-q"]).expect_success();
+    machine.run(&["archive", "compact"]).expect_success();
+    machine.run(&["store", "push"]).expect_success();
     stub.set_ahead(TWO_DAYS as i64);
     *meddler.lock().unwrap() = Some(machine);
     meddles.store(true, Ordering::SeqCst);
-    behind.run(&["store", "pull"]).succeeded();
+    behind.run(&["store", "pull"]).expect_success();
     assert!(!meddles.load(Ordering::SeqCst), "it was pruned");
     assert!(!stub.keys().iter().any(|key| key.contains("/run=")), "{:?}", stub.keys());
-    behind.run(&["verify"]).succeeded();
+    behind.run(&["verify"]).expect_success();
     assert!(behind.folders().iter().any(|folder| folder.starts_with("pack=")));
 }

@@ -24,11 +24,11 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let text = definition(&service.source).replace("csv", "parquet");
     let machine = Machine::with_bucket(&text, &bucket);
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["run", "it"]).expect_success();
     // The store has the rows twice: in the runs and in their pack.
-    machine.run(&["archive", "compact"]).succeeded();
-    machine.run(&["store", "push"]).succeeded();
+    machine.run(&["archive", "compact"]).expect_success();
+    machine.run(&["store", "push"]).expect_success();
     assert!(bucket.keys().iter().any(|key| key.contains("/pack=")));
     let [archive, latest] = &examples("sql")[..] else { panic!("two queries") };
     let [polars] = &examples("python")[..] else { panic!("one script") };
@@ -44,7 +44,7 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
             .unwrap();
     bucket.put("team/a/archive/vendor/run=20261101T000000Z-aaaa/signals.parquet", &some);
     let copy = format!("{}/archive", machine.store);
-    let statement = machine.run(&["sql", "it", "--archive", &copy]).succeeded().stdout;
+    let statement = machine.run(&["sql", "it", "--archive", &copy]).expect_success().stdout;
     let arguments = [
         format!("http://{}", bucket.address()),
         SECRET.to_owned(),

@@ -67,7 +67,7 @@ fn a_variable_that_the_client_would_panic_on_is_named() {
         assert!(message.contains(&format!("`{name}` is not supported")), "{message}");
     }
     // An empty variable counts as not set.
-    run("AWS_SESSION_TOKEN", "").succeeded();
+    run("AWS_SESSION_TOKEN", "").expect_success();
     assert!(stub.requests().iter().all(|request| request.method == "GET"));
 }
 
@@ -170,8 +170,8 @@ fn a_store_on_this_machine_is_reached_directly_whatever_the_proxy() {
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         machine.environment.push((name, format!("http://{}", proxy.address)));
     }
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["store", "verify"]).expect_success();
     assert!(proxy.heads().is_empty(), "{:?}", proxy.heads());
 }
 
@@ -179,7 +179,7 @@ fn a_store_on_this_machine_is_reached_directly_whatever_the_proxy() {
 fn an_interrupted_pull_is_repeated_and_its_leftovers_are_cleared() {
     let (_folder, url) = super::folder_store();
     let first = Machine::new(&definition("service = \"demo\"\n"), &url, []);
-    first.run(&["run", "it"]).succeeded();
+    first.run(&["run", "it"]).expect_success();
     let version = std::fs::read_link(first.place.file("output/datasets/it/latest")).unwrap();
     let version = version.to_str().unwrap();
     let fresh = Machine::new(&definition("service = \"demo\"\n"), &url, []);
@@ -194,9 +194,9 @@ fn an_interrupted_pull_is_repeated_and_its_leftovers_are_cleared() {
         std::process::Command::new("touch").args(["-h", "-d", "2 days ago"]).arg(dataset.join(&links[1])).status();
     assert!(touched.unwrap().success());
     // Without a latest version, `prune` clears it too.
-    let listed = fresh.run(&["prune", "--dry-run"]).succeeded().stdout;
+    let listed = fresh.run(&["prune", "--dry-run"]).expect_success().stdout;
     assert!(listed.contains(&links[1]) && !listed.contains(&links[0]), "{listed}");
-    fresh.run(&["store", "pull"]).succeeded();
+    fresh.run(&["store", "pull"]).expect_success();
     assert!(fresh.csv() == first.csv(), "the datasets differ");
     assert!(dataset.join(&links[0]).is_symlink(), "another process may be about to use it");
     assert!(!dataset.join(&links[1]).is_symlink());

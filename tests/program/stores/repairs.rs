@@ -83,7 +83,7 @@ fn any_damage_in_a_store_is_noticed_and_mended_by_a_machine_that_has_the_file() 
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let store = folder.path().join("store");
     let intact = contents(&store);
     let files = sealed_files(&store);
@@ -94,16 +94,16 @@ fn any_damage_in_a_store_is_noticed_and_mended_by_a_machine_that_has_the_file() 
             damage.apply(&store.join(file));
             check_noticed(&machine, &["store", "verify"], &what);
             let damaged = contents(&store);
-            let planned = machine.run(&["store", "repair", "--dry-run"]).succeeded().stdout;
+            let planned = machine.run(&["store", "repair", "--dry-run"]).expect_success().stdout;
             assert!(planned.contains(" to make\n"), "{what}: {planned}");
             assert_eq!(contents(&store), damaged, "{what}: a dry run changes nothing");
-            let message = machine.run(&["store", "repair"]).succeeded().stdout;
+            let message = machine.run(&["store", "repair"]).expect_success().stdout;
             assert!(message.contains("sent `") || message.contains("rebuilt `"), "{what}: {message}");
             assert!(contents(&store) == intact, "{what} is not mended: {message}");
-            assert_eq!(machine.run(&["store", "repair"]).succeeded().stdout, "nothing to repair\n", "{what}");
+            assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n", "{what}");
         }
     }
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
     // Nothing was deleted: every damaged object that was there is below `damaged/`.
     let aside = files_below(&store).into_iter().filter(|path| path.starts_with("damaged")).count();
     assert_eq!(aside, files.len() * (DAMAGES.len() - 1));
@@ -115,7 +115,7 @@ fn any_damage_on_a_machine_is_noticed_and_mended_from_a_store() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let output = machine.place.file("output");
     let run = |name: &str| format!("archive/vendor/{}/{name}", machine.folders()[0]);
     let version = fs::read_link(output.join("datasets/it/latest")).unwrap();
@@ -132,15 +132,15 @@ fn any_damage_on_a_machine_is_noticed_and_mended_from_a_store() {
             let what = format!("{damage:?} of {}", file.display());
             damage.apply(&output.join(&file));
             check_noticed(&machine, &["verify"], &what);
-            let planned = machine.run(&["store", "repair", "--dry-run"]).succeeded().stdout;
+            let planned = machine.run(&["store", "repair", "--dry-run"]).expect_success().stdout;
             assert!(planned.contains("would fetch `"), "{what}: {planned}");
-            let message = machine.run(&["store", "repair"]).succeeded().stdout;
+            let message = machine.run(&["store", "repair"]).expect_success().stdout;
             assert!(message.contains("fetched `"), "{what}: {message}");
             assert!(contents(&output) == intact, "{what} is not mended: {message}");
-            machine.run(&["verify"]).succeeded();
+            machine.run(&["verify"]).expect_success();
         }
     }
-    machine.run(&["show", "it"]).succeeded();
+    machine.run(&["show", "it"]).expect_success();
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_neither_has_is_set_aside_and_blocks_no_machine() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let store = folder.path().join("store");
     let run = machine.folders().remove(0);
     let there = store.join("archive/vendor").join(&run);
@@ -170,12 +170,12 @@ fn what_neither_has_is_set_aside_and_blocks_no_machine() {
     assert_eq!(moved.len(), 9, "{moved:?}");
     assert!(machine.place.file("output/archive/vendor/.damaged").join(&run).join("signals.parquet").exists());
     // The loss is known, and accepted on request alone.
-    fresh.run(&["store", "pull"]).succeeded();
+    fresh.run(&["store", "pull"]).expect_success();
     let message = fresh.run(&["run", "it"]).failed_with(1).stderr;
     assert!(message.contains("lacks 1 run"), "{message}");
-    fresh.run(&["run", "it", "--new-archive"]).succeeded();
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["verify"]).succeeded();
+    fresh.run(&["run", "it", "--new-archive"]).expect_success();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["verify"]).expect_success();
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_push_sends_again_what_the_store_lost() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let store = folder.path().join("store");
     let intact = contents(&store);
     let files =
@@ -195,7 +195,7 @@ fn a_push_sends_again_what_the_store_lost() {
                 continue;
             }
             damage.apply(&store.join(&file));
-            let message = machine.run(&["store", "push"]).succeeded().stdout;
+            let message = machine.run(&["store", "push"]).expect_success().stdout;
             let is_latest = file.ends_with("latest.json");
             assert!(
                 is_latest || message.starts_with("sent 1 damaged file, "),
@@ -205,7 +205,7 @@ fn a_push_sends_again_what_the_store_lost() {
             assert!(contents(&store) == intact, "{damage:?} of {}", file.display());
         }
     }
-    assert_eq!(machine.run(&["store", "push"]).succeeded().stdout, "already up to date\n");
+    assert_eq!(machine.run(&["store", "push"]).expect_success().stdout, "already up to date\n");
 }
 
 #[test]
@@ -215,15 +215,15 @@ fn a_bucket_is_repaired_like_a_folder() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_bucket(&definition(&service.source), &bucket);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     // A run of which only a damaged copy is left. The server lets nobody else replace an object.
     for name in ["run.json", "signals.parquet"] {
         bucket.put(&format!("team/a/archive/vendor/run=20261101T000000Z-aaaa/{name}"), &[b'x'; 300]);
     }
     machine.run(&["store", "verify"]).failed_with(1);
-    let message = machine.run(&["store", "repair"]).succeeded().stdout;
+    let message = machine.run(&["store", "repair"]).expect_success().stdout;
     assert!(message.starts_with("set aside `s3://") && message.ends_with("made 1 repair\n"), "{message}");
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
     let aside = bucket.keys().into_iter().filter(|key| key.starts_with("team/a/damaged/")).count();
     assert_eq!(aside, 2);
 }
@@ -249,7 +249,7 @@ fn a_repair_that_is_interrupted_anywhere_is_finished_by_the_next_one() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&definition(&service.source), &stub);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let of = |stub: &StubStore| -> Vec<(String, Vec<u8>)> {
         let keys = stub.keys().into_iter().filter(|key| !key.contains("/damaged/"));
         keys.map(|key| (key.clone(), stub.object(&key).unwrap())).collect()
@@ -273,7 +273,7 @@ fn a_repair_that_is_interrupted_anywhere_is_finished_by_the_next_one() {
         failing.store(number, Ordering::SeqCst);
         let interrupted = machine.run(&["store", "repair"]);
         failing.store(u64::MAX, Ordering::SeqCst);
-        machine.run(&["store", "repair"]).succeeded();
+        machine.run(&["store", "repair"]).expect_success();
         assert!(of(&stub) == intact, "after it failed at change {number}: {:?}", stub.keys());
         if interrupted.code == Some(0) {
             assert!(number > 10, "{number} changes");
@@ -292,10 +292,10 @@ fn a_pack_stands_in_for_a_damaged_run_and_runs_for_a_damaged_pack() {
         let mut command = machine.place.command(arguments);
         crate::support::program::Outcome::of(command.env("BELLWETHER_API_KEY", "demo"))
     };
-    run(&["run", "it"]).succeeded();
-    run(&["run", "it"]).succeeded();
+    run(&["run", "it"]).expect_success();
+    run(&["run", "it"]).expect_success();
     let csv = machine.csv();
-    run(&["archive", "compact"]).succeeded();
+    run(&["archive", "compact"]).expect_success();
     let archive = machine.place.file("output/archive/vendor");
     for (kind, stand_in) in
         [("run=", "other folders here have its rows"), ("pack=", "other folders here have its rows")]
@@ -303,17 +303,17 @@ fn a_pack_stands_in_for_a_damaged_run_and_runs_for_a_damaged_pack() {
         let folder = machine.folders().into_iter().find(|name| name.starts_with(kind)).unwrap();
         Damage::OneBit.apply(&archive.join(&folder).join("signals.parquet"));
         run(&["verify"]).failed_with(1);
-        let message = run(&["archive", "repair"]).succeeded().stdout;
+        let message = run(&["archive", "repair"]).expect_success().stdout;
         assert!(message.contains(&format!("set aside `output/archive/vendor/{folder}`: ")), "{message}");
         assert!(message.contains(stand_in), "{message}");
-        run(&["verify"]).succeeded();
-        run(&["build", "it"]).succeeded();
+        run(&["verify"]).expect_success();
+        run(&["build", "it"]).expect_success();
         assert!(machine.csv() == csv);
         // The other one is damaged next, with this one intact again.
         fs::rename(archive.join(".damaged").join(&folder), machine.place.file(&folder)).unwrap();
         Damage::OneBit.apply(&machine.place.file(&folder).join("signals.parquet"));
         fs::rename(machine.place.file(&folder), archive.join(&folder)).unwrap();
-        run(&["verify"]).succeeded();
+        run(&["verify"]).expect_success();
     }
 }
 
@@ -325,7 +325,7 @@ fn an_unreadable_file_is_no_damage() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let (_folder, url) = folder_store();
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let run = machine.folders().remove(0);
     let file = machine.place.file("output/archive/vendor").join(&run).join("signals.parquet");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
@@ -351,7 +351,7 @@ fn histories_are_not_merged_while_a_run_is_missing() {
         crate::support::program::Outcome::of(command.env("BELLWETHER_API_KEY", "demo"))
     };
     for _ in 0..3 {
-        run(&["run", "it"]).succeeded();
+        run(&["run", "it"]).expect_success();
     }
     let folders = machine.folders();
     let archive = machine.place.file("output/archive/vendor");
@@ -359,6 +359,6 @@ fn histories_are_not_merged_while_a_run_is_missing() {
     run(&["build", "it"]).failed_with(1);
     assert_eq!(machine.folders(), [folders[0].clone(), folders[2].clone()], "no merge of what cannot be compared");
     fs::rename(machine.place.file("gone"), archive.join(&folders[1])).unwrap();
-    run(&["build", "it"]).succeeded();
+    run(&["build", "it"]).expect_success();
     assert_eq!(machine.folders(), folders);
 }

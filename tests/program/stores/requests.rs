@@ -29,7 +29,7 @@ fn requests_of_a_run_grow_only_with_the_pages_of_the_archive() {
     let (mut packs, mut pages) = (0, 0);
     for run in 0..17 {
         let before = stub.requests().len();
-        machine.run(&["run", "it", "-q"]).succeeded();
+        machine.run(&["run", "it", "-q"]).expect_success();
         let request = stub.requests().split_off(before);
         let listings = request.iter().filter(|request| request.method == "GET" && request.key.is_empty()).count();
         let others = request.len() - listings;
@@ -55,7 +55,7 @@ fn records_are_sent_after_their_files_and_latest_after_its_version() {
     let stub = StubStore::start(1000, |_| None);
     let service = Scripted::of_histories(|_| json("200 OK", super::writers::HISTORY));
     let machine = Machine::with_stub(&definition(&service.source()), &stub);
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let is_ours = |key: &str| !key.contains("/.probe-");
     let puts = stub.requests().into_iter().filter(|wanted| wanted.method == "PUT" && is_ours(&wanted.key));
     let puts: Vec<String> = puts.map(|wanted| wanted.key).collect();

@@ -13,34 +13,34 @@ fn one_dataset_or_one_older_version_is_fetched() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
     machine.place.define("other", &definition(&service.source));
-    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
     let latest = |machine: &Machine| {
         let link = fs::read_link(machine.place.file("output/datasets/it/latest")).expect("a link");
         link.display().to_string()
     };
     let older = latest(&machine);
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["build", "other"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["build", "other"]).expect_success();
     let newest = latest(&machine);
 
     let fresh = Machine::new(&definition(&service.source), &url, []);
-    let message = fresh.run(&["store", "pull", "it"]).succeeded().stdout;
+    let message = fresh.run(&["store", "pull", "it"]).expect_success().stdout;
     assert!(message.contains(" and 1 version, "), "{message}");
     assert_eq!(latest(&fresh), newest);
     assert!(!fresh.place.file("output/datasets/other").exists());
     assert_eq!(fresh.folders(), machine.folders());
     let wanted = format!("it/{older}");
-    let message = fresh.run(&["store", "pull", &wanted]).succeeded().stdout;
+    let message = fresh.run(&["store", "pull", &wanted]).expect_success().stdout;
     assert!(message.starts_with("fetched 1 version, "), "{message}");
     assert!(fresh.place.file(&format!("output/datasets/{wanted}/dataset.json")).exists());
     assert_eq!(latest(&fresh), newest, "an older version does not become the latest");
-    assert_eq!(fresh.run(&["store", "pull", &wanted]).succeeded().stdout, "already up to date\n");
-    fresh.run(&["verify"]).succeeded();
+    assert_eq!(fresh.run(&["store", "pull", &wanted]).expect_success().stdout, "already up to date\n");
+    fresh.run(&["verify"]).expect_success();
 
     // Without a definition, and without any version.
     let bare = Machine::new("", &url, []);
     fs::remove_dir_all(bare.place.file("pipelines")).unwrap();
-    bare.run(&["store", "pull", &wanted]).succeeded();
+    bare.run(&["store", "pull", &wanted]).expect_success();
     assert_eq!(latest(&bare), older);
     assert!(bare.folders().is_empty());
     for (wanted, what) in
@@ -58,7 +58,7 @@ fn a_store_is_verified_by_sizes_or_since_a_run_without_reading_the_rest() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&definition(&service.source), &stub);
     for _ in 0..3 {
-        machine.run(&["run", "it"]).succeeded();
+        machine.run(&["run", "it"]).expect_success();
     }
     let runs: Vec<String> = machine.folders().iter().map(|name| name["run=".len()..].to_owned()).collect();
     let reads = |arguments: &[&str]| {
@@ -68,12 +68,12 @@ fn a_store_is_verified_by_sizes_or_since_a_run_without_reading_the_rest() {
         (outcome, read)
     };
     let (all, everything) = reads(&["store", "verify"]);
-    all.succeeded();
+    all.expect_success();
     let (sizes, read) = reads(&["store", "verify", "--sizes"]);
-    sizes.succeeded();
+    sizes.expect_success();
     assert_eq!(read, 1, "`latest.json` alone");
     let (since, read) = reads(&["store", "verify", "--since", &runs[2]]);
-    since.succeeded();
+    since.expect_success();
     assert!(read * 2 < everything, "{read} of {everything}");
 
     let key = |run: &str, file: &str| format!("team/a/archive/vendor/run={run}/{file}");

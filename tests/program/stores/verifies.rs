@@ -91,7 +91,7 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
     let machine = Machine::new(&definition(&service.source), &url, []);
     let fresh = Machine::new(&definition(&service.source), &url, []);
     for _ in 0..3 {
-        machine.run(&["run", "it"]).succeeded();
+        machine.run(&["run", "it"]).expect_success();
         // What is made in one second is new together.
         thread::sleep(Duration::from_millis(1100));
     }
@@ -116,7 +116,7 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
     let new = names.iter().filter(|name| is_verified(name) && is_new(name)).count();
     assert!(0 < new && new < all);
     for ((machine, way), count) in ways.iter().zip([all, all, all, new]) {
-        let message = machine.run(&[&["store", "verify"], *way].concat()).succeeded().stdout;
+        let message = machine.run(&[&["store", "verify"], *way].concat()).expect_success().stdout;
         assert_eq!(message, format!("verified {count} files\n"), "{way:?}");
     }
 
@@ -239,14 +239,14 @@ fn a_record_of_this_machine_that_cannot_be_read_is_no_missing_one() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
-    machine.run(&["run", "it"]).succeeded();
-    machine.run(&["store", "verify", "--sizes"]).succeeded();
+    machine.run(&["run", "it"]).expect_success();
+    machine.run(&["store", "verify", "--sizes"]).expect_success();
     let record = machine.place.file("output/datasets/it/latest").canonicalize().unwrap().join("dataset.json");
     fs::remove_file(&record).unwrap();
-    machine.run(&["store", "verify", "--sizes"]).succeeded();
+    machine.run(&["store", "verify", "--sizes"]).expect_success();
     fs::create_dir(&record).unwrap();
     let message = machine.run(&["store", "verify", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("dataset.json"), "{message}");
     // Nothing but the sizes relies on it.
-    machine.run(&["store", "verify"]).succeeded();
+    machine.run(&["store", "verify"]).expect_success();
 }

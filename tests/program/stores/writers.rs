@@ -26,7 +26,7 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
             assert!(output.status.success(), "time {time}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
-    fresh.run(&["store", "pull"]).succeeded();
+    fresh.run(&["store", "pull"]).expect_success();
     let status = fresh.status();
     assert_eq!(status["runs"].as_u64(), Some(2 * times as u64), "{status:#}");
     assert_eq!(status["datasets"][0]["only_there"].as_array().map(Vec::len), Some(2 * times - 1), "{status:#}");
@@ -36,10 +36,10 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
         .filter_map(|machine| machine.status()["datasets"][0]["latest_here"].as_str().map(str::to_owned));
     let latest = status["datasets"][0]["latest_there"].as_str().expect("a version").to_owned();
     assert!(newest.into_iter().any(|version| version == latest), "{status:#}");
-    let verified = fresh.run(&["store", "verify"]).succeeded().stdout;
+    let verified = fresh.run(&["store", "verify"]).expect_success().stdout;
     assert!(verified.starts_with("verified "), "{verified}");
-    fresh.run(&["verify"]).succeeded();
-    fresh.run(&["run", "it"]).succeeded();
+    fresh.run(&["verify"]).expect_success();
+    fresh.run(&["run", "it"]).expect_success();
     assert_eq!(fresh.status()["runs"].as_u64(), Some(2 * times as u64 + 1));
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn midnight(day: NaiveDate) -> String {
     format!("{day}T00:00:00")
 }
 
-pub(crate) fn spelled<T: std::str::FromStr<Err: std::fmt::Debug>>(names: &[&str]) -> Vec<T> {
+pub(crate) fn parse_all<T: std::str::FromStr<Err: std::fmt::Debug>>(names: &[&str]) -> Vec<T> {
     names.iter().map(|name| name.parse().expect("it is spelled so")).collect()
 }
 
@@ -97,7 +97,7 @@ impl Day {
     }
 
     /// Every listed article, from HTTP answers.
-    pub(crate) fn listed(&self) -> Scores {
+    pub(crate) fn list(&self) -> Scores {
         let score = |score: &Value| match score {
             Value::String(text) => text.parse().expect("a number"),
             number => number.as_f64().expect("a number"),
@@ -134,7 +134,7 @@ impl Day {
     /// The signals rewritten since an earlier day: values before and after.
     pub(crate) fn rewritten_signals(&self, earlier: NaiveDate) -> (Signals, Signals) {
         let rewrites = self.universe.rewrites(earlier).of_tickers(&self.tickers);
-        let rewrites = rewrites.of_periods(&spelled::<Period>(&PERIODS)).of_regimes(&spelled::<Regime>(&REGIMES));
+        let rewrites = rewrites.of_periods(&parse_all::<Period>(&PERIODS)).of_regimes(&parse_all::<Regime>(&REGIMES));
         let value = |one: bellwether::serve::Prediction| (one.signal().to_string(), one.confidence());
         let cells = rewrites.signals().map(|one| {
             let cell = [one.ticker.to_string(), one.period.to_string(), one.regime.to_string(), midnight(one.date)];

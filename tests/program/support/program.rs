@@ -85,7 +85,7 @@ impl Outcome {
     }
 
     #[track_caller]
-    pub(crate) fn succeeded(self) -> Self {
+    pub(crate) fn expect_success(self) -> Self {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self
     }
@@ -162,7 +162,7 @@ impl Drop for DemoService {
 }
 
 /// Reads the output of a child to its end.
-pub(crate) fn drained(stream: Option<impl Read>) -> String {
+pub(crate) fn drain(stream: Option<impl Read>) -> String {
     let mut text = String::new();
     if let Some(mut stream) = stream {
         stream.read_to_string(&mut text).expect("it prints text");

@@ -57,7 +57,7 @@ pub(crate) fn read(path: &Path) -> RecordBatch {
 }
 
 /// The state of a table as of an instant.
-pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
+pub(crate) fn known_rows(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
     let view = View::of(Archive::open(archive).expect("an archive"), as_of);
     let batches: Vec<RecordBatch> =
         view.cells(table, Vintage::Latest).expect("its files").map(|batch| batch.expect("cells")).collect();

@@ -262,7 +262,7 @@ async fn call(
         _ => {
             let mut respond = respond;
             let mut sink = respond.send_response(head(), false)?;
-            sink.send_data(framed(&[]), false)?;
+            sink.send_data(frame(&[]), false)?;
             sink.send_trailers(status("0", None))?;
             Ok(None)
         }
@@ -306,7 +306,7 @@ async fn stream(mut respond: SendResponse<Bytes>, state: &State, first: usize) -
                 return Ok(None);
             }
         }
-        sink.send_data(framed(&response.encode_to_vec()), false)?;
+        sink.send_data(frame(&response.encode_to_vec()), false)?;
     }
     sink.send_trailers(status("0", None))?;
     Ok(None)
@@ -316,7 +316,7 @@ fn head() -> Response<()> {
     Response::builder().header("content-type", "application/grpc").body(()).expect("a head")
 }
 
-fn framed(message: &[u8]) -> Bytes {
+fn frame(message: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(5 + message.len());
     bytes.put_u8(0);
     bytes.put_u32(message.len() as u32);

@@ -129,7 +129,7 @@ impl State {
     fn tell(&self, action: &str, key: &str, fault: Option<Fault>) {
         let mut trace = self.trace.lock().expect("no test panicked");
         trace.faults += usize::from(fault.is_some());
-        let key = trace.named(key);
+        let key = trace.name_of(key);
         let fault = fault.map(|fault| format!(": {fault:?}")).unwrap_or_default();
         writeln!(trace.text, "{action} {key}{fault}").expect("a string takes any text");
     }
@@ -161,11 +161,11 @@ impl State {
 
     async fn all(&self) -> Vec<ObjectMeta> {
         let metas: Vec<ObjectMeta> = self.objects.list(None).try_collect().await.expect("a listing");
-        metas.into_iter().map(|meta| self.dated(meta)).collect()
+        metas.into_iter().map(|meta| self.date_by_clock(meta)).collect()
     }
 
     /// With the time of the store's own clock.
-    fn dated(&self, meta: ObjectMeta) -> ObjectMeta {
+    fn date_by_clock(&self, meta: ObjectMeta) -> ObjectMeta {
         let micros = self.changed.lock().expect("no test panicked").get(&meta.location).copied().unwrap_or_default();
         let last_modified = DateTime::from_timestamp_micros(micros).expect("an instant of our time");
         ObjectMeta { last_modified, ..meta }
@@ -174,7 +174,7 @@ impl State {
     /// A listing of everything, as far as the fault allows.
     async fn listing(&self, fault: Option<Fault>) -> Result<Vec<ObjectMeta>> {
         match fault {
-            Some(Fault::Refused) => return Err(refused()),
+            Some(Fault::Refused) => return Err(refusal()),
             Some(Fault::Stale) => {
                 let age = self.random.lock().expect("no test panicked").below(STALE);
                 let listings = self.listings.lock().expect("no test panicked");
@@ -191,7 +191,7 @@ impl State {
 
 impl Trace {
     /// A key with numbers for its random names.
-    fn named(&mut self, key: &str) -> String {
+    fn name_of(&mut self, key: &str) -> String {
         let next = self.numbers.len();
         let is_random = |part: &str| part.contains("Z-") || part.contains(".probe-");
         let mut part = |part: &str| match is_random(part) {
@@ -205,7 +205,7 @@ impl Trace {
     }
 }
 
-fn refused() -> Error {
+fn refusal() -> Error {
     let source = "Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code>";
     Error::Generic { store: "simulated", source: source.into() }
 }
@@ -228,9 +228,9 @@ impl ObjectStore for SimulatedStore {
         let fault = state.meet(&[Refused, Late, Unacknowledged, Unacknowledged, Twice, Conflict]);
         state.tell("put", key.as_ref(), fault);
         match fault {
-            Some(Refused) => Err(refused()),
+            Some(Refused) => Err(refusal()),
             Some(Conflict) => match options.mode {
-                PutMode::Overwrite => Err(refused()),
+                PutMode::Overwrite => Err(refusal()),
                 PutMode::Create => Err(Error::AlreadyExists { path: key.to_string(), source: "409 Conflict".into() }),
                 PutMode::Update(_) => Err(Error::Precondition { path: key.to_string(), source: "409 Conflict".into() }),
             },
@@ -260,13 +260,13 @@ impl ObjectStore for SimulatedStore {
         let fault = state.meet(&[Fault::Refused, Fault::Late, Fault::BrokenOff]);
         state.tell("get", key.as_ref(), fault);
         match fault {
-            Some(Fault::Refused) => return Err(refused()),
+            Some(Fault::Refused) => return Err(refusal()),
             Some(Fault::Late) => state.wait().await,
             _ => {}
         }
         let got = state.objects.get_opts(key, options).await?;
         let GetResult { meta, range, attributes, extensions, payload } = got;
-        let meta = state.dated(meta);
+        let meta = state.date_by_clock(meta);
         let GetResultPayload::Stream(pieces) = payload else { panic!("objects in memory are streams") };
         let payload = GetResultPayload::Stream(match fault {
             Some(Fault::BrokenOff) => {
@@ -291,7 +291,7 @@ impl ObjectStore for SimulatedStore {
                 let fault = state.meet(&[Fault::Refused, Fault::Unacknowledged]);
                 state.tell("delete", key.as_ref(), fault);
                 match fault {
-                    Some(Fault::Refused) => return Err(refused()),
+                    Some(Fault::Refused) => return Err(refusal()),
                     _ => state.delete(&key).await?,
                 }
                 if fault.is_some() { Err(broken_off()) } else { Ok(key) }

@@ -199,7 +199,7 @@ fn converse(stream: &TcpStream, state: &State) -> Option<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let key = decoded(path).trim_start_matches(&format!("/{}", StubStore::BUCKET)).trim_start_matches('/').to_owned();
+    let key = decode(path).trim_start_matches(&format!("/{}", StubStore::BUCKET)).trim_start_matches('/').to_owned();
     let request = {
         let mut all = state.requests.lock().expect("no test panicked");
         let request = StoreRequest { method, key, query: query.to_owned(), number: all.len() as u64 };
@@ -266,7 +266,7 @@ fn carried_out(
 ) -> Answer {
     let parameter = |name: &str| {
         let pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).next()
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| decode(value)).next()
     };
     let mut objects = state.objects.lock().expect("no test panicked");
     let tagged = |tag: u64, put: DateTime<Utc>| {
@@ -299,7 +299,7 @@ fn carried_out(
             Answer("200 OK", format!("ETag: \"part-{part}\"\r\n"), Vec::new())
         }
         "PUT" if headers.contains_key("x-amz-copy-source") => {
-            let source = decoded(&headers["x-amz-copy-source"]);
+            let source = decode(&headers["x-amz-copy-source"]);
             let source = source.trim_start_matches('/').trim_start_matches(StubStore::BUCKET).trim_start_matches('/');
             let Some((bytes, ..)) = objects.get(source).cloned() else {
                 return Answer("404 Not Found", String::new(), failure("NoSuchKey"));
@@ -390,7 +390,7 @@ fn span(range: &str) -> Option<(usize, usize)> {
     Some((from.parse().ok()?, to.parse().unwrap_or(usize::MAX - 1)))
 }
 
-fn decoded(text: &str) -> String {
+fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

@@ -71,7 +71,7 @@ impl Window<'_> {
 
 impl Screen {
     #[track_caller]
-    pub(crate) fn succeeded(self) -> Self {
+    pub(crate) fn expect_success(self) -> Self {
         assert_eq!(self.code, 0, "{self:#?}");
         self
     }

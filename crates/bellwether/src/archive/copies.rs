@@ -47,7 +47,7 @@ pub(super) fn continue_copies(answered: RecordBatch, known: &RecordBatch) -> Res
         Some(with_repeats(&known[..first], listed, next))
     });
     let renumbered = renumbered.flatten().collect::<Vec<_>>();
-    replaced(&answered, &renumbered)
+    renumber(&answered, &renumbered)
 }
 
 /// The first known copy that is listed: from there on, the known copies have the scores of the listed ones, as far as both
@@ -93,7 +93,7 @@ fn copies<'a>(rows: &'a RecordBatch, is_wanted: &dyn Fn(usize) -> bool) -> Copie
 }
 
 /// Articles with other numbers and repetitions in some rows.
-fn replaced(articles: &RecordBatch, rows: &[(usize, i32, i32)]) -> Result<RecordBatch, ArrowError> {
+fn renumber(articles: &RecordBatch, rows: &[(usize, i32, i32)]) -> Result<RecordBatch, ArrowError> {
     let mut columns = articles.columns().to_vec();
     let values = |column: usize| articles.column(column).as_primitive::<Int32Type>().values().to_vec();
     let (mut numbers, mut repeats) = (values(COPY), values(REPEATS));

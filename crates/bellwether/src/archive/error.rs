@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
-use crate::text::human::{counted, grouped};
+use crate::text::human::{count_of, group_digits};
 use crate::time::to_record;
 
 /// An archive that lacks the requested data.
@@ -36,11 +36,11 @@ pub(crate) enum ArchiveError {
     Future { instant: DateTime<Utc>, now: DateTime<Utc> },
 
     /// Runs that others are based on, and that are gone.
-    #[error("`{}` lacks {}: {}", path.display(), counted(runs.len() as u64, "run", "runs"), some_of(runs))]
+    #[error("`{}` lacks {}: {}", path.display(), count_of(runs.len() as u64, "run", "runs"), some_of(runs))]
     Lost { path: PathBuf, runs: Vec<String>, named_by: String },
 
     /// An archive of an older layout.
-    #[error("`{}` has {} of an older layout", path.display(), counted(*folders as u64, "run or pack", "runs and packs"))]
+    #[error("`{}` has {} of an older layout", path.display(), count_of(*folders as u64, "run or pack", "runs and packs"))]
     Older { path: PathBuf, folders: usize },
 
     /// Several services, and none is named.
@@ -48,11 +48,11 @@ pub(crate) enum ArchiveError {
     Services { path: PathBuf, services: Vec<String> },
 
     /// A version whose runs are not all there.
-    #[error("cannot rebuild `{version}`: `{}` lacks {}: {}", path.display(), counted(runs.len() as u64, "of its runs", "of its runs"), some_of(runs))]
+    #[error("cannot rebuild `{version}`: `{}` lacks {}: {}", path.display(), count_of(runs.len() as u64, "of its runs", "of its runs"), some_of(runs))]
     Incomplete { path: PathBuf, version: String, runs: Vec<String> },
 
     /// A version that was built from runs that were forgotten since.
-    #[error("cannot rebuild `{version}`: {} of its runs {} forgotten since: {}", grouped(runs.len() as u64), if runs.len() == 1 { "was" } else { "were" }, some_of(runs))]
+    #[error("cannot rebuild `{version}`: {} of its runs {} forgotten since: {}", group_digits(runs.len() as u64), if runs.len() == 1 { "was" } else { "were" }, some_of(runs))]
     Forgotten { version: String, runs: Vec<String> },
 
     /// A run that is not in the archive.
@@ -60,7 +60,7 @@ pub(crate) enum ArchiveError {
     UnknownRun { path: PathBuf, run: String },
 
     /// A run that cannot be forgotten alone.
-    #[error("{} based on `{run}`: {}", if runs.len() == 1 { "1 run is".to_owned() } else { format!("{} runs are", grouped(runs.len() as u64)) }, some_of(runs))]
+    #[error("{} based on `{run}`: {}", if runs.len() == 1 { "1 run is".to_owned() } else { format!("{} runs are", group_digits(runs.len() as u64)) }, some_of(runs))]
     Based { run: String, runs: Vec<String> },
 
     /// A run whose rows in a pack cannot be told from those of another one.
@@ -77,7 +77,7 @@ fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
     let more = names.len().saturating_sub(SHOWN);
-    if more == 0 { shown.join(", ") } else { format!("{} and {} more", shown.join(", "), grouped(more as u64)) }
+    if more == 0 { shown.join(", ") } else { format!("{} and {} more", shown.join(", "), group_digits(more as u64)) }
 }
 
 impl ArchiveError {

@@ -127,13 +127,13 @@ impl Forgetting {
 
     /// Reads the note in a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
-        Self::parsed(notes::read(folder)?.as_bytes(), folder)
+        Self::parse(notes::read(folder)?.as_bytes(), folder)
     }
 
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
-    pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
+    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
-        let damaged = |source: Reason| FileError::damaged(&path, source);
+        let damaged = |source: Reason| FileError::damage(&path, source);
         let note: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         let unsealed = Self { seal: NO_DIGEST.to_owned(), ..note.clone() };
         let found = digest::of(unsealed.text().as_bytes());
@@ -209,7 +209,7 @@ pub(crate) fn damaged_notes(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
 
 /// The runs that do not count, by name: those of the notes, claims of instants since when the service was watched, and of
 /// some runs those that are based on them.
-pub(super) fn forgotten<'s>(
+pub(super) fn forgotten_runs<'s>(
     notes: BTreeMap<String, Forgetting>,
     late: BTreeMap<String, DateTime<Utc>>,
     runs: impl Iterator<Item = &'s Seal> + Clone,
@@ -254,7 +254,7 @@ pub(crate) fn forget(
     let _lock = SealingLock::take(archive, stop)?;
     let opened = Archive::open(archive)?;
     if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) =
-        opened.forgotten().find(|forgotten| forgotten.run == run)
+        opened.forgotten_runs().find(|forgotten| forgotten.run == run)
     {
         return Ok((note.clone(), false));
     }
@@ -263,8 +263,8 @@ pub(crate) fn forget(
         return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
     };
     let note = Forgetting::of(seal, reason, now);
-    let known: BTreeSet<&str> = opened.forgotten().map(|run| run.run.as_str()).collect();
-    let alone = forgotten([(run.to_owned(), note.clone())].into(), BTreeMap::new(), all.iter().copied());
+    let known: BTreeSet<&str> = opened.forgotten_runs().map(|run| run.run.as_str()).collect();
+    let alone = forgotten_runs([(run.to_owned(), note.clone())].into(), BTreeMap::new(), all.iter().copied());
     let based: Vec<String> =
         alone.into_keys().filter(|other| other != run && !known.contains(other.as_str())).collect();
     if !based.is_empty() {

@@ -125,7 +125,7 @@ impl RunListing {
             runs,
             unfinished: unfinished.concat(),
             packed_folders: archives().map(|archive| archive.superseded_count()).sum(),
-            forgotten: archives().flat_map(|archive| archive.forgotten()).map(LeftOut::of).collect(),
+            forgotten: archives().flat_map(|archive| archive.forgotten_runs()).map(LeftOut::of).collect(),
         })
     }
 }

@@ -153,8 +153,8 @@ pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredO
 pub(crate) use forgotten::{damaged_notes, forget};
 pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{
-    IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known, migrate, migrated, pending,
-    remove_kept,
+    IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known_seals, migrate, pending,
+    remove_kept, services_of_migrated,
 };
 pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
 pub(crate) use scope::SuspectRule;
@@ -167,8 +167,8 @@ pub(crate) use suspect::Suspects;
 pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, open_merged_with_claims,
-    prune, set_aside, verify, wanted,
+    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,
+    open_merged_with_claims, prune, set_aside, verify,
 };
 pub(crate) use view::{ArticleObservations, Giant};
 

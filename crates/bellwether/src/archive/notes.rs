@@ -12,7 +12,7 @@ use crate::error::Result;
 /// The text of the note in a folder.
 pub(super) fn read(folder: &Path) -> Result<String> {
     if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
-        return Err(FileError::damaged(folder, "it is not a folder"));
+        return Err(FileError::damage(folder, "it is not a folder"));
     }
     read_bounded(&folder.join(SEAL))
 }

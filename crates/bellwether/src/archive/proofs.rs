@@ -91,19 +91,19 @@ impl Proof {
     }
 
     /// The service and the heads of its statement.
-    pub(crate) fn stated(&self) -> (String, Vec<Parent>) {
-        stated(&self.statement).expect("it was parsed")
+    pub(crate) fn service_and_heads(&self) -> (String, Vec<Parent>) {
+        parse_statement(&self.statement).expect("it was parsed")
     }
 
     /// Reads the proof in a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
-        Self::parsed(notes::read(folder)?.as_bytes(), folder)
+        Self::parse(notes::read(folder)?.as_bytes(), folder)
     }
 
     /// Parses the proof in a folder, wherever that is, and checks that it is consistent.
-    pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
+    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
-        let damaged = |source: Reason| FileError::damaged(&path, source);
+        let damaged = |source: Reason| FileError::damage(&path, source);
         let proof: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         let found = digest::of(Self { seal: NO_DIGEST.to_owned(), ..proof.clone() }.text().as_bytes());
         if found != proof.seal {
@@ -116,7 +116,7 @@ impl Proof {
         let is_own = folder.file_name().is_some_and(|name| name == proof.folder_name().as_str());
         let is_whole = u64::from_str_radix(&proof.nonce, 16).is_ok()
             && bytes(&proof.token).is_some()
-            && stated(&proof.statement).is_some();
+            && parse_statement(&proof.statement).is_some();
         if !is_unique(&proof.proof) || !is_own || !is_whole {
             return Err(damaged("it is not a proof of this name".into()));
         }
@@ -138,7 +138,7 @@ pub(crate) fn statement(archive: &Path, service: &str) -> Result<Option<String>>
 }
 
 /// The service and the heads of a statement, which must be spelled as [`statement`] does.
-fn stated(text: &str) -> Option<(String, Vec<Parent>)> {
+fn parse_statement(text: &str) -> Option<(String, Vec<Parent>)> {
     let (first, rest) = text.split_once('\n')?;
     let service = first.strip_prefix(FIRST)?;
     let mut heads = Vec::new();

@@ -64,7 +64,7 @@ impl Scope {
 
     /// The series of all its requests, without the filter.
     #[must_use]
-    pub fn unfiltered(&self) -> Self {
+    pub fn without_filter(&self) -> Self {
         Self { filter: Filter::default(), ..self.clone() }
     }
 
@@ -96,7 +96,7 @@ impl Scope {
 }
 
 /// The tickers that some requests listed last.
-pub(super) fn listed(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
+pub(super) fn listed_tickers(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
     let is_listed = |events: &[Listing]| {
         let mut of_source = events.chunk_by(|one, next| one.source == next.source);
         of_source.any(|events| listed_last_by(events.iter(), |request| requests.contains(request)))

@@ -148,7 +148,7 @@ impl View {
             let count = folder.seal().rows(ANSWERS);
             let mut answers = Vec::new();
             for rows in folder.rows(ANSWERS, &answers::schema(), (0, count))? {
-                let failed = |reason| FileError::damaged(&folder.path().join(ANSWERS), reason);
+                let failed = |reason| FileError::damage(&folder.path().join(ANSWERS), reason);
                 answers.extend(answers::records(&rows?).map_err(failed)?);
             }
             answers.retain(|answer| self.counts(answer.sealed_at));

@@ -104,7 +104,7 @@ pub(crate) struct ListedBy {
 impl SeriesReader {
     /// The known cells of some series, which are in order, in a view of the archive: each series that has any, with its
     /// rows in the columns of [`Table::known_schema`].
-    pub(crate) fn known(&self, view: &View, series: &[SeriesKey]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
+    pub(crate) fn known_cells(&self, view: &View, series: &[SeriesKey]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
         let (mut batches, mut of_runs) = (Vec::new(), 0);
         for (place, file) in self.files.iter().enumerate() {
             let seal = file.folder.seal();
@@ -196,7 +196,7 @@ impl SeriesFile {
             return Ok(Arc::clone(known));
         }
         let keys = self.rows.keys(group, table.key_columns())?;
-        let places = Arc::new(keys::ranges(table, &keys).map_err(|reason| self.rows.damaged(reason))?);
+        let places = Arc::new(keys::ranges(table, &keys).map_err(|reason| self.rows.damage(reason))?);
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Arc::clone(&places));
         Ok(places)
     }

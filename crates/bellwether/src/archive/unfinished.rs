@@ -169,7 +169,7 @@ impl Unfinished {
     }
 
     /// The answer to a request, if there is one.
-    pub fn answered(&self, request: &str) -> Option<Arc<AnswerRecord>> {
+    pub fn answer_to(&self, request: &str) -> Option<Arc<AnswerRecord>> {
         self.lock().by_request.get(request).map(|answer| Arc::clone(&answer.record))
     }
 
@@ -414,7 +414,7 @@ pub(crate) fn remove_abandoned(archive: &Archive, path: &Path, now: DateTime<Utc
 }
 
 /// Number of answered requests of an unfinished run.
-fn answered(run: &Path) -> usize {
+fn answer_count(run: &Path) -> usize {
     let text = links::read(&run.join(JOURNAL)).unwrap_or_default();
     let records = lines(&text).filter_map(|line| serde_json::from_str::<AnswerRecord>(line).ok());
     records.map(|record| record.request.request).collect::<BTreeSet<String>>().len()
@@ -441,7 +441,7 @@ pub struct UnfinishedRun {
 pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
         let Origin { run, service, definition, .. } = Origin::read(&path)?;
-        Some(UnfinishedRun { run, service: service.name, definition, answers: answered(&path) })
+        Some(UnfinishedRun { run, service: service.name, definition, answers: answer_count(&path) })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
 }

@@ -15,7 +15,7 @@ use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
 use super::fold::histories::{EVER, FoldedObservations, Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
-use super::scope::{Scope, listed, listing, sectors};
+use super::scope::{Scope, listed_tickers, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
@@ -31,7 +31,7 @@ use crate::plan::Vintage;
 use crate::process::cancel::CancellationToken;
 use crate::process::trace::work;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::to_record;
 
 /// The most articles of a slab to hold in memory.
@@ -76,9 +76,9 @@ impl View {
     pub(crate) fn notes_on_runs(&self) -> Vec<String> {
         let claims: Vec<DateTime<Utc>> =
             self.runs().filter(|run| run.is_claimed()).map(|run| run.seal().started_at).collect();
-        let mut notes: Vec<String> = self.archive.forgotten().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = self.archive.forgotten_runs().map(ToString::to_string).collect();
         if let (Some(first), Some(last)) = (claims.first(), claims.last()) {
-            let count = counted(claims.len() as u64, "claim counts", "claims count");
+            let count = count_of(claims.len() as u64, "claim counts", "claims count");
             let [first, last] = [first, last].map(|instant| to_record(*instant));
             notes.push(format!("{count} that nobody witnessed, of {first} to {last}"));
         }
@@ -147,8 +147,8 @@ impl View {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
-        Ok(listed(self.listings()?, requests))
+    pub fn tickers_listed_by(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
+        Ok(listed_tickers(self.listings()?, requests))
     }
 
     /// The series that the latest answer to each of some requests listed.
@@ -222,7 +222,7 @@ impl View {
     ///
     /// If a file cannot be opened.
     pub fn observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
-        let mut merged = self.merged(table)?;
+        let mut merged = self.merge(table)?;
         let next = move || merged.next(Cuts::of_cells(table)).transpose();
         Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
     }
@@ -233,7 +233,7 @@ impl View {
     ///
     /// If a file cannot be opened.
     pub fn articles(&self) -> Result<impl Iterator<Item = Result<ArticleObservations>> + use<>> {
-        let mut merged = self.merged(Table::Articles)?;
+        let mut merged = self.merge(Table::Articles)?;
         let view = self.clone();
         let mut giant: Option<String> = None;
         let mut next = move || {
@@ -283,7 +283,7 @@ impl View {
         revision: Revision,
         vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-        let mut merged = self.merged(table)?;
+        let mut merged = self.merge(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
@@ -326,9 +326,9 @@ impl View {
         vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let asked = OfTickers(self.news_tickers(scope)?);
-        let watched = Arc::new(self.watched(scope)?);
+        let watched = Arc::new(self.watched_tickers(scope)?);
         let suspects = Arc::new(SuspectFilter::of(self, scope.suspects)?);
-        let mut signals = self.merged(Table::Signals)?;
+        let mut signals = self.merge(Table::Signals)?;
         let mut articles = self.news(Table::Articles, &suspects)?;
         let [mut summaries, mut records] =
             [self.news(Table::Summaries, &suspects)?, self.news(Table::SentimentHistory, &suspects)?];
@@ -358,10 +358,11 @@ impl View {
             let summaries = whole(Table::Summaries, &mut summaries)?;
             let records = whole(Table::SentimentHistory, &mut records)?;
             let articles = if rows <= HELD_ARTICLES {
-                ArticlePieces::held(held)
+                ArticlePieces::in_memory(held)
             } else {
                 let (view, asked, suspects) = (view.clone(), asked.clone(), Arc::clone(&suspects));
-                let stored = ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone(), &suspects));
+                let stored =
+                    ArticlePieces::on_disk(move || view.articles_between(&range.0, range.1.clone(), &suspects));
                 stored.map(move |piece| asked.of(piece))
             };
             let watched = Arc::clone(&watched);
@@ -387,19 +388,19 @@ impl View {
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
 
-    fn merged(&self, table: Table) -> Result<Merged> {
+    fn merge(&self, table: Table) -> Result<Merged> {
         Merged::open(table, &self.folders(), &self.horizon)
     }
 
     /// A table of news, with only the columns that a slab needs.
     fn news(&self, table: Table, suspects: &SuspectFilter) -> Result<Merged> {
-        let merged = self.merged(table)?;
+        let merged = self.merge(table)?;
         // Texts identify cells and are most of the bytes. If each row is a cell of its own, they are not needed.
         if !self.is_of_one_run(table) || !merged.are_added() || suspects.concerns(table) {
             return Ok(merged);
         }
         let schema = Slab::news_schema(table);
-        Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
+        Ok(merged.narrow_to(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
     /// The cells of some batches, each sorted.
@@ -472,7 +473,7 @@ impl Giant {
     ///
     /// If a file cannot be opened.
     pub fn pieces(&self) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
-        let mut merged = self.view.merged(Table::Articles)?;
+        let mut merged = self.view.merge(Table::Articles)?;
         let (begin, end) = (Bound::before(&self.ticker), Bound::after(&self.ticker));
         merged.pass_over(&begin)?;
         let next = move || merged.next_until(&end, Cuts::Dates).transpose();

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::sealed::catalog::SealedRun;
 use super::sealed::listings::{Listing, Listings, read};
-use super::sealed::requests::{AnsweredRequest, REQUESTS, answered};
+use super::sealed::requests::{AnsweredRequest, REQUESTS, answered_requests};
 use super::sealed::run_rows::RowsByRun;
 use super::{Scope, View};
 use crate::disk::file::FileError;
@@ -24,12 +24,12 @@ impl View {
     pub fn news_tickers(&self, scope: &Scope) -> Result<BTreeSet<Ticker>> {
         match &scope.news {
             TickerSource::Signals => {
-                let mut listed = self.listed(&scope.requests)?;
+                let mut listed = self.tickers_listed_by(&scope.requests)?;
                 listed.retain(|ticker| !scope.excluded.contains(ticker));
                 Ok(listed)
             }
             TickerSource::Listed(tickers) => Ok(tickers.iter().cloned().collect()),
-            list => self.listed(&list.listing().iter().map(Request::to_string).collect()),
+            list => self.tickers_listed_by(&list.listing().iter().map(Request::to_string).collect()),
         }
     }
 
@@ -38,7 +38,7 @@ impl View {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn watched(&self, scope: &Scope) -> Result<HashMap<Ticker, Watched>> {
+    pub fn watched_tickers(&self, scope: &Scope) -> Result<HashMap<Ticker, Watched>> {
         let first = first_listed(self.listings()?, &self.news_tickers(scope)?);
         let mut missing: HashMap<String, Ticker> =
             first.keys().map(|ticker| (request(ticker), ticker.clone())).collect();
@@ -126,8 +126,11 @@ impl View {
         let mut rows = RowsByRun::of(self.archive(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
         for run in self.runs() {
             for rows in rows.of_run(run)? {
-                let failed = |reason| FileError::damaged(&run.path().join(REQUESTS), reason);
-                answered(&rows, &mut is_wanted).map_err(failed)?.into_iter().for_each(|record| pass(run, record));
+                let failed = |reason| FileError::damage(&run.path().join(REQUESTS), reason);
+                answered_requests(&rows, &mut is_wanted)
+                    .map_err(failed)?
+                    .into_iter()
+                    .for_each(|record| pass(run, record));
             }
         }
         Ok(())

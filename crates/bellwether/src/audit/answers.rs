@@ -197,7 +197,7 @@ impl RequestAnswer {
         Self { run, endpoint, observed_at, rows, rejects, listed: 0, unknown_fields }
     }
 
-    fn unlisted(&self) -> u64 {
+    fn unlisted_count(&self) -> u64 {
         self.rejects.saturating_sub(self.listed)
     }
 }
@@ -219,7 +219,7 @@ impl LatestAnswers {
     }
 
     /// The answer that a run saw at an instant, if it is one of the two.
-    fn seen(&mut self, run: usize, observed_at: i64) -> Option<(&mut RequestAnswer, WhichAnswer)> {
+    fn answer_at(&mut self, run: usize, observed_at: i64) -> Option<(&mut RequestAnswer, WhichAnswer)> {
         let is_it =
             |answer: &&mut RequestAnswer| answer.run == run && answer.observed_at.timestamp_micros() == observed_at;
         let last = self.last.as_mut().filter(is_it).map(|answer| (answer, WhichAnswer::Latest));
@@ -324,7 +324,8 @@ impl RejectTally {
         let seen = column(rows, "observed_at").as_primitive::<TimestampMicrosecondType>();
         for row in 0..rows.num_rows() {
             let request = request.value(row);
-            let Some((answer, when)) = requests.get_mut(request).and_then(|it| it.seen(run, seen.value(row))) else {
+            let Some((answer, when)) = requests.get_mut(request).and_then(|it| it.answer_at(run, seen.value(row)))
+            else {
                 continue;
             };
             answer.listed += 1;
@@ -372,11 +373,11 @@ impl RejectTally {
         let (mut records, mut unlisted, mut is_first) = (0, 0, true);
         for LatestAnswers { last, before } in requests.values() {
             let Some(last) = last else { continue };
-            let unlisted_before = before.as_ref().map_or(0, RequestAnswer::unlisted);
+            let unlisted_before = before.as_ref().map_or(0, RequestAnswer::unlisted_count);
             is_first &= before.is_none();
-            records += last.listed + last.unlisted();
-            unlisted += last.unlisted();
-            new += last.unlisted().saturating_sub(unlisted_before);
+            records += last.listed + last.unlisted_count();
+            unlisted += last.unlisted_count();
+            new += last.unlisted_count().saturating_sub(unlisted_before);
         }
         self.reasons.sort_by(|one, other| {
             let name = |reason: &RejectReason| (reason.operation, reason.reason.clone());

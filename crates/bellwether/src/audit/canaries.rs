@@ -61,7 +61,7 @@ impl Canaries {
         for cells in known.cells(table, Vintage::Latest)? {
             for (ticker, known) in by_ticker(&cells?) {
                 if unknown.remove(&ticker) {
-                    self.answer(run, ticker, endpoint, listed(&canaries, &known).map_err(failed)?)?;
+                    self.answer(run, ticker, endpoint, list_with_canaries(&canaries, &known).map_err(failed)?)?;
                 }
             }
         }
@@ -130,7 +130,7 @@ fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)>
 }
 
 /// The list of an answer: the canaries, then the ticker's known cells, latest known first.
-fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+fn list_with_canaries(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let places = known.column_by_name("place").expect("news has places").as_primitive::<Int32Type>().values();
     let mut order: Vec<u32> = (0..known.num_rows() as u32).collect();
     order.sort_by_key(|&row| Reverse(places[row as usize]));

@@ -69,12 +69,12 @@ impl DatasetPart {
                 let is_by = |by: MadeBy| by.made_at.instant(date).is_some_and(|made| made <= by.instant);
                 self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
             };
-            part.signals = filtered(&part.signals, written_dates(&part.signals).map(is_taken))?;
+            part.signals = filter(&part.signals, written_dates(&part.signals).map(is_taken))?;
         }
         if let Some(split) = self.news_before {
             part.articles = part.articles.map(move |articles| {
                 let kept = written_dates(&articles).map(|date| !split.is_after(date));
-                filtered(&articles, kept).map_err(DatasetError::join)
+                filter(&articles, kept).map_err(DatasetError::join)
             });
             let texts = part.records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
             let is_kept = |text: Option<&str>| {
@@ -83,7 +83,7 @@ impl DatasetPart {
                     record.and_then(|record| dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
                 date.is_none_or(|date| !split.is_after(date))
             };
-            part.records = filtered(&part.records, texts.iter().map(is_kept))?;
+            part.records = filter(&part.records, texts.iter().map(is_kept))?;
         }
         Ok(part)
     }
@@ -153,7 +153,7 @@ pub(super) fn written_dates(rows: &RecordBatch) -> impl Iterator<Item = Date> {
     (0..rows.num_rows()).map(date)
 }
 
-pub(super) fn filtered(rows: &RecordBatch, is_taken: impl Iterator<Item = bool>) -> Result<RecordBatch, ArrowError> {
+pub(super) fn filter(rows: &RecordBatch, is_taken: impl Iterator<Item = bool>) -> Result<RecordBatch, ArrowError> {
     filter_record_batch(rows, &is_taken.map(Some).collect::<BooleanArray>())
 }
 

@@ -37,7 +37,7 @@ use blake3::Hash;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
-use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filtered, midnight, written_dates};
+use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filter, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
 use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
@@ -178,8 +178,8 @@ impl Experiment<'_> {
             let seen_by = |slab: Slab| -> Result<Slab, ArrowError> {
                 let first = slab.signals.column_by_name("first_observed_at").expect("signals were observed");
                 let first = first.as_primitive::<TimestampMicrosecondType>().values().clone();
-                let is_seen = |first: &i64| past.sealed(*first) <= instant.timestamp_micros();
-                Ok(Slab { signals: filtered(&slab.signals, first.iter().map(is_seen))?, ..slab })
+                let is_seen = |first: &i64| past.seal_time(*first) <= instant.timestamp_micros();
+                Ok(Slab { signals: filter(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
             let [published] =
                 self.digests(&then, [None], || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
@@ -232,7 +232,7 @@ impl Experiment<'_> {
     fn days(&self, view: &View) -> Result<(Vec<NaiveDate>, RowsDigest)> {
         let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
         let mut digest = PartDigest::of(self.plan, None);
-        self.built(
+        self.build(
             view,
             || self.of_part(view, DatasetPart::default()),
             |rows| {
@@ -364,7 +364,7 @@ impl Experiment<'_> {
     }
 
     fn shows_canaries(&self, view: &View) -> Result<bool> {
-        for slab in self.slabs(view, &self.scope.unfiltered())? {
+        for slab in self.slabs(view, &self.scope.without_filter())? {
             if is_planted(&slab?)? {
                 return Ok(true);
             }
@@ -390,13 +390,13 @@ impl Experiment<'_> {
     }
 
     /// Builds a dataset from some slabs.
-    fn built<S: Iterator<Item = Result<Slab>>>(
+    fn build<S: Iterator<Item = Result<Slab>>>(
         &self,
         view: &View,
         slabs: impl FnOnce() -> Result<S> + Send,
         mut deliver: impl FnMut(&Rows) -> Result<()>,
     ) -> Result<()> {
-        let unfiltered = self.scope.unfiltered();
+        let unfiltered = self.scope.without_filter();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
         let names = SeriesNames::default();
@@ -430,7 +430,7 @@ impl Experiment<'_> {
         slabs: impl FnOnce() -> Result<S> + Send,
     ) -> Result<Vec<RowsDigest>> {
         let mut digests: Vec<PartDigest> = ends.iter().map(|end| PartDigest::of(self.plan, *end)).collect();
-        self.built(view, slabs, |rows| digests.iter_mut().try_for_each(|digest| digest.add(rows)))?;
+        self.build(view, slabs, |rows| digests.iter_mut().try_for_each(|digest| digest.add(rows)))?;
         Ok(digests.into_iter().map(PartDigest::finish).collect())
     }
 }

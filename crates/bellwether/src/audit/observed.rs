@@ -85,7 +85,7 @@ impl<'a> ObservedColumns<'a> {
     }
 
     /// The rows with the latest known value of each cell of a series.
-    pub(super) fn known(&self, history: &History) -> impl Iterator<Item = usize> {
+    pub(super) fn known_rows(&self, history: &History) -> impl Iterator<Item = usize> {
         history.groups.cells().map(|cell| cell.end - 1).filter(|&row| !self.is_withdrawn(row))
     }
 

@@ -88,7 +88,7 @@ impl SkillTrials<'_> {
         let day = self.prices.sessions()[cut];
         let changed = self.measures(&self.prices.with_closes(0..cut + 1, other_close), now)?;
         let what = format!("skill: dates from {} on, with other closes up to it", date(day));
-        Ok(compared(what, whole, &changed, |key, _| key.4 >= day))
+        Ok(compare(what, whole, &changed, |key, _| key.4 >= day))
     }
 
     fn closes_after(&self, whole: &ByDate, cut: usize, now: DateTime<Utc>) -> Result<Trial> {
@@ -98,7 +98,7 @@ impl SkillTrials<'_> {
         let day = self.prices.sessions()[cut];
         let what =
             format!("skill: dates whose returns are complete before {}, with other closes from it on", date(day));
-        Ok(compared(what, whole, &changed, |key, date| {
+        Ok(compare(what, whole, &changed, |key, date| {
             without.get(key).is_some_and(|(without, _)| without.names == date.names)
         }))
     }
@@ -122,7 +122,7 @@ impl SkillTrials<'_> {
 }
 
 /// Compares the dates that may not change; others must.
-fn compared(
+fn compare(
     what: String,
     whole: &ByDate,
     changed: &ByDate,

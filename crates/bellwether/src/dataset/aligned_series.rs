@@ -33,7 +33,7 @@ pub(super) enum Arrangement {
 impl Arrangement {
     /// The layout of signals, given the columns to sort by.
     pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
-        aligned(signals, sort).map_or(Self::Any, Self::Aligned)
+        align(signals, sort).map_or(Self::Any, Self::Aligned)
     }
 
     /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
@@ -53,7 +53,7 @@ impl Arrangement {
 }
 
 /// The aligned series of all tickers, if all series are aligned and to be sorted that way.
-fn aligned(signals: &Signals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
+fn align(signals: &Signals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
@@ -106,7 +106,7 @@ fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
 }
 
 /// Reorders a column of aligned series.
-pub(super) fn ordered<T: Clone>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec<T> {
+pub(super) fn reorder<T: Clone>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec<T> {
     if aligned.iter().all(|of_ticker| of_ticker.series.len() == 1) {
         return values;
     }
@@ -131,7 +131,7 @@ pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, u
 
 #[cfg(test)]
 mod tests {
-    use super::{AlignedSeries, ORDER, aligned, dates, ordered};
+    use super::{AlignedSeries, ORDER, align, dates, reorder};
     use crate::dataset::keys::Limit;
     use crate::dataset::slab_columns::Signals;
     use crate::plan::Column;
@@ -157,14 +157,14 @@ mod tests {
                 rows.extend(dates.iter().map(|&date| (ticker, period, regime, date)));
             }
         }
-        let aligned = aligned(&signals(&rows), &ORDER).unwrap();
+        let aligned = align(&signals(&rows), &ORDER).unwrap();
         assert_eq!(aligned[1], AlignedSeries { series: vec![11, 10, 9], dates: 1 });
         let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
         expected.sort_by_key(|&row| {
             let (ticker, period, regime, date) = rows[row as usize];
             (ticker, date, period, regime)
         });
-        assert_eq!(ordered((0..rows.len() as u32).collect(), &aligned), expected);
+        assert_eq!(reorder((0..rows.len() as u32).collect(), &aligned), expected);
         let found: Vec<_> = dates(&aligned).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
         assert_eq!(found.len(), 8);
         assert_eq!((found[0], found[3], found[7]), ((0, 3, 3), (2, 1, 3), (3, 9, 3)));
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn unaligned_series_are_left_to_the_general_sort() {
         let whole = [(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2)];
-        assert!(aligned(&signals(&whole), &ORDER).is_some());
-        assert!(aligned(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
-        assert_eq!(aligned(&signals(&[]), &ORDER), Some(Vec::new()));
+        assert!(align(&signals(&whole), &ORDER).is_some());
+        assert!(align(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
+        assert_eq!(align(&signals(&[]), &ORDER), Some(Vec::new()));
         // A date is missing at the end or within, the dates are others, they go backwards or stand still, a series comes
         // twice or in two parts, or tickers come in another order or twice.
         for rows in [
@@ -190,7 +190,7 @@ mod tests {
             &[(1, 0, 0, 1), (0, 0, 0, 1)],
             &[(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1)],
         ] {
-            assert_eq!(aligned(&signals(rows), &ORDER), None, "{rows:?}");
+            assert_eq!(align(&signals(rows), &ORDER), None, "{rows:?}");
         }
     }
 
@@ -200,11 +200,11 @@ mod tests {
             signals(&[(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 0, 1), (0, 2, 0, 2)]);
         let limit = |seen_by: i64| Limit { seen_by, ..Limit::NONE };
         signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
-        assert!(aligned(&signals, &ORDER).is_some(), "each date has one limit");
+        assert!(align(&signals, &ORDER).is_some(), "each date has one limit");
         for other in 2..6 {
             signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
             signals.limits[other] = limit(9);
-            assert!(aligned(&signals, &ORDER).is_none(), "{other}");
+            assert!(align(&signals, &ORDER).is_none(), "{other}");
         }
     }
 }

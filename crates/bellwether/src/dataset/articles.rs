@@ -58,7 +58,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
     let mut counts = Counts::default();
     for cells in cells {
         cancel::check(stop)?;
-        let batch = rows.of(&cells?, &mut counts).and_then(|batch| sorted(&batch, plan)).map_err(DatasetError::join)?;
+        let batch = rows.of(&cells?, &mut counts).and_then(|batch| sort(&batch, plan)).map_err(DatasetError::join)?;
         match (batch.num_rows(), is_in_order) {
             (0, _) => {}
             (_, true) => deliver(batch.into())?,
@@ -131,7 +131,7 @@ impl ArticleRows<'_> {
                         let ticker = parsed[tickers.keys().value(row) as usize].as_ref()?;
                         let past = self.past.as_ref()?;
                         let sector = match wanted {
-                            Column::Sector => past.sector_at(ticker, past.sealed(first[row])),
+                            Column::Sector => past.sector_at(ticker, past.seal_time(first[row])),
                             _ => past.latest_sector(ticker),
                         };
                         sector.map(Sector::as_str)
@@ -166,7 +166,7 @@ impl ArticleRows<'_> {
 }
 
 /// The rows of a batch in the order of the plan.
-pub(super) fn sorted(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatch, ArrowError> {
+pub(super) fn sort(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatch, ArrowError> {
     let column = |column: &Column| batch.column_by_name(column.name()).cloned();
     let columns: Vec<ArrayRef> = plan.sort.iter().filter_map(column).collect();
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();

@@ -45,7 +45,7 @@ pub(super) fn rows(
     let shared = Segments::of(segments.iter().map(|segment| segment.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
-        Column::Ticker => Ok(shared.column(named(&segments, tickers))),
+        Column::Ticker => Ok(shared.column(ticker_column(&segments, tickers))),
         Column::Id => Ok(shared.column(ids(&segments, tickers, &plan.identity))),
         Column::SectorLatest => Ok(shared.column(of_sectors(&segments, tickers, |ticker| past?.latest_sector(ticker)))),
         // Usually each ticker always had the same.
@@ -58,7 +58,7 @@ pub(super) fn rows(
         }
         other => {
             let missing = || ArrowError::SchemaError(format!("no signal says its {}", other.name()));
-            Ok(spelled(own.remove(other).ok_or_else(missing)?, *other, names)?.into())
+            Ok(decode_column(own.remove(other).ok_or_else(missing)?, *other, names)?.into())
         }
     };
     let places = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.place));
@@ -78,7 +78,7 @@ pub(super) fn rows(
 }
 
 /// The ticker of each range.
-fn named(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
+fn ticker_column(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
     // Ranges of one ticker are usually adjacent.
     let mut names = StringBuilder::with_capacity(segments.len(), 4 * segments.len());
     for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
@@ -117,7 +117,7 @@ fn of_sectors<'a>(
 }
 
 /// A column of numbers as the values that they encode.
-fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<ArrayRef, ArrowError> {
+fn decode_column(values: Numbers, column: Column, names: &SeriesNames) -> Result<ArrayRef, ArrowError> {
     Ok(match (column, values) {
         (Column::Period, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.periods, Period::as_str),
         (Column::Regime, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.regimes, Regime::as_str),

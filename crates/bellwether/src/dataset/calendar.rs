@@ -40,7 +40,7 @@ impl Calendar {
     }
 
     /// The days that the definition of a plan gives, if it does.
-    pub(super) fn given(plan: &DatasetPlan) -> Self {
+    pub(super) fn of_definition(plan: &DatasetPlan) -> Self {
         Self { seen: Vec::new(), sessions: plan.sessions.clone() }
     }
 

@@ -74,7 +74,7 @@ impl<'a> ExternalSort<'a> {
         let mut runs = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
-                .map_err(|error| FileError::damaged(path, error))?;
+                .map_err(|error| FileError::damage(path, error))?;
             runs.push(SortedRun::File(path.clone(), Box::new(reader)));
         }
         runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
@@ -148,7 +148,7 @@ impl SortedRun {
                 Ok((count > 0).then_some(next))
             }
             Self::File(path, reader) => {
-                let damaged = |error: ArrowError| FileError::damaged(path, error);
+                let damaged = |error: ArrowError| FileError::damage(path, error);
                 reader.next().transpose().map_err(damaged)
             }
         }
@@ -245,7 +245,7 @@ mod tests {
     use arrow::datatypes::{DataType, Int8Type};
 
     use super::ExternalSort;
-    use crate::dataset::articles::sorted;
+    use crate::dataset::articles::sort;
     use crate::definition::DefinitionFile;
     use crate::disk::file;
     use crate::plan::{DatasetPlan, Plan};
@@ -284,7 +284,7 @@ mod tests {
                 Arc::new(Float64Array::from_iter_values(rows.map(|row| (row * 7 % 10) as f64 / 10.0))),
             ];
             let rows = RecordBatch::try_new(Arc::clone(&plan.schema), columns).unwrap();
-            sorted(&rows, plan).unwrap()
+            sort(&rows, plan).unwrap()
         };
         (0..periods.len()).map(batch).collect()
     }

@@ -9,7 +9,7 @@ use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
 use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
-use super::window::{DecaySums, Window, known, median};
+use super::window::{DecaySums, Window, known_articles, median};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Decay, Feature};
 use crate::tables::ArticleCounts;
@@ -74,7 +74,7 @@ impl KeyCutoffs<'_> {
     }
 
     /// For each key, the index of its ticker's first article, and of the first that is too recent.
-    fn known(&self, articles: &[NewsItem]) -> Vec<(u32, u32)> {
+    fn article_bounds(&self, articles: &[NewsItem]) -> Vec<(u32, u32)> {
         let (mut first, mut end) = (0, 0);
         let mut bounds = Vec::with_capacity(self.list.len());
         for (&NewsKey { ticker, .. }, cutoff) in self.list.iter().zip(&self.cutoffs) {
@@ -153,7 +153,7 @@ impl WindowsOfLength {
             sums[key].add(articles, cut, weights);
         }
         if let Some(median) = self.medians.get_mut(key) {
-            median.add(known(articles, cut).filter_map(|article| article.score));
+            median.add(known_articles(articles, cut).filter_map(|article| article.score));
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> FeatureTable<'a> {
 
     /// Adds some articles, sorted by ticker and from the first known to the last.
     fn add(&mut self, articles: &[NewsItem]) {
-        let known = self.keys.known(articles);
+        let known = self.keys.article_bounds(articles);
         let known = || known.iter().map(|&(first, end)| (first as usize, end as usize));
         let reached = articles.last().map(|last| (last.ticker, day(last.date)));
         // Pieces are cut between dates as they were written, from which naive dates differ by less than two days.

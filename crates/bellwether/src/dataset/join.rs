@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::aligned_series::{self, AlignedSeries, Arrangement};
 use super::keys::CellKeys;
-use super::row_order::{RowOrder, real, signed};
+use super::row_order::{RowOrder, order_bits, real};
 use super::slab_columns::{Numbers, Signals};
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
@@ -30,7 +30,7 @@ pub(super) struct Segment {
 }
 
 /// Puts the rows of a slab in order, each with the place of its features.
-pub(super) fn joined(
+pub(super) fn join(
     signals: Signals,
     arrangement: &Arrangement,
     cells: &[i64],
@@ -59,7 +59,7 @@ pub(super) fn joined(
                     _ => segments.push(next),
                 }
             }
-            let taken = |(column, values)| (column, taken(values, &order));
+            let taken = |(column, values)| (column, take(values, &order));
             Joined { segments, own: columns(signals).into_iter().map(taken).collect() }
         }
     }
@@ -98,7 +98,7 @@ fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan)
                 match known.map(|(_, numbers)| numbers) {
                     Some(Numbers::Bytes(values)) => order.before(values.iter().map(|&value| value as u64)),
                     Some(Numbers::Short(values)) => order.before(values.iter().map(|&value| value as u64)),
-                    Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| signed(value))),
+                    Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| order_bits(value))),
                     Some(Numbers::Real(values)) => order.before(values.iter().map(|&value| real(value))),
                     Some(Numbers::Names(values)) => order.before(ranks(values).into_iter()),
                     None => {}
@@ -131,16 +131,16 @@ fn ranks(names: &[Option<Arc<str>>]) -> Vec<u64> {
 /// A column of aligned series, in order.
 fn in_order(values: Numbers, aligned: &[AlignedSeries]) -> Numbers {
     match values {
-        Numbers::Bytes(values) => Numbers::Bytes(aligned_series::ordered(values, aligned)),
-        Numbers::Short(values) => Numbers::Short(aligned_series::ordered(values, aligned)),
-        Numbers::Long(values) => Numbers::Long(aligned_series::ordered(values, aligned)),
-        Numbers::Real(values) => Numbers::Real(aligned_series::ordered(values, aligned)),
-        Numbers::Names(values) => Numbers::Names(aligned_series::ordered(values, aligned)),
+        Numbers::Bytes(values) => Numbers::Bytes(aligned_series::reorder(values, aligned)),
+        Numbers::Short(values) => Numbers::Short(aligned_series::reorder(values, aligned)),
+        Numbers::Long(values) => Numbers::Long(aligned_series::reorder(values, aligned)),
+        Numbers::Real(values) => Numbers::Real(aligned_series::reorder(values, aligned)),
+        Numbers::Names(values) => Numbers::Names(aligned_series::reorder(values, aligned)),
     }
 }
 
 /// The values of some rows, in their order.
-fn taken(values: Numbers, rows: &[u32]) -> Numbers {
+fn take(values: Numbers, rows: &[u32]) -> Numbers {
     fn at<T: Clone>(values: &[T], rows: &[u32]) -> Vec<T> {
         rows.iter().map(|&row| values[row as usize].clone()).collect()
     }

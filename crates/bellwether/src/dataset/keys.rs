@@ -51,7 +51,7 @@ impl CellKeys {
     }
 
     /// The keys of cells with limits.
-    pub(super) fn limited(cells: &[i64], limits: &[Limit]) -> Self {
+    pub(super) fn with_limits(cells: &[i64], limits: &[Limit]) -> Self {
         let of_cells: Vec<NewsKey> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
         let mut keys = of_cells.clone();
         keys.sort_unstable();
@@ -169,7 +169,7 @@ mod tests {
             let cells = cells(&mut random);
             let limits: Vec<Limit> = cells.iter().map(|_| [early, late, Limit::NONE][random(3) as usize]).collect();
             let packed: Vec<i64> = cells.iter().copied().map(cell).collect();
-            let CellKeys { keys, of_cells, are_of_days } = CellKeys::limited(&packed, &limits);
+            let CellKeys { keys, of_cells, are_of_days } = CellKeys::with_limits(&packed, &limits);
             let found: Vec<_> = keys.iter().map(|key| ((key.ticker, key.day), key.limit)).collect();
             let expected: Vec<_> = cells.into_iter().zip(limits).collect();
             let distinct: BTreeSet<_> = expected.iter().copied().collect();

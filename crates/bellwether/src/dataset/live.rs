@@ -56,7 +56,7 @@ impl Live<'_> {
             let known = match (last, &parsed[code as usize]) {
                 (_, None) => i64::MIN,
                 (Some((of, at, known)), _) if (of, at) == (code, first) => known,
-                (_, Some(ticker)) => past.inputs_known(ticker, past.sealed(first)),
+                (_, Some(ticker)) => past.inputs_known(ticker, past.seal_time(first)),
             };
             last = Some((code, first, known));
             inputs.push(known);
@@ -65,7 +65,7 @@ impl Live<'_> {
     }
 
     /// Whether rows were not seen in time, each with the code of its ticker.
-    pub(super) fn backfilled(self, codes: &[i32], dates: &[i64], first: &[i64], tickers: &TickerCodes) -> Vec<i8> {
+    pub(super) fn mark_backfilled(self, codes: &[i32], dates: &[i64], first: &[i64], tickers: &TickerCodes) -> Vec<i8> {
         let inputs = self.inputs_known(codes, first, tickers);
         let rows = dates.iter().zip(first).zip(inputs);
         rows.map(|((date, first), inputs)| i8::from(self.is_backfilled(*date, inputs.max(*first)))).collect()
@@ -76,7 +76,7 @@ impl Live<'_> {
     pub(super) fn known_at(self, rows: LiveRows<'_>, tickers: &TickerCodes) -> Vec<i64> {
         let LiveRows { codes, dates, offsets, first, observed } = rows;
         let inputs = self.inputs_known(codes, first, tickers);
-        let (timing, sealed) = (Timing::of(self.plan), |at: i64| self.past.map_or(at, |past| past.sealed(at)));
+        let (timing, sealed) = (Timing::of(self.plan), |at: i64| self.past.map_or(at, |past| past.seal_time(at)));
         let known = |row: usize| {
             let date = dates.value(row);
             if self.is_backfilled(date, first[row].max(inputs[row])) {

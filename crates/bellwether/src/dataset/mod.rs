@@ -116,7 +116,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let calendar = if plan.counts_dates_of_signals() && !plan.features.is_empty() {
         Calendar::of(whole()?, plan)?
     } else {
-        Calendar::given(plan)
+        Calendar::of_definition(plan)
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
@@ -172,7 +172,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let (cells, limits) = arrangement.cells(&signals);
-    let mut keyed = if limits.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::limited(&cells, &limits) };
+    let mut keyed = if limits.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::with_limits(&cells, &limits) };
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
     let lists = &Lists::of(slab, plan, past, &tickers);
     let articles =
@@ -180,7 +180,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let (features, articles) =
         features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
     let counts = Counts { articles, ..of_signals };
-    let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
+    let joined = join::join(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
     Ok((rows.map_err(DatasetError::join)?, counts))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::keys::NewsKey;
 use super::naive::{self, Day, Moment, Timing, day};
-use super::slab_columns::{TickerCodes, column, decoded};
+use super::slab_columns::{TickerCodes, column, decode};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
@@ -214,12 +214,12 @@ impl<'a> ObservedSpans<'a> {
     }
 
     /// From when to when a row is available.
-    fn counted(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
+    fn availability(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
         self.span(row, |instant| available(instant, plan))
     }
 
     /// From when to when a row was observed.
-    fn seen(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
+    fn observation(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
         self.span(row, |instant| Sighting::of(instant, plan))
     }
 
@@ -269,14 +269,14 @@ impl<'a> Lists<'a> {
         !self.plan.are_lists_complete
     }
 
-    fn watched(&self, ticker: i32) -> Option<&WatchedList<'a>> {
+    fn list_of(&self, ticker: i32) -> Option<&WatchedList<'a>> {
         self.watched.get(ticker as usize)?.as_ref()
     }
 
     /// Whether the list of a ticker tells of the cutoff day, as far as it was known. The last answer does not tell its own
     /// day whole.
     pub(super) fn tell(&self, ticker: i32, cut: Cutoff) -> bool {
-        let Some(list) = self.watched(ticker).filter(|_| cut.day != Day::MIN) else { return false };
+        let Some(list) = self.list_of(ticker).filter(|_| cut.day != Day::MIN) else { return false };
         let watched = match self.past {
             Some(past) => past.watched_by(list.each, cut.seen_by),
             None => Some(list.all),
@@ -295,7 +295,7 @@ pub(super) fn read_articles(
     lists: &Lists<'_>,
     tickers: &mut TickerCodes,
 ) -> Vec<NewsItem> {
-    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
     let places = column(rows, "place").as_primitive::<Int32Type>();
@@ -311,9 +311,9 @@ pub(super) fn read_articles(
             written,
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
-            is_of_first: lists.watched(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
+            is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
             score: scores.is_valid(row).then(|| scores.value(row)),
-            seen: sightings.counted(row, plan),
+            seen: sightings.availability(row, plan),
         }
     };
     let mut articles: Vec<NewsItem> = codes.into_iter().enumerate().map(of_row).collect();
@@ -331,12 +331,12 @@ pub(super) fn read_articles(
 
 /// Summaries count from the day on which they were observed: the dates they carry are those of three articles.
 fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<SentimentRecord> {
-    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
         .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
     let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
-        let seen = sightings.seen(row, plan);
+        let seen = sightings.observation(row, plan);
         let values = scores.iter().map(|scores| scores.is_valid(row).then(|| scores.value(row))).collect();
         SentimentRecord { ticker, day: seen.from.day, written: None, place: 0, values, seen }
     };
@@ -353,7 +353,7 @@ fn read_records(
     plan: &DatasetPlan,
     tickers: &mut TickerCodes,
 ) -> Vec<SentimentRecord> {
-    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();
     let places = column(rows, "place").as_primitive::<Int32Type>();
     let sightings = ObservedSpans::of(rows);
@@ -361,7 +361,7 @@ fn read_records(
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
         let written = dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
-        let seen = sightings.counted(row, plan);
+        let seen = sightings.availability(row, plan);
         let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));
         Some(SentimentRecord { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };

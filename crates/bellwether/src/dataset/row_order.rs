@@ -85,7 +85,7 @@ fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
 }
 
 /// Maps a signed number to an unsigned one with the same order.
-pub(super) fn signed(number: i64) -> u64 {
+pub(super) fn order_bits(number: i64) -> u64 {
     number as u64 ^ (1 << 63)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn real(number: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{RowOrder, real, signed};
+    use super::{RowOrder, order_bits, real};
 
     #[test]
     fn rows_are_ordered_by_the_first_column_that_differs() {
@@ -106,7 +106,7 @@ mod tests {
         let scores = [0.5, -0.0, 1e300, 2.0, -0.25, 0.0];
         let mut order = RowOrder::of(6);
         order.before(scores.iter().map(|&score| real(score)));
-        order.before(dates.iter().map(|&date| signed(date)));
+        order.before(dates.iter().map(|&date| order_bits(date)));
         order.before(tickers.iter().copied());
         assert_eq!(order.rows(), [1, 5, 3, 2, 4, 0]);
     }

@@ -57,29 +57,29 @@ pub(super) trait Ranked: Copy + 'static {
 
 impl Ranked for Period {
     fn spellings() -> Vec<&'static str> {
-        ranked(Self::all().map(Self::as_str))
+        sort_spellings(Self::all().map(Self::as_str))
     }
 }
 
 impl Ranked for Regime {
     fn spellings() -> Vec<&'static str> {
-        ranked(Self::ALL.map(Self::as_str))
+        sort_spellings(Self::ALL.map(Self::as_str))
     }
 }
 
 impl Ranked for Signal {
     fn spellings() -> Vec<&'static str> {
-        ranked(Self::ALL.map(Self::as_str))
+        sort_spellings(Self::ALL.map(Self::as_str))
     }
 }
 
 impl Ranked for Endpoint {
     fn spellings() -> Vec<&'static str> {
-        ranked(Self::ALL.map(Self::as_str))
+        sort_spellings(Self::ALL.map(Self::as_str))
     }
 }
 
-fn ranked(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
+fn sort_spellings(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     let mut spellings: Vec<&str> = spellings.into_iter().collect();
     spellings.sort_unstable();
     spellings
@@ -125,7 +125,7 @@ impl Signals {
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
         let first = || column(batch, "first_observed_at").as_primitive::<TimestampMicrosecondType>().values();
         let mut signals = Self {
-            tickers: decoded::<Int32Type, _>(column(batch, "ticker"), |name| tickers.code(name)),
+            tickers: decode::<Int32Type, _>(column(batch, "ticker"), |name| tickers.code(name)),
             dates: naive::dates(dates, offsets, plan.dates),
             periods: ranks::<Period>(column(batch, "period")),
             regimes: ranks::<Regime>(column(batch, "regime")),
@@ -141,7 +141,7 @@ impl Signals {
         }
         let live = Live { plan, past };
         if plan.columns.contains(&Column::Backfilled) {
-            let late = live.backfilled(&signals.tickers, dates.values(), first(), tickers);
+            let late = live.mark_backfilled(&signals.tickers, dates.values(), first(), tickers);
             signals.lineage.push((Column::Backfilled, Numbers::Bytes(late)));
         }
         let observed = || column(batch, "observed_at").as_primitive::<TimestampMicrosecondType>().values();
@@ -169,11 +169,11 @@ impl Signals {
             let made =
                 if is_timed { moments(dates, offsets, Timing::of(plan)) } else { vec![Moment::END; dates.len()] };
             let first = first();
-            let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.sealed(first[row]));
+            let seen_by = |row: usize| past.map_or(i64::MAX, |past| past.seal_time(first[row]));
             let limit = |(row, made)| Limit { made, seen_by: seen_by(row) };
             signals.limits = made.into_iter().enumerate().map(limit).collect();
         }
-        let is_repeated = if is_redated { signals.repeated() } else { Vec::new() };
+        let is_repeated = if is_redated { signals.mark_repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
         // By the ranks of their spelling.
@@ -211,7 +211,7 @@ impl Signals {
 
     /// Marks rows with the same naive date as an earlier row of their series. When clocks are put back, two instants
     /// have the same naive date.
-    fn repeated(&self) -> Vec<bool> {
+    fn mark_repeated(&self) -> Vec<bool> {
         let mut seen = HashSet::new();
         let keys =
             (0..self.dates.len()).map(|row| (self.tickers[row], self.periods[row], self.regimes[row], self.dates[row]));
@@ -278,7 +278,7 @@ fn sectors(codes: &[i32], batch: &RecordBatch, past: &Past, tickers: &TickerCode
             Some((.., sector)) => sector.clone(),
             None => {
                 let ticker = parsed[code as usize].as_ref();
-                let sector = ticker.and_then(|ticker| past.sector_at(ticker, past.sealed(first)));
+                let sector = ticker.and_then(|ticker| past.sector_at(ticker, past.seal_time(first)));
                 is_as_now &= sector == ticker.and_then(|ticker| past.latest_sector(ticker));
                 sector.map(|sector| Arc::clone(names.entry(sector).or_insert_with(|| sector.as_str().into())))
             }
@@ -315,16 +315,13 @@ pub(super) fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
 
 fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i8> {
     let spellings = T::spellings();
-    decoded::<Int8Type, _>(column, |name| {
+    decode::<Int8Type, _>(column, |name| {
         spellings.binary_search(&name).expect("the archive holds known spellings only") as i8
     })
 }
 
 /// The code of each row, decoding each dictionary entry once, in order of first use.
-pub(super) fn decoded<K: ArrowDictionaryKeyType, C: Copy>(
-    column: &ArrayRef,
-    mut code: impl FnMut(&str) -> C,
-) -> Vec<C> {
+pub(super) fn decode<K: ArrowDictionaryKeyType, C: Copy>(column: &ArrayRef, mut code: impl FnMut(&str) -> C) -> Vec<C> {
     /// Rows compared at once: those of a series mostly have the same key.
     const STRIDE: usize = 64;
     let dictionary = column.as_dictionary::<K>();
@@ -351,7 +348,7 @@ mod tests {
     use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray};
     use arrow::datatypes::Int8Type;
 
-    use super::decoded;
+    use super::decode;
 
     #[test]
     fn each_row_gets_the_code_of_its_name_wherever_names_change() {
@@ -364,7 +361,7 @@ mod tests {
                 Int8Array::from(keys[..rows].to_vec()),
                 Arc::new(StringArray::from(names.to_vec())) as ArrayRef,
             );
-            let codes = decoded::<Int8Type, _>(&(Arc::new(array) as ArrayRef), |name| {
+            let codes = decode::<Int8Type, _>(&(Arc::new(array) as ArrayRef), |name| {
                 assert_ne!(name, "never", "no row has it");
                 name.len()
             });

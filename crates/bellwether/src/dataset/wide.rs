@@ -47,7 +47,7 @@ impl Wide {
     ///
     /// Never in practice: the columns are those that the plan names.
     pub fn add(&mut self, rows: &Rows) -> Result<()> {
-        rows.flat().and_then(|rows| self.add_rows(&rows)).map_err(failed)
+        rows.flat().and_then(|rows| self.add_rows(&rows)).map_err(failure)
     }
 
     fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
@@ -56,7 +56,7 @@ impl Wide {
         let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().values();
         let periods = codes::<Period>(column(Column::Period.name()));
         let regimes = codes::<Regime>(column(Column::Regime.name()));
-        let values = self.values.iter().map(|name| valued(name, column(name))).collect::<Result<Vec<_>, _>>()?;
+        let values = self.values.iter().map(|name| matrix_values(name, column(name))).collect::<Result<Vec<_>, _>>()?;
         let mut start = 0;
         while start < rows.num_rows() {
             let ticker = tickers.value(start);
@@ -97,7 +97,7 @@ impl Wide {
                 }
             }
             for (place, value) in self.values.iter().enumerate() {
-                deliver(period, regime, value, &matrix(&dates, &histories, place).map_err(failed)?)?;
+                deliver(period, regime, value, &matrix(&dates, &histories, place).map_err(failure)?)?;
             }
         }
         Ok(())
@@ -118,7 +118,7 @@ fn matrix(dates: &[i64], histories: &[History], value: usize) -> Result<RecordBa
 }
 
 /// The values of a column in a matrix: a signal is 1 for buy and -1 for sell.
-fn valued(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn matrix_values(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     if name != Column::Signal.name() {
         // A dictionary would repeat the names for each ticker.
         return match column.data_type() {
@@ -141,6 +141,6 @@ fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
     dictionary.keys().values().iter().map(meaning).collect()
 }
 
-fn failed(error: ArrowError) -> Error {
+fn failure(error: ArrowError) -> Error {
     DatasetError::join(error)
 }

@@ -55,7 +55,7 @@ impl Default for Window {
 }
 
 /// The articles of some that are known to a key, and count.
-pub(super) fn known(articles: &[NewsItem], cut: Cutoff) -> impl Iterator<Item = &NewsItem> {
+pub(super) fn known_articles(articles: &[NewsItem], cut: Cutoff) -> impl Iterator<Item = &NewsItem> {
     articles.iter().filter(move |article| article.is_counted && article.is_known(cut))
 }
 
@@ -71,7 +71,7 @@ pub(super) struct DecaySums {
 impl DecaySums {
     /// Adds the articles known to a key, with a weight by age in days.
     pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff, weights: &[i64]) {
-        for article in known(articles, cut) {
+        for article in known_articles(articles, cut) {
             let age = usize::try_from(cut.day - day(article.date)).unwrap_or_default();
             if let (Some(score), Some(&weight)) = (article.score, weights.get(age)) {
                 self.weights += i128::from(weight);
@@ -110,7 +110,7 @@ fn billionths(score: f64) -> i128 {
 impl Window {
     /// Adds the articles known to a key.
     pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
-        self.add_scores(known(articles, cut).map(|article| article.score));
+        self.add_scores(known_articles(articles, cut).map(|article| article.score));
     }
 
     /// Adds articles with these scores.

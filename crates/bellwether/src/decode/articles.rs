@@ -47,7 +47,7 @@ impl ArticleRows {
             None => article::read_any(text)?,
         };
         let position = piece.position()?;
-        notes.typed();
+        notes.count_record();
         notes.accepted_leniently(lenient);
         notes.unknown("/*", &unknown);
         self.positions.append_value(position);

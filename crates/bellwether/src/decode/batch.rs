@@ -277,7 +277,7 @@ impl<'a> Piece<'a> {
     /// The unescaped key.
     pub(super) fn name(&self) -> Result<Cow<'a, str>, String> {
         let text = std::str::from_utf8(self.key).map_err(|_| "the key is not UTF-8".to_owned())?;
-        super::cursor::unescaped(text)
+        super::cursor::unescape(text)
     }
 
     /// Its position in the body, in the type of the column.

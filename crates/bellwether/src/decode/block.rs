@@ -40,7 +40,7 @@ impl Marks {
         use std::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8};
 
         let (halves, _) = block.as_chunks::<32>();
-        let [low, high] = [loaded(&halves[0]), loaded(&halves[1])];
+        let [low, high] = [load(&halves[0]), load(&halves[1])];
         let [low_curly, high_curly] = [low, high].map(|half| _mm256_or_si256(half, _mm256_set1_epi8(CURLY as i8)));
         let places = |low, high, byte: u8| {
             let bits = |half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, _mm256_set1_epi8(byte as i8))) as u32;
@@ -58,7 +58,7 @@ impl Marks {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-fn loaded(bytes: &[u8; 32]) -> std::arch::x86_64::__m256i {
+fn load(bytes: &[u8; 32]) -> std::arch::x86_64::__m256i {
     let (words, _) = bytes.as_chunks::<8>();
     let word = |place: usize| i64::from_le_bytes(words[place]);
     std::arch::x86_64::_mm256_set_epi64x(word(3), word(2), word(1), word(0))

@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         }
         if members.count > 0 {
             if !self.eat(b",") {
-                return Err(self.unexpected(&format!("`,` or `{}`", char::from(members.close))));
+                return Err(self.mismatch(&format!("`,` or `{}`", char::from(members.close))));
             }
             self.skip_white();
         }
@@ -111,12 +111,12 @@ impl<'a> Cursor<'a> {
     /// Reads the key of a member and its colon.
     pub(super) fn key(&mut self) -> Result<Cow<'a, str>, String> {
         if self.rest().first() != Some(&b'"') {
-            return Err(self.unexpected("a key"));
+            return Err(self.mismatch("a key"));
         }
         let name = self.raw()?;
         self.skip_white();
         if !self.eat(b":") {
-            return Err(self.unexpected("`:`"));
+            return Err(self.mismatch("`:`"));
         }
         self.skip_white();
         name.text()
@@ -134,16 +134,16 @@ impl<'a> Cursor<'a> {
             [b'"', inside @ ..] => Some(plain_length(inside)).filter(|&length| inside.get(length) == Some(&b'"')),
             _ => None,
         };
-        let length = plain.map_or_else(|| self.skipped(), |length| Ok(length + 2))?;
+        let length = plain.map_or_else(|| self.value_length(), |length| Ok(length + 2))?;
         let start = self.at;
         self.at += length;
         Ok(RawValue { json: &self.text[start..self.at], is_plain: plain.is_some() })
     }
 
     /// Length of the next value.
-    fn skipped(&self) -> Result<usize, String> {
+    fn value_length(&self) -> Result<usize, String> {
         let rest = self.rest();
-        let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.unexpected("a value"))?;
+        let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.mismatch("a value"))?;
         match (skip.advance(rest), skip) {
             (Some(length), _) => Ok(length),
             (None, Skip::Scalar) => Ok(rest.len()),
@@ -154,10 +154,10 @@ impl<'a> Cursor<'a> {
     /// Checks that nothing follows.
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.skip_white();
-        if self.rest().is_empty() { Ok(()) } else { Err(self.unexpected("the end")) }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.mismatch("the end")) }
     }
 
-    fn unexpected(&self, expected: &str) -> String {
+    fn mismatch(&self, expected: &str) -> String {
         let found = self.rest().first().map_or_else(|| "the end".to_owned(), |&byte| byte_text(byte));
         format!("expected {expected}, found {found}")
     }
@@ -181,12 +181,12 @@ impl<'a> RawValue<'a> {
     #[inline]
     pub(super) fn text(self) -> Result<Cow<'a, str>, String> {
         let written = &self.json[1..self.json.len() - 1];
-        if self.is_plain { Ok(written.into()) } else { unescaped(written) }
+        if self.is_plain { Ok(written.into()) } else { unescape(written) }
     }
 }
 
 /// Unescapes the text between the quotes of a string.
-pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>, String> {
+pub(super) fn unescape(written: &str) -> Result<Cow<'_, str>, String> {
     if plain_length(written.as_bytes()) == written.len() {
         return Ok(written.into());
     }

@@ -227,7 +227,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         while let Some((entry, start)) = template.read(&mut self.cursor) {
             let (position, start) = (members.count() as u32, start as u32);
             self.rows.push(HistoryRow { entry, position, start });
-            self.notes.typed();
+            self.notes.count_record();
             members.add();
         }
         members.count() > before
@@ -241,7 +241,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             Ok((entry, unknown, lenient)) => {
                 // Pieces are too short for these to overflow.
                 self.rows.push(HistoryRow { entry, position: position as u32, start: start as u32 });
-                self.notes.typed();
+                self.notes.count_record();
                 if unknown.is_empty() && lenient == Leniencies::default() {
                     return Ok(Some(entry));
                 }
@@ -280,7 +280,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                 notes.rejected_after_all(lenient);
             }
             if first == text {
-                notes.repeated();
+                notes.leave_out_repeat();
                 return;
             }
             notes.reject_duplicate(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());

@@ -42,7 +42,7 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
     let mut lenient = Leniencies::default();
     let (signal, confidence) = (signal.signal(&mut lenient)?, confidence.number()?);
     let date = date.if_given().map(|date| date.date(&mut lenient)).transpose()?;
-    notes.typed();
+    notes.count_record();
     notes.accepted_leniently(lenient);
     notes.confidence(confidence);
     notes.unknown("", &unknown);

@@ -19,7 +19,7 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     for piece in pieces {
         match piece.text().and_then(|text| Field::new("ticker", text).one_of()) {
             Ok(ticker) => {
-                notes.typed();
+                notes.count_record();
                 tickers.push(ticker);
             }
             Err(reason) => notes.reject_piece(answer, piece, reason),
@@ -36,7 +36,7 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
         let read = || Ok((piece.position()?, record::well_formed(piece.text()?)?));
         match read() {
             Ok((position, json)) => {
-                notes.typed();
+                notes.count_record();
                 positions.append_value(position);
                 records.append_value(json);
             }

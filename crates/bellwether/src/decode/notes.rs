@@ -98,7 +98,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Counts a valid record.
-    pub(super) fn typed(&mut self) {
+    pub(super) fn count_record(&mut self) {
         self.records += 1;
     }
 
@@ -171,7 +171,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Leaves out a valid record, which is already counted, since it repeats another one exactly.
-    pub(super) fn repeated(&mut self) {
+    pub(super) fn leave_out_repeat(&mut self) {
         self.records -= 1;
         self.lenient.repeated += 1;
     }

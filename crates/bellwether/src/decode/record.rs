@@ -155,7 +155,7 @@ impl<'a> Field<'a> {
     pub(super) fn string(self) -> Result<Cow<'a, str>, String> {
         let value = self.raw()?;
         if !value.json.starts_with('"') {
-            return Err(self.expected("a string", value.json));
+            return Err(self.mismatch("a string", value.json));
         }
         value.text().map_err(|reason| self.at_fault(&reason))
     }
@@ -190,7 +190,7 @@ impl<'a> Field<'a> {
         let json = self.json()?;
         match json.as_bytes() {
             [b'-' | b'0'..=b'9', ..] => number::read(json).ok_or_else(|| self.at_fault(&not_finite(json))),
-            _ => Err(self.expected("a number", json)),
+            _ => Err(self.mismatch("a number", json)),
         }
     }
 
@@ -203,11 +203,11 @@ impl<'a> Field<'a> {
                 let text = self.string()?;
                 Score::Text(Cow::Borrowed(&text)).value().ok_or_else(|| self.at_fault(&not_finite(&text)))
             }
-            _ => Err(self.expected("a number or a string", json)),
+            _ => Err(self.mismatch("a number or a string", json)),
         }
     }
 
-    fn expected(self, kind: &str, json: &str) -> String {
+    fn mismatch(self, kind: &str, json: &str) -> String {
         self.at_fault(&format!("expected {kind}, found {}", kind_of(json.as_bytes())))
     }
 

@@ -128,8 +128,8 @@ impl Scanner {
                 self.close(0, 0, batch);
                 Ok(())
             }
-            State::Mark(seen @ 1..) => Err(self.unexpected(Some(MARK[0]), self.offset - seen as u64)),
-            _ => Err(self.unexpected(None, self.offset)),
+            State::Mark(seen @ 1..) => Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64)),
+            _ => Err(self.mismatch(None, self.offset)),
         }
     }
 
@@ -156,7 +156,7 @@ impl Scanner {
             return Ok(1);
         }
         if seen > 0 {
-            return Err(self.unexpected(Some(MARK[0]), self.offset - seen as u64));
+            return Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64));
         }
         self.state = State::Start;
         Ok(0)
@@ -216,7 +216,7 @@ impl Scanner {
             }
             (State::Colon, b':') => State::Value,
             (State::FirstElement | State::Value, _) => {
-                let skip = Skip::begin(byte).ok_or_else(|| self.unexpected(Some(byte), offset))?;
+                let skip = Skip::begin(byte).ok_or_else(|| self.mismatch(Some(byte), offset))?;
                 if self.holder == Holder::Array {
                     self.begin(batch);
                 }
@@ -227,7 +227,7 @@ impl Scanner {
             (State::Comma, b',') => State::Value,
             (State::Comma, b'}') if self.holder == Holder::Object => State::End,
             (State::Comma, b']') if self.holder == Holder::Array => State::End,
-            _ => return Err(self.unexpected(Some(byte), offset)),
+            _ => return Err(self.mismatch(Some(byte), offset)),
         };
         // A key or a value starts with this byte, whitespace after it.
         self.since = offset + u64::from(!matches!(self.state, State::Key(_) | State::Piece(_)));
@@ -247,12 +247,12 @@ impl Scanner {
                 Ok(State::FirstElement)
             }
             (Shape::Record, b'{') | (Shape::Anything, _) if begins_value => {
-                let skip = Skip::begin(byte).ok_or_else(|| self.unexpected(Some(byte), offset))?;
+                let skip = Skip::begin(byte).ok_or_else(|| self.mismatch(Some(byte), offset))?;
                 self.begin(batch);
                 batch.value_at(offset);
                 Ok(State::Piece(skip))
             }
-            _ => Err(self.unexpected(Some(byte), offset)),
+            _ => Err(self.mismatch(Some(byte), offset)),
         }
     }
 
@@ -265,7 +265,7 @@ impl Scanner {
         self.elements += 1;
     }
 
-    fn unexpected(&self, byte: Option<u8>, offset: u64) -> Malformed {
+    fn mismatch(&self, byte: Option<u8>, offset: u64) -> Malformed {
         let expected = match (self.state, self.holder) {
             (State::Mark(_) | State::Start, _) => match self.shape {
                 Shape::Fields => "an object whose keys are tickers",

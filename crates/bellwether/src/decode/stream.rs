@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// Number of pieces, and the most bytes and pieces held at a time.
-    fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
+    fn drain(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
         let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
         while let Some(batch) = batches.next::<Infallible>(|| usize::MAX).unwrap() {
@@ -162,12 +162,12 @@ mod tests {
     #[test]
     fn memory_does_not_grow_with_the_size_of_the_body() {
         let Bounds { piece, batch_bytes, batch_pieces, .. } = Bounds::ANSWER;
-        let (pieces, bytes, _) = drained(Made::new(600, 90 << 10), Bounds::ANSWER);
+        let (pieces, bytes, _) = drain(Made::new(600, 90 << 10), Bounds::ANSWER);
         assert_eq!(pieces, 600, "all of a body of 55 MB");
         assert!(bytes <= 2 * batch_bytes, "{bytes} bytes were held");
-        let (pieces, _, most) = drained(Made::new(100_000, 2), Bounds::ANSWER);
+        let (pieces, _, most) = drain(Made::new(100_000, 2), Bounds::ANSWER);
         assert_eq!((pieces, most), (100_000, batch_pieces), "tiny pieces are bounded by their number");
-        let (pieces, bytes, _) = drained(Made::new(2, piece + (1 << 20)), Bounds::ANSWER);
+        let (pieces, bytes, _) = drain(Made::new(2, piece + (1 << 20)), Bounds::ANSWER);
         assert_eq!(pieces, 2);
         assert!(bytes <= 2 * (piece + PORTION), "{bytes} bytes were held of an oversized piece");
     }

@@ -72,7 +72,7 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Record
     let (has_newer, has_older) = (object.has_any(&NEWER[2..])?, object.has_any(&OLDER[2..])?);
     let is_older = has_older && !has_newer;
     let summary = if is_older { read_older(answer, notes, object)? } else { read_newer(answer, notes, object)? };
-    notes.typed();
+    notes.count_record();
     let extra = record::as_object(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
     Ok(row(&summary.debtor, summary.articles, extra))
 }

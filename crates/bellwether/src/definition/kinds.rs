@@ -148,12 +148,12 @@ fn hint(key: &str, wanted: Kind, schema: &Json, value: &DeValue<'_>) -> String {
         (Kind::Whole | Kind::Number, DeValue::Array(_)) => "write one number, without brackets".to_owned(),
         (Kind::Whole | Kind::Number, _) => format!("write {}", wanted.words()),
         (Kind::Text | Kind::Day, DeValue::Array(_)) => "write one value, without brackets".to_owned(),
-        (Kind::Text | Kind::Day | Kind::List, _) => quoted(key, schema),
+        (Kind::Text | Kind::Day | Kind::List, _) => text_example(key, schema),
     }
 }
 
 /// How to write a text.
-fn quoted(key: &str, schema: &Json) -> String {
+fn text_example(key: &str, schema: &Json) -> String {
     let list = |name: &str| schema.get(name).and_then(Json::as_array).into_iter().flatten();
     let of_set: Vec<&str> = list("oneOf").filter_map(|value| value.get("const")?.as_str()).collect();
     let examples: Vec<&str> = list("examples").filter_map(Json::as_str).collect();

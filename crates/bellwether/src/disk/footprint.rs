@@ -41,7 +41,7 @@ impl Footprint {
     }
 
     /// The size of the files without other names, which removing them frees.
-    pub fn freed(&self) -> u64 {
+    pub fn freed_bytes(&self) -> u64 {
         self.0.values().filter(|file| file.met >= file.all).map(|file| file.bytes).sum()
     }
 
@@ -94,9 +94,9 @@ mod tests {
         assert_eq!((size(place.path()), size(&one), size(&two)), (110, 100, 110));
         let mut removed = Footprint::default();
         removed.add(&two);
-        assert_eq!(removed.freed(), 10);
+        assert_eq!(removed.freed_bytes(), 10);
         removed.add(&one);
-        assert_eq!(removed.freed(), 110);
+        assert_eq!(removed.freed_bytes(), 110);
         assert_eq!(size(&place.path().join("missing")), 0);
     }
 }

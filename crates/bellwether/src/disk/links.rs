@@ -80,14 +80,14 @@ enum Use {
 }
 
 fn own(path: &Path, options: &mut OpenOptions, purpose: Use) -> Result<File> {
-    opened(path, options, purpose).map_err(|source| match purpose {
+    open_with(path, options, purpose).map_err(|source| match purpose {
         _ if path.is_symlink() => FileError::Linked { path: path.to_owned() }.into(),
         Use::Read => FileError::read(path)(source),
         Use::Write => FileError::write(path)(source),
     })
 }
 
-fn opened(path: &Path, options: &mut OpenOptions, purpose: Use) -> io::Result<File> {
+fn open_with(path: &Path, options: &mut OpenOptions, purpose: Use) -> io::Result<File> {
     // Non-blocking, or a pipe would block until its other end is opened.
     let file = options.custom_flags(NOFOLLOW | OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;

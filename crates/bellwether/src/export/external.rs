@@ -56,13 +56,13 @@ impl ExternalFiles {
         path: &Path,
         mut take: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
     ) -> Result<()> {
-        let damaged = |source: Reason| FileError::damaged(Path::new(name), source);
+        let damaged = |source: Reason| FileError::damage(Path::new(name), source);
         let reader = ParquetRecordBatchReaderBuilder::try_new(links::open(path)?);
         let reader = reader.and_then(|reader| reader.with_batch_size(BATCH_ROWS).build());
         let mut rows = 0;
         for batch in reader.map_err(|error| damaged(error.into()))? {
             cancel::check(&self.stop)?;
-            let read = batch.and_then(|batch| self.typed(&batch)).and_then(|batch| {
+            let read = batch.and_then(|batch| self.cast(&batch)).and_then(|batch| {
                 self.content.update(&[Rows::from(batch.clone())])?;
                 take(&batch)?;
                 rows += batch.num_rows() as u64;
@@ -75,7 +75,7 @@ impl ExternalFiles {
     }
 
     /// Rows in the columns of the dataset.
-    fn typed(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    fn cast(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let schema = &self.plan.dataset.schema;
         let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
             let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));

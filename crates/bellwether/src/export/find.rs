@@ -19,14 +19,14 @@ pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
     let folder = found.ok_or_else(|| ExportError::NoVersion {
         given: given.to_owned(),
         datasets: datasets.to_owned(),
-        known: known(datasets, given),
+        known: known_names(datasets, given),
     })?;
     // `latest` may move: reading stays with the version that it points to now.
     Ok(folder.canonicalize().unwrap_or(folder))
 }
 
 /// Names to suggest: the versions of the dataset, or the datasets.
-fn known(datasets: &Path, given: &str) -> Vec<String> {
+fn known_names(datasets: &Path, given: &str) -> Vec<String> {
     let name = given.split('/').next().filter(|name| names::is_dataset(name)).unwrap_or_default();
     let entries = |folder: &Path| {
         let visible = file::entries(folder).unwrap_or_default().into_iter().filter(|path| !file::is_hidden(path));

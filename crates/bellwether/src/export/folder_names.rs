@@ -15,12 +15,12 @@ pub(super) const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
 /// The folder name for a row's value.
 pub(super) fn of_value(column: &str, values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
     let text = text(values, row)?;
-    let value = if text.is_empty() { NOTHING.to_owned() } else { escaped(&text) };
-    Ok(format!("{}={value}", escaped(column)))
+    let value = if text.is_empty() { NOTHING.to_owned() } else { escape(&text) };
+    Ok(format!("{}={value}", escape(column)))
 }
 
 /// Encodes text as part of a path.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -32,7 +32,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Decodes part of a path.
-pub(super) fn unescaped(part: &str) -> String {
+pub(super) fn unescape(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

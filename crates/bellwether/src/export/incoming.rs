@@ -20,7 +20,7 @@ impl VersionRecord {
         let record = Self::parse(text, folder)?;
         if !is_unique(&record.version) || folder.file_name().is_none_or(|name| *name != *record.version) {
             let reason = "it is the record of another version";
-            return Err(FileError::damaged(&folder.join(RECORD), reason));
+            return Err(FileError::damage(&folder.join(RECORD), reason));
         }
         Ok(record)
     }

@@ -12,7 +12,7 @@ use arrow::ipc::reader::FileReaderBuilder;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
 use super::coding;
-use super::folder_names::unescaped;
+use super::folder_names::unescape;
 use super::reader::{PublishedReader, is_in};
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
@@ -29,12 +29,12 @@ impl PublishedReader {
 
     fn name_of(&self, file: &FileRecord) -> String {
         let stem = file.name.strip_suffix(self.format.as_str()).map_or(&*file.name, |stem| stem.trim_end_matches('.'));
-        stem.split('/').map(unescaped).collect::<Vec<_>>().join("/")
+        stem.split('/').map(unescape).collect::<Vec<_>>().join("/")
     }
 
     fn matrix(&self, file: &FileRecord) -> Result<Self> {
         let path = self.folder.join(&file.name);
-        let damaged = |source: Reason| FileError::damaged(&path, source);
+        let damaged = |source: Reason| FileError::damage(&path, source);
         let name = self.name_of(file);
         // The name of a value may have a separator, too.
         let (_, value) = name.split_once('/').unwrap_or_default();

@@ -11,7 +11,7 @@ const VERSION: &str = "2.0.0";
 
 /// The schema of a matrix that pandas reads with its dates as the index. Other readers see a column.
 pub(super) fn indexed_by(index: &str, schema: &Schema) -> SchemaRef {
-    let columns: Vec<Value> = schema.fields().iter().map(|field| described(field)).collect();
+    let columns: Vec<Value> = schema.fields().iter().map(|field| describe(field)).collect();
     let names = json!({
         "name": null, "field_name": null, "pandas_type": "unicode", "numpy_type": "object",
         "metadata": { "encoding": "UTF-8" },
@@ -27,7 +27,7 @@ pub(super) fn indexed_by(index: &str, schema: &Schema) -> SchemaRef {
     Arc::new(schema.clone().with_metadata(metadata))
 }
 
-fn described(field: &Field) -> Value {
+fn describe(field: &Field) -> Value {
     let (pandas, numpy) = match field.data_type() {
         DataType::Float64 => ("float64", "float64"),
         DataType::Int8 => ("int8", "int8"),

@@ -11,12 +11,12 @@ use chrono::{DateTime, Utc};
 
 use super::Encoding;
 use super::content::{self, Content};
-use super::folder_names::escaped;
+use super::folder_names::escape;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RecordContents, VersionRecord, metadata, sort};
 use super::staged::Staged;
-use super::table::{Finished, TableWriter, WriteOptions, settled};
+use super::table::{Finished, TableWriter, WriteOptions, make_durable};
 use super::target_folder::TargetFolder;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::disk::digest;
@@ -144,9 +144,9 @@ impl Publication {
             return Err(defect(&self.home.folder, "a long dataset has no matrices"));
         };
         self.rows += rows.num_rows() as u64;
-        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(self.names.of(value)));
+        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escape(self.names.of(value)));
         let date = self.names.of(Column::Date.name());
-        let rows = &named(rows, date);
+        let rows = &rename_dates(rows, date);
         let mut content = Content::new(rows.schema());
         let hashed =
             || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
@@ -177,7 +177,7 @@ impl Publication {
         let complete = || -> Result<_> {
             let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;
             let _work = work!("make durable");
-            Ok((settled(&shelf.root, finished)?, columns, digest::hex(&content)))
+            Ok((make_durable(&shelf.root, finished)?, columns, digest::hex(&content)))
         };
         // Writing the last files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
@@ -261,7 +261,7 @@ impl Output {
 }
 
 /// A matrix with another name for its first column, the dates.
-fn named(rows: &RecordBatch, date: &str) -> Rows {
+fn rename_dates(rows: &RecordBatch, date: &str) -> Rows {
     let fields = rows.schema_ref().fields().iter().enumerate();
     let field = |(place, field): (usize, &FieldRef)| match place {
         0 => Arc::new(field.as_ref().clone().with_name(date)),

@@ -134,7 +134,7 @@ impl VersionKind {
 /// # Errors
 ///
 /// If a folder or a record cannot be read.
-pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
+pub fn published_versions(datasets: &Path) -> Result<Vec<ListedVersion>> {
     let mut published = Vec::new();
     for dataset in folders(datasets)? {
         published.append(&mut published_of(&dataset)?);

@@ -22,7 +22,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use super::coding;
 use super::error::ExportError;
 use super::find::find;
-use super::folder_names::{self, unescaped};
+use super::folder_names::{self, unescape};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use super::target_folder::BUILDS;
@@ -81,7 +81,7 @@ impl PublishedReader {
 
     fn open(folder: PathBuf) -> Result<Self> {
         let record = VersionRecord::open(&folder)?;
-        let damaged = |source: Reason| FileError::damaged(&folder.join(RECORD), source);
+        let damaged = |source: Reason| FileError::damage(&folder.join(RECORD), source);
         let fields = record.columns.iter().map(|column| {
             let data_type =
                 type_of(&column.r#type).ok_or_else(|| format!("unknown column type `{}`", column.r#type))?;
@@ -174,7 +174,7 @@ impl PublishedReader {
     }
 
     /// The selected columns.
-    pub fn selected(&self) -> SchemaRef {
+    pub fn selected_schema(&self) -> SchemaRef {
         self.selection.schema(&self.schema).expect("selected columns exist")
     }
 
@@ -195,7 +195,7 @@ impl PublishedReader {
         partition_by.iter().chain(within).map(String::as_str).collect()
     }
 
-    /// The selected rows, in the columns of [`selected`](Self::selected), sorted by [`order`](Self::order).
+    /// The selected rows, in the columns of [`selected_schema`](Self::selected_schema), sorted by [`order`](Self::order).
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl PublishedReader {
             let path = self.folder.join(&file.name);
             let values = self.folders(&file.name).ok_or_else(|| {
                 let reason = format!("it is not partitioned by {}", self.record.partition_by.join(", "));
-                FileError::damaged(&path, reason)
+                FileError::damage(&path, reason)
             })?;
             files.push((values, path));
         }
@@ -221,7 +221,7 @@ impl PublishedReader {
         let folders: BTreeMap<String, String> = name
             .split('/')
             .filter_map(|part| part.split_once('='))
-            .map(|(column, value)| (unescaped(column), unescaped(value)))
+            .map(|(column, value)| (unescape(column), unescape(value)))
             .collect();
         self.record.partition_by.iter().map(|column| folders.get(column).cloned()).collect()
     }
@@ -234,15 +234,15 @@ impl PublishedReader {
         let (reading, folders, path) = (self.clone(), folders.to_vec(), path.to_owned());
         let typed = move |batch: Result<RecordBatch, ArrowError>| {
             cancel::check(&reading.stop)?;
-            let typed = batch.and_then(|batch| reading.typed(&batch, &folders));
-            typed.map_err(|error| FileError::damaged(&path, error))
+            let typed = batch.and_then(|batch| reading.cast(&batch, &folders));
+            typed.map_err(|error| FileError::damage(&path, error))
         };
         Box::new(batches.map(typed))
     }
 
     fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let file: File = links::open(path)?;
-        let damaged = |source: Reason| FileError::damaged(path, source);
+        let damaged = |source: Reason| FileError::damage(path, source);
         Ok(match self.format {
             Format::Parquet => {
                 let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
@@ -271,7 +271,7 @@ impl PublishedReader {
     }
 
     /// Rows of a file in the columns that the record declares.
-    fn typed(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
+    fn cast(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
         let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
             if let Some(column) = batch.column_by_name(field.name()) {
                 return cast(column, field.data_type());

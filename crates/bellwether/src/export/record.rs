@@ -234,7 +234,7 @@ impl VersionRecord {
     /// Parses the record of a folder, which need not be on this machine.
     pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         check_layout(text, folder, u64::from(LAYOUT)..=u64::from(LAYOUT))?;
-        let record: Self = serde_json::from_slice(text).map_err(|error| damaged(folder, error))?;
+        let record: Self = serde_json::from_slice(text).map_err(|error| damage(folder, error))?;
         check_names(&record.files, &record.name, folder)?;
         Ok(record)
     }
@@ -301,14 +301,14 @@ impl AnyRecord {
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let text = links::read(&folder.join(RECORD))?;
         check_layout(&text, folder, 0..=u64::from(LAYOUT))?;
-        let record: Self = serde_json::from_slice(&text).map_err(|error| damaged(folder, error))?;
+        let record: Self = serde_json::from_slice(&text).map_err(|error| damage(folder, error))?;
         check_names(&record.files, &record.name, folder)?;
         Ok(record)
     }
 }
 
-fn damaged(folder: &Path, reason: impl Into<Reason>) -> Error {
-    FileError::damaged(&folder.join(RECORD), reason)
+fn damage(folder: &Path, reason: impl Into<Reason>) -> Error {
+    FileError::damage(&folder.join(RECORD), reason)
 }
 
 /// Refuses a record of another layout before anything else of it is read.
@@ -318,8 +318,8 @@ fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Resul
         layout: Option<u64>,
     }
 
-    match serde_json::from_slice(text).map_err(|error| damaged(folder, error))? {
-        Head { layout: None } => Err(damaged(folder, "it has no `layout`")),
+    match serde_json::from_slice(text).map_err(|error| damage(folder, error))? {
+        Head { layout: None } => Err(damage(folder, "it has no `layout`")),
         Head { layout: Some(layout) } if known.contains(&layout) => Ok(()),
         Head { layout: Some(layout) } => {
             let path = folder.join(RECORD);
@@ -331,7 +331,7 @@ fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Resul
 /// Refuses a record that lists files that no version has.
 fn check_names(files: &[FileRecord], name: &str, folder: &Path) -> Result<()> {
     match files.iter().find(|file| !names::is_file_of_version(&file.name, name)) {
-        Some(file) => Err(damaged(folder, format!("`{}` is not a file of a version", file.name.escape_debug()))),
+        Some(file) => Err(damage(folder, format!("`{}` is not a file of a version", file.name.escape_debug()))),
         None => Ok(()),
     }
 }
@@ -342,7 +342,7 @@ pub(super) fn facts_of(folder: &Path, expected: Option<&str>) -> Result<Vec<u8>>
     let facts = links::read(&path)?;
     match expected == Some(&digest::of(&facts)) {
         true => Ok(facts),
-        false => Err(FileError::damaged(&path, "it does not match its checksum")),
+        false => Err(FileError::damage(&path, "it does not match its checksum")),
     }
 }
 

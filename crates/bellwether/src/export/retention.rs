@@ -38,7 +38,7 @@ const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
     if let Some(keep) = keep {
         for (version, _) in older(folder, published, keep)? {
-            warn(&version, retire(&version, &removed(&version)));
+            warn(&version, retire(&version, &name_for_removal(&version)));
         }
     }
     for path in left_overs(folder)? {
@@ -57,7 +57,7 @@ pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
 }
 
 /// Leftovers of killed publications of a dataset and of its ad hoc builds.
-pub(crate) fn abandoned(dataset: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn abandoned_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
     let mut found = left_overs(dataset)?;
     let builds = dataset.join(BUILDS);
     if !builds.is_symlink() {
@@ -76,7 +76,7 @@ fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, Pa
     let versions: Result<Vec<Option<DatedVersion>>> = file::entries(folder)?.iter().map(|path| version(path)).collect();
     let mut versions: Vec<DatedVersion> = versions?.into_iter().flatten().collect();
     versions.sort_unstable();
-    let pinned = pinned(folder)?;
+    let pinned = link_targets(folder)?;
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
     let with_next = versions.iter().zip(versions.iter().skip(1)).take(published_last);
     let surplus = with_next.take(versions.len().saturating_sub(keep));
@@ -91,7 +91,7 @@ fn left_overs(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// The name that a version gets before it is removed. The name of an ad hoc build is that of a version plus its
 /// options.
-fn removed(version: &Path) -> PathBuf {
+fn name_for_removal(version: &Path) -> PathBuf {
     let name = version.file_name().unwrap_or_default().to_string_lossy();
     version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)))
 }
@@ -100,12 +100,12 @@ fn removed(version: &Path) -> PathBuf {
 pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
     let is_pinned = || -> Result<bool> {
         let (Some(folder), Some(name)) = (version.parent(), version.file_name()) else { return Ok(false) };
-        Ok(pinned(folder)?.iter().any(|pinned| **pinned == *name))
+        Ok(link_targets(folder)?.iter().any(|pinned| **pinned == *name))
     };
     if !version.exists() || is_pinned()? {
         return Ok(());
     }
-    let is_gone = || !version.exists() && !removed(version).exists();
+    let is_gone = || !version.exists() && !name_for_removal(version).exists();
     remove(version).or_else(|error| if is_gone() { Ok(()) } else { Err(error) })
 }
 
@@ -122,7 +122,8 @@ fn retire(version: &Path, removed: &Path) -> io::Result<()> {
 ///
 /// If it is not ours, contains anything else, or cannot be removed.
 pub fn remove(version: &Path) -> Result<()> {
-    retire(version, &removed(version)).map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
+    retire(version, &name_for_removal(version))
+        .map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
 }
 
 /// A version with its build time from its record: names of the same second are in random order.
@@ -150,7 +151,7 @@ fn version(path: &Path) -> Result<Option<DatedVersion>> {
 
 /// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that
 /// becomes `latest` meanwhile is still seen.
-fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
+fn link_targets(folder: &Path) -> Result<BTreeSet<String>> {
     Ok(pins(folder)?.into_iter().map(|(version, _)| version).collect())
 }
 

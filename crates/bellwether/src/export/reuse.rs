@@ -19,7 +19,7 @@ use super::publication::Provenance;
 use super::published;
 use super::record::{FACTS, RecordContents, VersionRecord, options};
 use super::staged::{Dataset, Staged};
-use super::table::{Finished, settled};
+use super::table::{Finished, make_durable};
 use super::target_folder::TargetFolder;
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
@@ -77,7 +77,7 @@ impl LatestVersion {
     pub(crate) fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
         let _work = work!("reuse files");
         let Self { home, before } = self;
-        if let Some(damaged) = before.damaged(stop)? {
+        if let Some(damaged) = before.damaged_file(stop)? {
             return Ok(Takeover::Damaged(damaged));
         }
         let PreviousVersion { path, known, facts } = before;
@@ -87,7 +87,7 @@ impl LatestVersion {
             cancel::check(stop)?;
             take(&path.join(&file.name), &staging.file(&file.name))
         })?;
-        let files = settled(&staging.file(""), vec![Finished(files)])?;
+        let files = make_durable(&staging.file(""), vec![Finished(files)])?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
         let written = RecordContents {
             version: &version,
@@ -121,7 +121,7 @@ pub(crate) fn built_before(
     };
     let newest_first = published::folders(&home.folder)?.into_iter().rev();
     for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
-        if before.damaged(stop)?.is_none() {
+        if before.damaged_file(stop)?.is_none() {
             let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;
             return Ok(Some((Dataset { path, latest: None, rows, files, content }, facts)));
         }
@@ -137,7 +137,7 @@ impl PreviousVersion {
     }
 
     /// A file that does not match the record.
-    fn damaged(&self, stop: &CancellationToken) -> Result<Option<PathBuf>> {
+    fn damaged_file(&self, stop: &CancellationToken) -> Result<Option<PathBuf>> {
         let Self { path, known, facts } = self;
         if digest::of(facts) != known.facts {
             return Ok(Some(path.join(FACTS)));

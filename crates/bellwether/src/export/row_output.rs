@@ -57,7 +57,7 @@ impl<'a> RowOutput<'a> {
         };
         let kind = if file.is_some() { OutputKind::File } else { OutputKind::Stream };
         let writer = RowWriter::create(format, kind, out, schema, guard);
-        let writer = writer.map_err(|error| failed(file.as_ref(), error))?;
+        let writer = writer.map_err(|error| failure(file.as_ref(), error))?;
         Ok(Self { writer, file, hidden })
     }
 
@@ -76,7 +76,7 @@ impl<'a> RowOutput<'a> {
     ///
     /// As [`write`](Self::write).
     pub fn write_rows(&mut self, rows: &Rows) -> Result<()> {
-        self.writer.write(rows).map_err(|error| failed(self.file.as_ref(), error))
+        self.writer.write(rows).map_err(|error| failure(self.file.as_ref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
@@ -86,7 +86,7 @@ impl<'a> RowOutput<'a> {
     /// As [`write`](Self::write).
     pub fn finish(self) -> Result<()> {
         let Self { writer, file, mut hidden } = self;
-        writer.finish().map_err(|error| failed(file.as_ref(), error))?;
+        writer.finish().map_err(|error| failure(file.as_ref(), error))?;
         let (Some(target), Some(from)) = (file, &hidden.0) else { return Ok(()) };
         file::sync(&file::open(from)?, &target.path)?;
         target.check()?;
@@ -96,10 +96,10 @@ impl<'a> RowOutput<'a> {
     }
 }
 
-fn failed(file: Option<&TargetFile>, error: Reason) -> Error {
+fn failure(file: Option<&TargetFile>, error: Reason) -> Error {
     match file {
         Some(file) => FileError::encode(&file.path, error),
-        None => stream::failed(error),
+        None => stream::failure(error),
     }
 }
 

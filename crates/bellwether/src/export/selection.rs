@@ -19,7 +19,7 @@ use parquet::file::statistics::Statistics;
 use crate::error::{Error, Result};
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{Column, ColumnNames, Filter};
-use crate::text::human::grouped;
+use crate::text::human::group_digits;
 
 /// The part of a dataset to read; all of it by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -252,6 +252,6 @@ fn names(schema: &Schema) -> String {
     let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
     match schema.fields().len().saturating_sub(SHOWN) {
         0 => shown,
-        more => format!("{shown} and {} more", grouped(more as u64)),
+        more => format!("{shown} and {} more", group_digits(more as u64)),
     }
 }

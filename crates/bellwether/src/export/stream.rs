@@ -13,7 +13,7 @@ use super::error::ExportError;
 use super::json::JsonWriter;
 use super::{Encoding, coding, parquet};
 use crate::columns::csv::{Coding, CsvWriter};
-use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
+use crate::columns::{ParquetWriter, RowBuffer, Rows, compact};
 use crate::error::{Error, Reason, system_error};
 use crate::plan::{Codec, Format, FormulaGuard};
 
@@ -91,7 +91,7 @@ impl<W: Write + Send> RowWriter<W> {
             Self::Json(writer) => writer.write(&rows.flat()?)?,
             // Data frame libraries turn dictionaries into categories.
             Self::Arrow(writer) => {
-                writer.write(&compacted(&rows.flat()?)?)?;
+                writer.write(&compact(&rows.flat()?)?)?;
                 writer.flush()?;
             }
             Self::ArrowFile(writer) => writer.write(&rows.flat()?)?,
@@ -118,7 +118,7 @@ impl<W: Write + Send> RowWriter<W> {
 }
 
 /// A failure to send, with the system's error wherever it is in the chain.
-pub(super) fn failed(error: Reason) -> Error {
+pub(super) fn failure(error: Reason) -> Error {
     let source = system_error(&error).unwrap_or_else(|| io::Error::other(error));
     ExportError::Stream { source }.into()
 }

@@ -111,7 +111,7 @@ fn last(name: &str) -> &str {
 }
 
 /// Makes finished files and their folders durable.
-pub(super) fn settled(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
+pub(super) fn make_durable(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
     let files: Vec<FileRecord> = finished.into_iter().flat_map(|Finished(files)| files).collect();
     file::sync_below(root, files.iter().map(|file| file.name.as_str()))?;
     Ok(files)

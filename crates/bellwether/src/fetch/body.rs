@@ -125,7 +125,7 @@ impl Body {
         key: &ApiKey,
         evidence: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let packed = chunks.taken();
+        let packed = chunks.bytes_taken();
         let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
         Ok(Self {
             exchange,
@@ -138,7 +138,7 @@ impl Body {
     }
 
     /// Details of the body, once it has been read to its end.
-    pub(crate) fn seen(&self) -> BodySummary {
+    pub(crate) fn summary(&self) -> BodySummary {
         let Exchange { status, attempts, clock } = self.exchange;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
         BodySummary { status, attempts, bytes, digest, observed_at: clock.now() }
@@ -158,7 +158,7 @@ impl Body {
 impl BufRead for Body {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let before = self.digest.count();
-        let ready = self.inner.ready().map_err(|error| Corrupt::located(error, before))?;
+        let ready = self.inner.ready().map_err(|error| Corrupt::locate(error, before))?;
         if self.counted == 0 {
             self.digest.update(ready);
             if let Some(file) = &mut self.evidence {

@@ -39,7 +39,7 @@ pub(super) async fn pump(mut body: TimedChunks, sender: mpsc::Sender<ChunkGroup>
         while let Some(chunk) = next {
             match chunk {
                 Ok(Some(chunk)) => {
-                    gauge.received(chunk.len());
+                    gauge.add_received(chunk.len());
                     bytes += chunk.len();
                     handful.push(Ok(chunk));
                 }
@@ -68,7 +68,7 @@ pub(super) struct Chunks {
 
 impl Chunks {
     /// Number of bytes taken so far.
-    pub(super) fn taken(&self) -> Arc<AtomicU64> {
+    pub(super) fn bytes_taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::interface::ValidationFault;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::skew::Skew;
 
 /// A request that failed.
@@ -15,7 +15,7 @@ pub(crate) enum FetchError {
     KeyRefused { host: String, status: u16 },
 
     /// A service that does not answer for now.
-    #[error("{host} did not answer `{request}` in {}", counted(u64::from(*attempts), "attempt", "attempts"))]
+    #[error("{host} did not answer `{request}` in {}", count_of(u64::from(*attempts), "attempt", "attempts"))]
     Unavailable { host: String, request: String, attempts: u32, source: Reason },
 
     /// A proxy that cannot be used.

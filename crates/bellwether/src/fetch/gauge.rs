@@ -28,7 +28,7 @@ impl Gauge {
         (waiting.0 > 0).then(|| waiting.clone())
     }
 
-    pub(super) fn received(&self, bytes: usize) {
+    pub(super) fn add_received(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 

@@ -70,7 +70,7 @@ mod tests {
     use crate::key::ApiKey;
 
     /// A text that arrives `step` bytes at a time, masked.
-    fn masked(text: &str, step: usize, key: &ApiKey) -> String {
+    fn mask_in_steps(text: &str, step: usize, key: &ApiKey) -> String {
         let mut masked = Masked::new(BufReader::with_capacity(step, text.as_bytes()), key);
         let mut read = Vec::new();
         loop {
@@ -91,13 +91,13 @@ mod tests {
         let text = "S3CRET/key a S3CRET/kez b S3CRET%2fkey, S3CRET\\/keyS3CRET/key \\u0053\\u0033CRET/key S3CRET/ke";
         let expected = "********** a S3CRET/kez b ************, ********************* ******************** S3CRET/ke";
         for step in 1..text.len() {
-            assert_eq!(masked(text, step, &key), expected, "{step} at a time");
+            assert_eq!(mask_in_steps(text, step, &key), expected, "{step} at a time");
         }
     }
 
     #[test]
     fn a_key_short_enough_to_be_a_word_is_not_masked() {
         let key = ApiKey::new("demo").expect("a key");
-        assert_eq!(masked("a demo", 2, &key), "a demo");
+        assert_eq!(mask_in_steps("a demo", 2, &key), "a demo");
     }
 }

@@ -29,17 +29,17 @@ impl TimedChunks {
         let begun = Instant::now();
         let chunk = self.response.chunk().await;
         self.waited += begun.elapsed();
-        self.received(chunk)
+        self.take_chunk(chunk)
     }
 
     /// The next chunk if it is available.
     pub(super) fn ready(&mut self) -> Option<io::Result<Option<Bytes>>> {
         let chunk = self.response.chunk().now_or_never()?;
-        Some(self.received(chunk))
+        Some(self.take_chunk(chunk))
     }
 
-    fn received(&mut self, chunk: reqwest::Result<Option<Bytes>>) -> io::Result<Option<Bytes>> {
-        let chunk = chunk.map_err(|error| broken(innermost(&error.without_url())))?;
+    fn take_chunk(&mut self, chunk: reqwest::Result<Option<Bytes>>) -> io::Result<Option<Bytes>> {
+        let chunk = chunk.map_err(|error| breakage(innermost(&error.without_url())))?;
         if let Some(chunk) = &chunk {
             self.received += chunk.len() as u64;
             check_pace(self.received, self.waited, self.stall)?;
@@ -48,6 +48,6 @@ impl TimedChunks {
     }
 }
 
-fn broken(reason: String) -> io::Error {
+fn breakage(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, reason)
 }

@@ -43,7 +43,7 @@ pub(super) struct Corrupt {
 
 impl Corrupt {
     /// The same error with the number of bytes decompressed before it.
-    pub(super) fn located(mut error: io::Error, offset: u64) -> io::Error {
+    pub(super) fn locate(mut error: io::Error, offset: u64) -> io::Error {
         if let Some(corrupt) = error.get_mut().and_then(|inner| inner.downcast_mut::<Self>()) {
             corrupt.offset = offset;
         }
@@ -72,7 +72,7 @@ pub(super) enum Unpacked<R: BufRead> {
 
 type Buffered<D> = Box<BufReader<D>>;
 
-fn buffered<D: Read>(decoder: D) -> Buffered<D> {
+fn buffer<D: Read>(decoder: D) -> Buffered<D> {
     Box::new(BufReader::with_capacity(PORTION, decoder))
 }
 
@@ -80,9 +80,9 @@ impl<R: BufRead> Unpacked<R> {
     pub(super) fn of(body: R, packing: Packing) -> io::Result<Self> {
         Ok(match packing {
             Packing::None => Self::Plain(body),
-            Packing::Gzip => Self::Gzip(buffered(flate2::bufread::MultiGzDecoder::new(body))),
-            Packing::Brotli => Self::Brotli(buffered(Brotli::new(body))),
-            Packing::Zstd => Self::Zstd(buffered(zstd::Decoder::with_buffer(body)?)),
+            Packing::Gzip => Self::Gzip(buffer(flate2::bufread::MultiGzDecoder::new(body))),
+            Packing::Brotli => Self::Brotli(buffer(Brotli::new(body))),
+            Packing::Zstd => Self::Zstd(buffer(zstd::Decoder::with_buffer(body)?)),
         })
     }
 }
@@ -145,7 +145,7 @@ mod tests {
 
     const TEXT: &[u8] = b"{\"AAPL\": {\"ticker\": \"AAPL\"}}";
 
-    fn packed(packing: Packing) -> Vec<u8> {
+    fn pack(packing: Packing) -> Vec<u8> {
         match packing {
             Packing::None => TEXT.to_vec(),
             Packing::Gzip => {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// A body that arrives `portion` bytes at a time, decompressed.
-    fn unpacked(packing: Packing, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
+    fn unpack(packing: Packing, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
         let mut read = Vec::new();
         Unpacked::of(BufReader::with_capacity(portion, body), packing)?.read_to_end(&mut read).map(|_| read)
     }
@@ -171,17 +171,17 @@ mod tests {
     #[test]
     fn one_compressed_stream_is_unpacked_across_any_chunks_and_nothing_may_follow() {
         for packing in [Packing::Gzip, Packing::Brotli, Packing::Zstd] {
-            let body = packed(packing);
+            let body = pack(packing);
             for portion in [1, 2, 7, body.len(), body.len() + 3, 1 << 16] {
-                assert_eq!(unpacked(packing, &body, portion).expect("a whole stream"), TEXT, "{packing:?}");
+                assert_eq!(unpack(packing, &body, portion).expect("a whole stream"), TEXT, "{packing:?}");
                 for garbage in [&b"\0"[..], b"}", b"garbage that is longer than any header", TEXT] {
-                    let error = unpacked(packing, &[&body, garbage].concat(), portion).expect_err("it is followed");
+                    let error = unpack(packing, &[&body, garbage].concat(), portion).expect_err("it is followed");
                     let is_corrupt = error.get_ref().is_some_and(|inner| inner.is::<Corrupt>());
                     // One byte may begin another member or frame, the rest of which is missing.
                     let may_begin = error.kind() == ErrorKind::UnexpectedEof && garbage.len() == 1;
                     assert!(is_corrupt || may_begin, "{packing:?}, {portion} at a time: {error:?}");
                 }
-                let cut = unpacked(packing, &body[..body.len() - 1], portion).expect_err("it ends too soon");
+                let cut = unpack(packing, &body[..body.len() - 1], portion).expect_err("it ends too soon");
                 let is_corrupt = cut.get_ref().is_some_and(|inner| inner.is::<Corrupt>());
                 assert!(!is_corrupt || packing == Packing::Brotli, "{packing:?}: {cut:?}");
             }

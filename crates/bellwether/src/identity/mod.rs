@@ -125,7 +125,7 @@ impl Identity {
     }
 
     /// An id that the file gives both of two tickers, be it on other days.
-    pub(crate) fn shared(&self, one: &Ticker, other: &Ticker) -> Option<&str> {
+    pub(crate) fn shared_id(&self, one: &Ticker, other: &Ticker) -> Option<&str> {
         self.ids_of(one).find(|id| self.ids_of(other).any(|other| other == *id))
     }
 

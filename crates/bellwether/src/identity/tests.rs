@@ -45,8 +45,8 @@ fn a_ticker_has_an_id_on_the_days_that_the_file_gives() {
     assert!(renames.lists(&ticker("FB")) && !renames.lists(&ticker("XOM")));
     let ids: Vec<_> = renames.ids().collect();
     assert_eq!(ids, [("ETF-1", vec![&ticker("META")]), ("META-1", vec![&ticker("FB"), &ticker("META")])]);
-    assert_eq!(renames.shared(&ticker("FB"), &ticker("META")), Some("META-1"));
-    assert_eq!(renames.shared(&ticker("FB"), &ticker("XOM")), None);
+    assert_eq!(renames.shared_id(&ticker("FB"), &ticker("META")), Some("META-1"));
+    assert_eq!(renames.shared_id(&ticker("FB"), &ticker("XOM")), None);
     assert_eq!((renames.counts(), Identity::default().counts()), ([2, 2], [0, 0]));
 }
 

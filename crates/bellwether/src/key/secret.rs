@@ -63,7 +63,7 @@ pub fn mask(secrets: impl IntoIterator<Item = String>) {
 /// A text from anywhere, with all keys of this process masked.
 pub fn without_keys(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.iter().fold(text.to_owned(), |text, echo| echo.masked(&text).into_owned())
+    known.iter().fold(text.to_owned(), |text, echo| echo.mask(&text).into_owned())
 }
 
 impl fmt::Debug for ApiKey {

@@ -90,23 +90,23 @@ impl KeySource {
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment { root } => match (variable(VARIABLE), variable(FILE_VARIABLE)) {
-                (Some(text), _) => text.into_string().map_err(|_| self.failed(Fault::not_text()))?,
+                (Some(text), _) => text.into_string().map_err(|_| self.failure(Fault::not_text()))?,
                 (None, Some(path)) => return Self::File(root.join(path)).read(host, is_stopped),
                 (None, None) => String::new(),
             },
-            Self::File(path) => read_file(path).map_err(|fault| self.failed(fault))?,
+            Self::File(path) => read_file(path).map_err(|fault| self.failure(fault))?,
             Self::Command(words) => {
-                let text = run(words, PATIENCE, is_stopped).map_err(|fault| self.failed(fault))?;
-                text.ok_or_else(Error::interrupted)?
+                let text = run(words, PATIENCE, is_stopped).map_err(|fault| self.failure(fault))?;
+                text.ok_or_else(Error::interruption)?
             }
             Self::Given(key) => return Ok(key.clone()),
         };
         if text.len() > MOST_BYTES {
-            return Err(self.failed(Fault::too_long()));
+            return Err(self.failure(Fault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
             Self::Environment { .. } => KeyError::NotSet { host: host.to_owned() }.into(),
-            _ => self.failed(Fault::new("it is empty", FIRST_LINE)),
+            _ => self.failure(Fault::new("it is empty", FIRST_LINE)),
         })
     }
 
@@ -145,7 +145,7 @@ impl KeySource {
             .then(|| format!("other users can read the API key in `{shown}`: run `chmod 600 {shown}`"))
     }
 
-    fn failed(&self, fault: Fault) -> Error {
+    fn failure(&self, fault: Fault) -> Error {
         KeyError::Source { place: self.to_string(), source: fault.reason.into(), hint: fault.hint }.into()
     }
 }

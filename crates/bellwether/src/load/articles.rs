@@ -18,6 +18,6 @@ impl Dataset {
     /// When the archive cannot be read or has no answers to the plan's requests.
     pub fn articles(plan: &Plan, archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<Self> {
         let plan = Plan { dataset: plan.dataset.of_articles(), ..plan.clone() };
-        Self::built(plan, archive, &AdHoc { as_of, ..AdHoc::default() })
+        Self::from_archive(plan, archive, &AdHoc { as_of, ..AdHoc::default() })
     }
 }

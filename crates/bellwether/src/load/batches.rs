@@ -7,7 +7,7 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::columns::compacted;
+use crate::columns::compact;
 use crate::error::Result;
 
 /// The rows of a dataset, batch by batch. A dictionary has only the names that occur in its batch, since frame
@@ -29,7 +29,7 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let rows = self.rows.next()?;
-        Some(rows.map_err(|error| ArrowError::ExternalError(Box::new(error))).and_then(|rows| compacted(&rows)))
+        Some(rows.map_err(|error| ArrowError::ExternalError(Box::new(error))).and_then(|rows| compact(&rows)))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
 use crate::process::cancel::CancellationToken;
-use crate::run::{Builder, Control, archived, scratch, view_of_build};
+use crate::run::{Builder, Control, archived_scope, scratch, view_of_build};
 use crate::tables::SeriesKey;
 use crate::time::Clock;
 
@@ -40,7 +40,7 @@ impl Built {
         ad_hoc.apply(&mut plan);
         let stop = CancellationToken::new();
         let view = view_of_build(&plan, archive, ad_hoc, &stop)?;
-        let scope = archived(&plan, &view)?;
+        let scope = archived_scope(&plan, &view)?;
         Ok(Self { plan, view, scope, selection: Selection::default(), stop })
     }
 
@@ -77,7 +77,7 @@ impl Built {
         Self { stop, ..self }
     }
 
-    pub(super) fn selected(&self) -> SchemaRef {
+    pub(super) fn selected_schema(&self) -> SchemaRef {
         let schema = self.selection.schema(self.plan.dataset.written.schema());
         schema.expect("the columns were found when they were selected")
     }
@@ -111,7 +111,7 @@ impl Built {
             let written = &plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));
             let part = part.map_err(DatasetError::join)?;
-            send.send(Ok(part)).map_err(|_| Error::interrupted())
+            send.send(Ok(part)).map_err(|_| Error::interruption())
         };
         work.rows(&plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())
     }

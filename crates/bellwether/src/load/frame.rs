@@ -54,14 +54,14 @@ fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
 /// A column in parts, one per batch.
 fn column(name: PlSmallStr, data_type: &DataType, parts: &[&ArrayRef]) -> PolarsResult<Column> {
     Ok(match data_type {
-        DataType::Float64 => Float64Chunked::from_chunk_iter(name, shared::<Float64Type>(parts)).into_column(),
+        DataType::Float64 => Float64Chunked::from_chunk_iter(name, share_buffers::<Float64Type>(parts)).into_column(),
         DataType::Int8 => {
             let numbers = parts.iter().flat_map(|part| part.as_primitive::<Int8Type>()).map(|it| it.map(i32::from));
             Int32Chunked::from_iter_options(name, numbers).into_column()
         }
-        DataType::Int32 => Int32Chunked::from_chunk_iter(name, shared::<Int32Type>(parts)).into_column(),
+        DataType::Int32 => Int32Chunked::from_chunk_iter(name, share_buffers::<Int32Type>(parts)).into_column(),
         DataType::Timestamp(_, zone) => {
-            let micros = Int64Chunked::from_chunk_iter(name, shared::<TimestampMicrosecondType>(parts));
+            let micros = Int64Chunked::from_chunk_iter(name, share_buffers::<TimestampMicrosecondType>(parts));
             let zone = zone.as_ref().map(|_| TimeZone::UTC);
             micros.into_datetime(TimeUnit::Microseconds, zone).into_column()
         }
@@ -78,7 +78,7 @@ fn column(name: PlSmallStr, data_type: &DataType, parts: &[&ArrayRef]) -> Polars
 }
 
 /// Numbers in the buffers that they were read into.
-fn shared<'a, T>(parts: &'a [&ArrayRef]) -> impl Iterator<Item = PrimitiveArray<T::Native>> + 'a
+fn share_buffers<'a, T>(parts: &'a [&ArrayRef]) -> impl Iterator<Item = PrimitiveArray<T::Native>> + 'a
 where
     T: ArrowPrimitiveType<Native: NativeType>,
 {

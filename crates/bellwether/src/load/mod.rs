@@ -59,9 +59,9 @@ impl Project {
     ///
     /// # Errors
     ///
-    /// Those of [`Dataset::published`].
+    /// Those of [`Dataset::find`].
     pub fn dataset(&self, name: &str) -> Result<Dataset> {
-        Dataset::published(&self.data().join("datasets"), name)
+        Dataset::find(&self.data().join("datasets"), name)
     }
 
     /// The dataset of a definition of the project, by its name or path, from the project's archive: as of an instant, if
@@ -69,9 +69,9 @@ impl Project {
     ///
     /// # Errors
     ///
-    /// When the definition does not exist or has problems, and those of [`Dataset::built`].
+    /// When the definition does not exist or has problems, and those of [`Dataset::from_archive`].
     pub fn dataset_from_archive(&self, name_or_path: &str, ad_hoc: &AdHoc) -> Result<Dataset> {
-        Dataset::built(Plan::find(name_or_path, self)?, &self.data().join("archive"), ad_hoc)
+        Dataset::from_archive(Plan::find(name_or_path, self)?, &self.data().join("archive"), ad_hoc)
     }
 }
 
@@ -81,7 +81,7 @@ impl Dataset {
     /// # Errors
     ///
     /// When it does not exist, is wide (see [`Published`]), or has a record that cannot be read.
-    pub fn published(datasets: &Path, name: &str) -> Result<Self> {
+    pub fn find(datasets: &Path, name: &str) -> Result<Self> {
         PublishedReader::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
     }
 
@@ -90,7 +90,7 @@ impl Dataset {
     /// # Errors
     ///
     /// When the archive cannot be read or has no answers to the plan's requests.
-    pub fn built(plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
+    pub fn from_archive(plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
         Built::of(plan, archive, ad_hoc).map(Self::of_plan)
     }
 
@@ -122,8 +122,8 @@ impl Dataset {
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
         match &self.0 {
-            Origin::Published(reading) => reading.selected(),
-            Origin::Built(built) => built.selected(),
+            Origin::Published(reading) => reading.selected_schema(),
+            Origin::Built(built) => built.selected_schema(),
         }
     }
 

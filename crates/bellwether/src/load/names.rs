@@ -73,7 +73,7 @@ impl Dataset {
         match &self.0 {
             Origin::Published(reading) => {
                 let facts = Facts::from_json(&reading.facts()?);
-                let facts = facts.map_err(|source| FileError::damaged(reading.folder(), source))?;
+                let facts = facts.map_err(|source| FileError::damage(reading.folder(), source))?;
                 Ok(Names {
                     tickers: facts.tickers.into_iter().filter_map(|of| of.name.parse().ok()).collect(),
                     pairs: facts.pairs.iter().map(|pair| (pair.period, pair.regime)).collect(),

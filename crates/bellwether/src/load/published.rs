@@ -65,7 +65,7 @@ impl Published {
 }
 
 /// The name of a matrix in its parts: `5d-bull/confidence`.
-fn parsed(name: &str) -> Option<(Period, Regime, &str)> {
+fn parse_matrix(name: &str) -> Option<(Period, Regime, &str)> {
     let (pair, value) = name.split_once('/')?;
     let (period, regime) = pair.split_once('-')?;
     Some((period.parse().ok()?, regime.parse().ok()?, value))
@@ -75,7 +75,7 @@ fn parsed(name: &str) -> Option<(Period, Regime, &str)> {
 fn part(matrices: &BTreeMap<String, Dataset>, selection: Selection) -> Result<BTreeMap<String, Dataset>> {
     let of_rows = Selection { columns: None, ..selection.clone() };
     of_rows.check_values()?;
-    let names: Vec<(Period, Regime, &str)> = matrices.keys().filter_map(|name| parsed(name)).collect();
+    let names: Vec<(Period, Regime, &str)> = matrices.keys().filter_map(|name| parse_matrix(name)).collect();
     absent("period", selection.periods.as_ref(), &names.iter().map(|(period, ..)| *period).collect())?;
     absent("regime", selection.regimes.as_ref(), &names.iter().map(|(_, regime, _)| *regime).collect())?;
     let values: BTreeSet<&str> = names.iter().map(|(.., value)| *value).collect();
@@ -96,7 +96,7 @@ fn part(matrices: &BTreeMap<String, Dataset>, selection: Selection) -> Result<BT
         return Err(no_value());
     }
     let is_selected = |name: &str| {
-        parsed(name).is_some_and(|(period, regime, value)| {
+        parse_matrix(name).is_some_and(|(period, regime, value)| {
             columns.as_ref().is_none_or(|columns| columns.contains(&value))
                 && selection.periods.as_ref().is_none_or(|periods| periods.contains(&period))
                 && selection.regimes.as_ref().is_none_or(|regimes| regimes.contains(&regime))

@@ -1,7 +1,7 @@
 //! A dataset in a few sentences: which signals, and which news each may use.
 
 use super::{Availability, DatasetPlan, DayCount, RowKind, Vintage};
-use crate::text::human::{counted, spanned};
+use crate::text::human::{count_of, span};
 
 impl DatasetPlan {
     /// Which value of a signal a row has, and which news it may use.
@@ -17,11 +17,11 @@ impl DatasetPlan {
         let dated = match self.lag {
             DayCount::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
             DayCount::Calendar(days) => {
-                let days = counted(days.count().unsigned_abs().into(), "day", "days");
+                let days = count_of(days.count().unsigned_abs().into(), "day", "days");
                 format!("dated at least {days} before it")
             }
             DayCount::Trading(days) => {
-                let days = counted(days.count().unsigned_abs().into(), "trading day", "trading days");
+                let days = count_of(days.count().unsigned_abs().into(), "trading day", "trading days");
                 format!("dated at least {days} before it")
             }
         };
@@ -41,7 +41,7 @@ impl DatasetPlan {
         let delay = if self.news_delay.is_zero() {
             String::new()
         } else {
-            format!(" News is known {} after its date.", spanned(self.news_delay))
+            format!(" News is known {} after its date.", span(self.news_delay))
         };
         format!("{vintage} Each uses news {dated}{windows}: {seen}.{made}{delay}")
     }

@@ -6,5 +6,5 @@ use crate::error::{Error, Result};
 
 /// Fails if the token is cancelled.
 pub(crate) fn check(stop: &CancellationToken) -> Result<()> {
-    if stop.is_cancelled() { Err(Error::interrupted()) } else { Ok(()) }
+    if stop.is_cancelled() { Err(Error::interruption()) } else { Ok(()) }
 }

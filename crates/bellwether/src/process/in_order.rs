@@ -96,7 +96,7 @@ mod tests {
         let double = |piece: u32| Ok(piece * 2);
         in_order(|| pieces(500), double, |result| push(&mut taken, result)).unwrap();
         assert!(taken.iter().copied().eq((0..500).map(|piece| piece * 2)));
-        let fails = |piece: u32| if piece % 7 == 6 { Err(Error::interrupted()) } else { Ok(piece) };
+        let fails = |piece: u32| if piece % 7 == 6 { Err(Error::interruption()) } else { Ok(piece) };
         for (work, take) in [(fails as fn(u32) -> Result<u32>, Ok as fn(u32) -> Result<u32>), (Ok, fails)] {
             let mut taken = Vec::new();
             let outcome = in_order(|| pieces(500), work, |result| push(&mut taken, take(result)?));

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::Report;
 use crate::audit::answers::CutOff;
 use crate::plan::DayCount;
-use crate::text::human::{counted, portion, spanned};
+use crate::text::human::{count_of, portion, span};
 
 /// What was observed of a dataset.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Observed {
 
 impl Report {
     /// What was observed.
-    pub fn observed(&self) -> Observed {
+    pub fn observations(&self) -> Observed {
         let Self { identity, facts, work, unasked, .. } = self;
         let longest = facts.windows.iter().max_by_key(|window| window.length.count());
         Observed {
@@ -55,14 +55,14 @@ impl Report {
 
     /// What was observed, in words.
     pub(super) fn standing(&self) -> String {
-        let observed = self.observed();
-        let parts = [Some(observed.span()), observed.seen(self.noun()), observed.news()];
+        let observed = self.observations();
+        let parts = [Some(observed.span()), observed.sightings(self.noun()), observed.news()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// The time in which a change could be seen: ` (109 days from the first answer to the last)`.
     pub(super) fn time_to_change(&self) -> String {
-        let between = self.observed().between();
+        let between = self.observations().between();
         between.map_or_else(String::new, |span| format!(" ({span} from the first answer to the last)"))
     }
 }
@@ -71,11 +71,11 @@ impl Observed {
     /// The time from the first answer to the last.
     fn between(&self) -> Option<String> {
         let (from, until) = self.answers?;
-        Some(spanned((until - from).to_std().unwrap_or(Duration::ZERO)))
+        Some(span((until - from).to_std().unwrap_or(Duration::ZERO)))
     }
 
     fn span(&self) -> String {
-        let runs = counted(self.runs, "run", "runs");
+        let runs = count_of(self.runs, "run", "runs");
         match (self.answers, self.between()) {
             // In a single run, no change can be seen.
             (Some((from, _)), Some(span)) if self.runs > 1 => {
@@ -86,7 +86,7 @@ impl Observed {
         }
     }
 
-    fn seen(&self, noun: &str) -> Option<String> {
+    fn sightings(&self, noun: &str) -> Option<String> {
         let (live, rows, within) = (self.live?, self.rows, self.live_within);
         Some(match live {
             0 => format!("All {noun} are backfilled: none was seen within {within} of its date."),
@@ -101,11 +101,11 @@ impl Observed {
     fn news(&self) -> Option<String> {
         let (unknown, rows) = (self.news_unknown.filter(|unknown| *unknown > 0)?, self.rows);
         let cut_off = self.cut_off.map(|cut_off| {
-            let (lists, articles) = (cut_off.tickers, counted(cut_off.articles, "article", "articles"));
-            format!("the service seems to cut {} off at {articles}", counted(lists, "list", "lists"))
+            let (lists, articles) = (cut_off.tickers, count_of(cut_off.articles, "article", "articles"));
+            format!("the service seems to cut {} off at {articles}", count_of(lists, "list", "lists"))
         });
         let unasked = (self.unasked > 0).then(|| {
-            let tickers = counted(self.unasked, "ticker", "tickers");
+            let tickers = count_of(self.unasked, "ticker", "tickers");
             format!("it was not asked for {tickers}")
         });
         let why: Vec<String> = [cut_off, unasked].into_iter().flatten().collect();

@@ -144,11 +144,11 @@ impl Html {
 
     /// A figure with a title and a note on how to read it.
     pub fn figure(&mut self, title: impl Display, note: impl Display, content: impl FnOnce(&mut Self)) {
-        self.captioned(title, |html| html.leaf("span", &[], note), content);
+        self.figure_with_note(title, |html| html.leaf("span", &[], note), content);
     }
 
     /// A figure with a title and a note that is more than text.
-    pub(super) fn captioned(
+    pub(super) fn figure_with_note(
         &mut self,
         title: impl Display,
         note: impl FnOnce(&mut Self),
@@ -209,7 +209,7 @@ impl Html {
     }
 
     /// A table of a few short columns, which stays one on a narrow screen, so that its rows can be compared.
-    pub(super) fn compared(&mut self, columns: &[Heading], rows: usize, cell: impl Fn(&mut Self, usize, usize)) {
+    pub(super) fn comparison(&mut self, columns: &[Heading], rows: usize, cell: impl Fn(&mut Self, usize, usize)) {
         self.table_of("compared", (columns, rows), cell);
     }
 

@@ -271,7 +271,7 @@ impl Report {
             dataset_version: identity.version.as_ref().map(|version| version.name.clone()),
             content: identity.version.as_ref().map(|version| version.content.clone()),
             as_of: to_record(identity.as_of),
-            observed: Observation::of(&self.observed()),
+            observed: Observation::of(&self.observations()),
             first_date: bounds.map(|(first, _)| first.to_string()),
             last_date: bounds.map(|(_, last)| last.to_string()),
             tickers: facts.tickers.len(),

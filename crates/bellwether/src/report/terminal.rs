@@ -8,8 +8,8 @@ use super::page::highest_rate;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
 use crate::tables::Drift;
-use crate::text::escape::escaped;
-use crate::text::human::{counted, grouped, percent, portion, took};
+use crate::text::escape::escape;
+use crate::text::human::{count_of, group_digits, percent, portion, took};
 
 /// Smallest and largest line width.
 const NARROWEST: usize = 50;
@@ -50,15 +50,15 @@ impl Report {
     fn opening(&self, lines: &mut Lines) {
         let Self { identity, facts, .. } = self;
         lines.line(&identity.name);
-        lines.wrapped("", &self.standing());
+        lines.wrap("", &self.standing());
         if let Some(description) = &identity.description {
-            lines.wrapped("", description);
+            lines.wrap("", description);
         }
-        let count = |count: usize| grouped(count as u64);
+        let count = |count: usize| group_digits(count as u64);
         lines.blank();
-        lines.fact(if facts.pairs.is_empty() { "rows" } else { "signals" }, grouped(facts.rows));
+        lines.fact(if facts.pairs.is_empty() { "rows" } else { "signals" }, group_digits(facts.rows));
         lines.fact("tickers", count(facts.tickers.len()));
-        lines.fact("days", format_args!("{}, {}", grouped(facts.day_count()), facts.range()));
+        lines.fact("days", format_args!("{}, {}", group_digits(facts.day_count()), facts.range()));
         if !facts.pairs.is_empty() {
             lines.fact("pairs", count(facts.pairs.len()));
         }
@@ -68,14 +68,14 @@ impl Report {
             lines.fact("version", &version.name);
             lines.fact("content", &version.content);
         }
-        lines.fact("from", counted(self.work.runs.len() as u64, "run", "runs"));
-        self.notes.iter().for_each(|note| lines.wrapped("note: ", note));
+        lines.fact("from", count_of(self.work.runs.len() as u64, "run", "runs"));
+        self.notes.iter().for_each(|note| lines.wrap("note: ", note));
     }
 
     fn coverage_in_lines(&self, lines: &mut Lines) {
         let coverage = self.facts.coverage(lines.middle());
         lines.heading(coverage.finding());
-        self.facts.beyond_the_plots().iter().for_each(|text| lines.wrapped("", text));
+        self.facts.beyond_the_plots().iter().for_each(|text| lines.wrap("", text));
         if coverage.axis.is_empty() {
             return;
         }
@@ -83,7 +83,7 @@ impl Report {
         lines.spark(
             &format!("by {}", coverage.axis.step.as_str()),
             &coverage.tickers,
-            format!("peak {}", grouped(most)),
+            format!("peak {}", group_digits(most)),
         );
         let lacking = coverage.rows.iter().take(TICKERS).filter(|covered| covered.total().0 < covered.total().1);
         for covered in lacking {
@@ -96,10 +96,7 @@ impl Report {
         let facts = &self.facts;
         lines.heading(facts.buying());
         let axis = Axis::of(&facts.days, Step::Week, lines.middle());
-        lines.wrapped(
-            "",
-            &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()),
-        );
+        lines.wrap("", &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()));
         for pair in &facts.pairs {
             lines
                 .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
@@ -122,22 +119,22 @@ impl Report {
             lines.bar(&format!("{} {}", pair.period, pair.regime), share(pair) / most, percent(share(pair)));
         }
         lines.more(pairs.len(), "pair", "pairs");
-        facts.flips_by_confidence().iter().for_each(|text| lines.wrapped("", text));
+        facts.flips_by_confidence().iter().for_each(|text| lines.wrap("", text));
         if let Some(finding) = facts.agreeing() {
             lines.heading(finding);
             // A single comparison is in the heading.
             let extremes = facts.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
             for agreement in extremes.into_iter().flatten() {
-                lines.wrapped("  ", &format!("{}: {}", facts.named(agreement), agreement.in_words()));
+                lines.wrap("  ", &format!("{}: {}", facts.pair_names(agreement), agreement.in_words()));
             }
         }
         if let Some(finding) = self.split() {
             lines.heading(finding);
-            self.sector_test().iter().for_each(|text| lines.wrapped("", text));
+            self.sector_test().iter().for_each(|text| lines.wrap("", text));
             for sector in &self.sectors {
                 let share = sector.totals.buy_share().unwrap_or_default();
                 let shown = portion(sector.totals.buys, sector.totals.rows);
-                lines.bar(sector.named(), share, format_args!("{shown:>6} buy"));
+                lines.bar(sector.display_name(), share, format_args!("{shown:>6} buy"));
             }
         }
     }
@@ -147,7 +144,7 @@ impl Report {
             None => {}
             Some(Ok(skill)) => {
                 lines.heading(skill.finding());
-                skill.remarks().iter().for_each(|remark| lines.wrapped("", remark));
+                skill.remarks().iter().for_each(|remark| lines.wrap("", remark));
             }
             Some(Err(why)) => lines.heading(format_args!("Signals were not measured against prices: {why}")),
         }
@@ -157,7 +154,7 @@ impl Report {
         let Some(news) = &self.facts.news else {
             return lines.heading("This dataset has no news");
         };
-        lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));
+        lines.heading(self.facts.reach().unwrap_or_else(|| count_of(news.articles, "article", "articles")));
         for window in &self.facts.windows {
             let (some, all) = self.facts.with_news(window);
             lines.bar(&window.in_words(), some as f64 / all.max(1) as f64, portion(some, all));
@@ -168,20 +165,20 @@ impl Report {
         let axis = self.facts.news_axis(lines.middle());
         let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
         let most = counts.iter().max().copied().unwrap_or_default();
-        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("peak {}", grouped(most)));
-        news.beyond(&counts).iter().for_each(|text| lines.wrapped("", text));
+        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("peak {}", group_digits(most)));
+        news.beyond(&counts).iter().for_each(|text| lines.wrap("", text));
         let [bins] = Histogram::bins([&news.scores]);
         lines.bins("scores", &bins);
-        lines.wrapped("", &news.scope(&self.facts));
+        lines.wrap("", &news.scope(&self.facts));
     }
 
     fn rewrites_in_lines(&self, lines: &mut Lines) {
-        lines.heading(self.rewritten());
+        lines.heading(self.rewrite_finding());
         let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
         let most_at_an_age = highest_rate([signals, articles].into_iter());
         for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
             if rewrites.total.known > 0 {
-                lines.wrapped("", &rewrites.tally(what));
+                lines.wrap("", &rewrites.tally(what));
             }
             if rewrites.total.changed == 0 {
                 continue;
@@ -192,7 +189,7 @@ impl Report {
             let tickers = rewrites.most();
             let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
             for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
-                lines.bar(ticker.as_str(), changed as f64 / most as f64, counted(changed, "change", "changes"));
+                lines.bar(ticker.as_str(), changed as f64 / most as f64, count_of(changed, "change", "changes"));
             }
         }
     }
@@ -202,25 +199,25 @@ impl Report {
         for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
             let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
             let parts: Vec<String> = column.range_in_words().into_iter().chain(nulls).collect();
-            lines.wrapped(&format!("  {:NAME$}", column.name), &parts.join(", "));
+            lines.wrap(&format!("  {:NAME$}", column.name), &parts.join(", "));
         }
-        lines.wrapped("", &self.identity.in_words);
-        self.commands().iter().for_each(|command| lines.wrapped("  ", command));
+        lines.wrap("", &self.identity.in_words);
+        self.commands().iter().for_each(|command| lines.wrap("  ", command));
     }
 
     fn work_in_lines(&self, lines: &mut Lines) {
         let Activity { rejects, unknown, .. } = &self.work;
         lines.heading(self.work.unusable());
         for RejectReason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
-            lines.wrapped(&format!("{} ", counted(*records, "record", "records")), reason);
+            lines.wrap(&format!("{} ", count_of(*records, "record", "records")), reason);
         }
         lines.more(rejects.reasons.len(), "reason", "reasons");
         for Drift { field, endpoint, count, .. } in unknown.fields.iter().take(TICKERS) {
-            lines.wrapped(&format!("{} ", counted(*count, "time", "times")), &format!("{field} of {endpoint}"));
+            lines.wrap(&format!("{} ", count_of(*count, "time", "times")), &format!("{field} of {endpoint}"));
         }
         lines.more(unknown.fields.len(), "field", "fields");
-        lines.heading(self.fetched());
-        let stages = self.timed();
+        lines.heading(self.fetch_time());
+        let stages = self.stage_times();
         let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
         for (name, time) in stages {
             lines.bar(name, time.as_secs_f64() / most, took(time));
@@ -231,7 +228,7 @@ impl Report {
 impl Lines {
     fn line(&mut self, text: impl Display) {
         let text = text.to_string();
-        writeln!(self.text, "{}", escaped(text.trim_end())).expect("a string takes any text");
+        writeln!(self.text, "{}", escape(text.trim_end())).expect("a string takes any text");
     }
 
     fn blank(&mut self) {
@@ -240,7 +237,7 @@ impl Lines {
 
     fn heading(&mut self, text: impl Display) {
         self.blank();
-        self.wrapped("", &text.to_string());
+        self.wrap("", &text.to_string());
     }
 
     /// Notes how many entries of a list were left out.
@@ -248,17 +245,17 @@ impl Lines {
         if all > TICKERS {
             self.line(format_args!(
                 "and {}",
-                counted((all - TICKERS) as u64, &format!("more {one}"), &format!("more {many}"))
+                count_of((all - TICKERS) as u64, &format!("more {one}"), &format!("more {many}"))
             ));
         }
     }
 
     fn fact(&mut self, name: &str, value: impl Display) {
-        self.wrapped(&format!("{name:8}  "), &value.to_string());
+        self.wrap(&format!("{name:8}  "), &value.to_string());
     }
 
     /// Wraps a text, indenting further lines under the first.
-    fn wrapped(&mut self, head: &str, text: &str) {
+    fn wrap(&mut self, head: &str, text: &str) {
         let indent = head.chars().count();
         let room = self.width.saturating_sub(indent).max(8);
         let mut pieces: Vec<String> = vec![String::new()];
@@ -286,7 +283,7 @@ impl Lines {
         self.width.saturating_sub(NAME + VALUE + 4).max(8)
     }
 
-    fn plotted(&mut self, name: &str, plot: &str, value: impl Display) {
+    fn plot(&mut self, name: &str, plot: &str, value: impl Display) {
         let middle = self.middle();
         let name: String = name.chars().take(NAME).collect();
         self.line(format_args!("  {name:NAME$}{plot:middle$}  {value}"));
@@ -297,21 +294,21 @@ impl Lines {
         // Anything above zero must be visible.
         let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
         let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-        self.plotted(name, &format!("{}{rest}", "█".repeat(eighths / 8)), value);
+        self.plot(name, &format!("{}{rest}", "█".repeat(eighths / 8)), value);
     }
 
     fn spark(&mut self, name: &str, counts: &[u64], value: impl Display) {
         let most = counts.iter().max().copied().unwrap_or_default().max(1) as f64;
-        let plot: String = counts.iter().map(|count| sparked((*count > 0).then(|| *count as f64 / most))).collect();
-        self.plotted(name, &plot, value);
+        let plot: String = counts.iter().map(|count| spark((*count > 0).then(|| *count as f64 / most))).collect();
+        self.plot(name, &plot, value);
     }
 
     fn pair(&mut self, pair: &PairFacts, shares: &[Option<f64>]) {
         let total = pair.total();
-        let plot: String = shares.iter().map(|share| sparked(*share)).collect();
+        let plot: String = shares.iter().map(|share| spark(*share)).collect();
         let mean = total.mean_confidence().unwrap_or_default();
         let value = format!("{:>6} buy, {mean:.3}", portion(total.buys, total.rows));
-        self.plotted(&format!("{} {}", pair.period, pair.regime), &plot, value);
+        self.plot(&format!("{} {}", pair.period, pair.regime), &plot, value);
     }
 
     /// A histogram, merging bins that do not fit.
@@ -324,7 +321,7 @@ impl Lines {
 }
 
 /// A character of a sparkline; blank if there is no value.
-fn sparked(share: Option<f64>) -> char {
+fn spark(share: Option<f64>) -> char {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     share.map_or(' ', |share| HEIGHTS[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)])
 }

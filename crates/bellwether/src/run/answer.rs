@@ -18,7 +18,7 @@ pub(super) async fn answer(
     request: Request,
     rules: Rules,
 ) -> Result<Answered<Arc<AnswerRecord>>> {
-    if let Some(record) = run.answered(&request.to_string()) {
+    if let Some(record) = run.answer_to(&request.to_string()) {
         return Ok(Answered::Taken(record));
     }
     let request = Arc::new(request);
@@ -27,7 +27,7 @@ pub(super) async fn answer(
         move |body: &mut Body| {
             let draft = decode(&run, &request, rules, body)?;
             let _work = work!("complete answer");
-            let record = recorded(&request, body.seen(), &draft);
+            let record = request_record(&request, body.summary(), &draft);
             run.commit(draft, record).map_err(ReadFault::Stop)
         }
     };
@@ -61,7 +61,7 @@ pub(super) fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Re
     Ok(())
 }
 
-fn recorded(request: &Request, seen: BodySummary, draft: &Draft) -> RequestRecord {
+fn request_record(request: &Request, seen: BodySummary, draft: &Draft) -> RequestRecord {
     let BodySummary { status, attempts, bytes, digest, observed_at } = seen;
     let (rows, rejects) = draft.counts();
     let (endpoint, request) = (request.endpoint, request.to_string());

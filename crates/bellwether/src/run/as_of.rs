@@ -6,7 +6,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::names::some_of;
-use super::scope::requested;
+use super::scope::requests_in_words;
 use crate::archive::{
     Archive, ArchiveError, Scope, SealedRun, View, of_service, open_all, open_merged, open_merged_with_claims,
     wait_for_seal,
@@ -16,7 +16,7 @@ use crate::disk::digest;
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, Shape};
 use crate::process::cancel::CancellationToken;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::Clock;
 
 /// The view of the service of a plan as of an instant, or of its latest state, with claims if the plan includes them.
@@ -48,7 +48,7 @@ pub(crate) fn view_of_build(plan: &Plan, archive: &Path, ad_hoc: &AdHoc, stop: &
 
 /// The view that a version was built from: of its runs alone.
 fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
-    let forgotten: BTreeSet<&str> = view.archive().forgotten().map(|run| run.run.as_str()).collect();
+    let forgotten: BTreeSet<&str> = view.archive().forgotten_runs().map(|run| run.run.as_str()).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
     if !runs.is_empty() {
         return Err(ArchiveError::Forgotten { version: version.name.clone(), runs }.into());
@@ -125,7 +125,7 @@ pub(super) fn newest(archive: &Archive) -> Option<DateTime<Utc>> {
 /// Notes on what was not watched at an instant: what was first asked for later, and that nothing is known since the last
 /// answer.
 pub(super) fn notes_on_watch(plan: &Plan, view: &View, scope: &Scope, as_of: DateTime<Utc>) -> Result<Vec<String>> {
-    let requests = requested(plan, view, scope)?;
+    let requests = requests_in_words(plan, view, scope)?;
     let answered = view.last_answers(&requests)?;
     let unanswered: Vec<&String> = requests.iter().filter(|request| !answered.contains_key(*request)).collect();
     let mut notes = Vec::new();
@@ -135,7 +135,7 @@ pub(super) fn notes_on_watch(plan: &Plan, view: &View, scope: &Scope, as_of: Dat
     let last = answered.iter().filter(|(request, _)| scope.requests.contains(*request)).map(|(_, at)| *at).max();
     let unknown = last.map(|last| (last, (as_of - last).num_days())).filter(|(_, days)| *days > 0);
     notes.extend(unknown.map(|(last, days)| {
-        let (last, days) = (last.format("%Y-%m-%d %H:%M:%S UTC"), counted(days as u64, "day", "days"));
+        let (last, days) = (last.format("%Y-%m-%d %H:%M:%S UTC"), count_of(days as u64, "day", "days"));
         format!("the signals were last asked for at {last}: nothing is known of the {days} after that")
     }));
     Ok(notes)

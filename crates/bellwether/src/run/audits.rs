@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, first, view, view_of};
 use super::observer::Control;
-use super::scope::{archived, requested};
+use super::scope::{archived_scope, requests_in_words};
 use super::stage::Stage;
 use crate::archive::{ArchiveError, View, of_service, services};
 use crate::audit::Subject;
@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
-pub(super) fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn run_as_stage<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let stage = Stage::begin(control, name);
     let done = work()?;
     stage.finish();
@@ -49,7 +49,7 @@ impl AuditOptions<'_> {
         self.control.warn(&view.notes_on_runs());
         match self.plan {
             Some(plan) => {
-                let part = Subject::part(view.clone(), archived(plan, &view)?)?;
+                let part = Subject::part(view.clone(), archived_scope(plan, &view)?)?;
                 Ok(part.with_plan(&plan.dataset))
             }
             None => Subject::whole(view),
@@ -104,7 +104,7 @@ pub fn audit_revisions(
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     from.map_or(Ok(()), |from| options.check_known_at(from))?;
-    observed(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
+    run_as_stage(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
 }
 
 /// Compares the operations of the service, and delivers a row for each disagreement.
@@ -113,7 +113,7 @@ pub fn audit_revisions(
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    observed(options.control, "sources", || sources(&options.subject()?, deliver))
+    run_as_stage(options.control, "sources", || sources(&options.subject()?, deliver))
 }
 
 /// Checks the quality of the data, and delivers a row for each finding.
@@ -122,15 +122,15 @@ pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    observed(options.control, "quality", || find_quality(options, deliver))
+    run_as_stage(options.control, "quality", || find_quality(options, deliver))
 }
 
 fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     let view = options.view()?;
     let (answers, rows) = match options.plan {
         Some(plan) => {
-            let scope = archived(plan, &view)?;
-            let requests = requested(plan, &view, &scope)?;
+            let scope = archived_scope(plan, &view)?;
+            let requests = requests_in_words(plan, &view, &scope)?;
             let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
             let rows = of_rows(&view, &scope, &plan.dataset, scratch)?;
             (answers(&view, |request| requests.contains(request))?, rows)

@@ -148,7 +148,7 @@ impl Builder<'_> {
     }
 
     fn watched_lists(&self) -> Result<BTreeMap<String, WatchedBasis>> {
-        let (asked, watched) = (self.view.news_tickers(self.scope)?, self.view.watched(self.scope)?);
+        let (asked, watched) = (self.view.news_tickers(self.scope)?, self.view.watched_tickers(self.scope)?);
         let instant = |micros: i64| DateTime::from_timestamp_micros(micros).map(to_record);
         let of_ticker = |ticker: Ticker| {
             let watched = watched.get(&ticker);

@@ -14,7 +14,7 @@ use super::checks::{Checking, PreviousVersions, RowChecks};
 use super::knowing_run::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
-use super::scope::archived;
+use super::scope::archived_scope;
 use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
@@ -35,7 +35,7 @@ use crate::process::cancel;
 use crate::process::trace::work;
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{Report, Version};
-use crate::text::human::{counted, grouped};
+use crate::text::human::{count_of, group_digits};
 use crate::time::{Clock, unique_name};
 
 /// The options of a build.
@@ -163,7 +163,7 @@ pub(super) fn from_archive<T>(
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
     let view = view_of_build(&plan, &options.archive, &options.ad_hoc, &options.control.stop)?;
-    let scope = archived(&plan, &view)?;
+    let scope = archived_scope(&plan, &view)?;
     let is_own = options.ad_hoc.is_none();
     let (before, mut notes) = if is_own { before.find(&plan.name, view.archive()) } else { Default::default() };
     let before = before.as_ref();
@@ -183,7 +183,7 @@ pub(super) fn from_archive<T>(
 /// The note on runs that were brought in after the instant of a build.
 fn note_on_late_arrivals(view: &View) -> Option<String> {
     let late = late_arrivals(view) as u64;
-    let runs = counted(late, "run", "runs");
+    let runs = count_of(late, "run", "runs");
     (late > 0)
         .then(|| format!("{runs} sealed by then became known later; `--as-of VERSION` rebuilds a version without them"))
 }
@@ -284,12 +284,12 @@ impl Builder<'_> {
     pub(super) fn notes(&self, facts: &Facts) -> Result<Vec<String>> {
         let mut notes = self.view.notes_on_runs();
         if let Some(claimed) = facts.claimed {
-            let (claimed, rows) = (grouped(claimed), counted(facts.rows, "row", "rows"));
+            let (claimed, rows) = (group_digits(claimed), count_of(facts.rows, "row", "rows"));
             notes.push(format!("{claimed} of {rows} rest on claims: `claimed` marks them"));
         }
         notes.extend(self.of_sectors(facts)?);
         if facts.repeated > 0 {
-            let count = counted(facts.repeated, "signal", "signals");
+            let count = count_of(facts.repeated, "signal", "signals");
             let rule = self.plan.dataset.dates;
             notes.push(format!(
                 "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
@@ -297,7 +297,7 @@ impl Builder<'_> {
         }
         notes.extend(facts.split_days.as_ref().map(|split| split.in_words(self.plan.dataset.dates)));
         if facts.contradictions > 0 {
-            let count = counted(facts.contradictions, "signal differs", "signals differ");
+            let count = count_of(facts.contradictions, "signal differs", "signals differ");
             notes.push(format!(
                 "{count} between operations of the service: the latest answer counts; `bellwether audit sources {}` lists them",
                 self.plan.name
@@ -307,7 +307,7 @@ impl Builder<'_> {
             return Ok(notes);
         }
         let ArticleCounts { all, unscored, repeated } = facts.articles;
-        let of_all = |count: u64| format!("{} of {}", grouped(count), counted(all, "article", "articles"));
+        let of_all = |count: u64| format!("{} of {}", group_digits(count), count_of(all, "article", "articles"));
         if unscored > 0 {
             notes.push(format!("{} without a score: included in `count` and in no other statistic", of_all(unscored)));
         }

@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 
 use super::checks::PreviousVersion;
 use super::observer::Control;
-use super::scope::requested;
+use super::scope::requests_in_words;
 use super::skill::{has_prices, skill_of};
 use crate::archive::{Scope, SealedRun, SuspectRule, Suspects, View};
 use crate::audit::Subject;
@@ -117,7 +117,7 @@ impl Builder<'_> {
                     Ok(observed.slab)
                 }))
             };
-            let unfiltered = self.scope.unfiltered();
+            let unfiltered = self.scope.without_filter();
             let whole = || self.view.slabs(&unfiltered, vintage);
             let members = self.view.members(self.scope)?;
             let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
@@ -175,7 +175,7 @@ impl Builder<'_> {
     /// The parts of the report that do not come from the rows.
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
-        let requests = requested(self.plan, self.view, self.scope)?;
+        let requests = requests_in_words(self.plan, self.view, self.scope)?;
         let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.view.watch(self.scope)?);
         Ok(ReportContext {
             skill: self.skill()?,

@@ -81,7 +81,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let job = prepare(&plan, build, &data, &target).await?;
     let version = unique_name(job.provenance.built_at);
     let at = format!("datasets/{}/{version}", plan.name);
-    let (expected, on_cluster) = computed(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
+    let (expected, on_cluster) = compute(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
     let store = target.store();
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
@@ -133,7 +133,7 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
 }
 
 /// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long it took.
-async fn computed(
+async fn compute(
     plan: &Plan,
     engine: &Engine,
     statement: &str,
@@ -241,7 +241,7 @@ impl Fetching<'_> {
         if !names.iter().any(|name| name == SUCCESS) {
             return Err(self
                 .store
-                .damaged(self.at, format!("Spark reported success, but `{SUCCESS}` is missing"))
+                .damage(self.at, format!("Spark reported success, but `{SUCCESS}` is missing"))
                 .into());
         }
         // The others are hidden files, such as checksums.
@@ -262,7 +262,7 @@ impl Fetching<'_> {
                 Ok((read, digest, tally))
             })
             .await?;
-            stage.done(digest.rows - before, 0);
+            stage.count(digest.rows - before, 0);
         }
         if digest != expected {
             let (at, found, expected) = (self.store.address(self.at), digest.rows, expected.rows);

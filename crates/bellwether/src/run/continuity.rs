@@ -75,7 +75,7 @@ fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Con
         return Err(RunError::OtherService { name, before, now, variables }.into());
     }
     let mut notes = Vec::new();
-    if let Some(moved) = archive.and_then(|archive| moved(plan, archive)) {
+    if let Some(moved) = archive.and_then(|archive| moved_service(plan, archive)) {
         if !plan.names_service {
             let (name, now, variables) = (plan.name.clone(), plan.service.clone(), plan.address_variables.clone());
             return Err(RunError::ServiceMoved { name, before: moved, now, variables }.into());
@@ -90,7 +90,7 @@ fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Con
     let present: BTreeSet<&str> = archive.into_iter().chain(&claims).flat_map(Archive::known_names).collect();
     let accepted: BTreeSet<&str> =
         archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
-    let named = named(expected, &datasets, own.as_ref())?;
+    let named = named_runs(expected, &datasets, own.as_ref())?;
     let is_gone = |run: &&String| !present.contains(run.as_str()) && !accepted.contains(run.as_str());
     let mut lost: BTreeMap<String, String> =
         named.iter().filter(|(run, _)| is_gone(run)).map(|(run, by)| (run.clone(), by.clone())).collect();
@@ -130,7 +130,7 @@ fn service(recorded: &VersionRecord) -> Option<ServiceIdentity> {
 }
 
 /// The service as the newest run knew it, if it had another address.
-fn moved(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
+fn moved_service(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
     let last = |address: fn(&ServiceIdentity) -> &Option<String>| {
         archive.runs().iter().rev().find_map(|run| address(&run.seal().service).clone())
     };
@@ -146,7 +146,11 @@ fn moved(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
 }
 
 /// The runs of the service that versions and the journal name, each with what names it.
-fn named(expected: Expected<'_>, datasets: &Path, own: Option<&VersionRecord>) -> Result<BTreeMap<String, String>> {
+fn named_runs(
+    expected: Expected<'_>,
+    datasets: &Path,
+    own: Option<&VersionRecord>,
+) -> Result<BTreeMap<String, String>> {
     let Expected { plan, known_runs, in_store, .. } = expected;
     let mut named = BTreeMap::new();
     let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::disk::lock::Holder;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 use crate::plan::ServiceIdentity;
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 use crate::time::to_record;
 
 /// A run that cannot start, or publishes nothing.
@@ -55,16 +55,16 @@ pub(crate) enum RunError {
     OtherTickers { name: String, lacking: String, instead: &'static str, missing: String, new: String },
 
     /// Data that fails a check.
-    #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
+    #[error("nothing was published for `{name}`: {}", count_of(source.count(), "check failed", "checks failed"))]
     Checks { name: String, hint: String, source: Box<Findings> },
 
     /// Files of a cluster with other rows than its statement computes.
     #[cfg(feature = "spark")]
-    #[error("`{at}` does not hold the rows that the statement computes: {} rows, expected {}", grouped(*found), grouped(*expected))]
+    #[error("`{at}` does not hold the rows that the statement computes: {} rows, expected {}", group_digits(*found), group_digits(*expected))]
     OtherRows { at: String, found: u64, expected: u64 },
 
     /// Too many rejected records or series.
-    #[error("rejected {}, above the limit of {}", joined(rejected), percent(*max_share))]
+    #[error("rejected {}, above the limit of {}", join(rejected), percent(*max_share))]
     TooManyRejects { rejected: Vec<Rejected>, max_share: f64, kept: PathBuf, source: Option<Reason> },
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Rejected {
 impl fmt::Display for Rejected {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, lost, of, .. } = self;
-        write!(formatter, "{} of {} {what}", grouped(*lost), grouped(*of))
+        write!(formatter, "{} of {} {what}", group_digits(*lost), group_digits(*of))
     }
 }
 
@@ -181,7 +181,7 @@ impl Findings {
 }
 
 /// `9 of 10 records and 9 of 10 series of signals-history-all`, and so on.
-fn joined(rejected: &[Rejected]) -> String {
+fn join(rejected: &[Rejected]) -> String {
     let by_operation = rejected.chunk_by(|one, other| one.operation == other.operation).map(|of_operation| {
         let parts: Vec<String> = of_operation.iter().map(Rejected::to_string).collect();
         format!("{} of {}", parts.join(" and "), of_operation[0].operation)

@@ -50,7 +50,7 @@ pub(super) fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Opt
     }
     let archive = Archive::open(&folder)?;
     let forgotten =
-        archive.forgotten().find(|forgotten| forgotten.run == run).and_then(|forgotten| forgotten.sealed_at);
+        archive.forgotten_runs().find(|forgotten| forgotten.run == run).and_then(|forgotten| forgotten.sealed_at);
     if let Some(as_of) = forgotten {
         // Whoever builds it is told so.
         let version = PinnedVersion { name: run.to_owned(), runs: vec![run.to_owned()] };

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::as_of::view_of;
-use super::audits::observed;
+use super::audits::run_as_stage;
 use super::observer::Control;
-use super::scope::archived;
+use super::scope::archived_scope;
 use super::skill::skill_trials;
 use crate::audit::{Leak, leak};
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
     }
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
-    let scope = archived(plan, &view)?;
-    observed(control, "leak", || {
+    let scope = archived_scope(plan, &view)?;
+    run_as_stage(control, "leak", || {
         let mut found = leak(view.archive(), &scope, &plan.dataset, scratch)?;
         found.trials.extend(skill_trials(plan, view.archive(), &scope, &control.stop)?);
         Ok(found)

@@ -104,7 +104,7 @@ pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], c
         if *mode == MigrateMode::List {
             return list(&legacy, &services, options, migration);
         }
-        let services = told(&legacy, services, options)?;
+        let services = services_of_runs(&legacy, services, options)?;
         let pending = pending(&legacy, &services)?;
         if pending.is_empty() && legacy.unmoved_count() == 0 {
             break;
@@ -114,7 +114,7 @@ pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], c
         }
         migration.add(&services, &pending);
         let stage = Stage::of_files(control, "migrate", pending.len());
-        archive::migrate(&legacy, &services, |seal| stage.done(0, seal.bytes()))?;
+        archive::migrate(&legacy, &services, |seal| stage.count(0, seal.bytes()))?;
         stage.finish();
     }
     if archive::has_kept(archive) {
@@ -147,7 +147,7 @@ fn list(
 ) -> Result<Migration> {
     let is_unknown = |run: &(&LegacyRun, &Option<ServiceIdentity>)| run.1.is_none();
     let unknown = legacy.runs().iter().zip(services).filter(is_unknown);
-    migration.unknown = unknown.map(|(run, _)| described(run)).collect();
+    migration.unknown = unknown.map(|(run, _)| describe(run)).collect();
     // Of no service; the name is that of no folder.
     let nobody = ServiceIdentity { name: ".unknown".to_owned(), base_url: None, sentiment_base_url: None };
     let services: Vec<ServiceIdentity> =
@@ -169,8 +169,8 @@ fn remove(options: &MigrateOptions, control: &Control) -> Result<()> {
     let stage = Stage::of_files(control, "verify", files);
     for (_, archive) in archives {
         let archive = archive.until(&control.stop);
-        if let Some(fault) = archive::verify(&archive, |file| stage.done(0, file.bytes))?.faults.into_iter().next() {
-            return Err(FileError::damaged(archive.path(), fault));
+        if let Some(fault) = archive::verify(&archive, |file| stage.count(0, file.bytes))?.faults.into_iter().next() {
+            return Err(FileError::damage(archive.path(), fault));
         }
     }
     stage.finish();
@@ -179,7 +179,7 @@ fn remove(options: &MigrateOptions, control: &Control) -> Result<()> {
 
 /// The service of each old run, as far as something tells it.
 fn services(legacy: &Legacy, options: &MigrateOptions) -> Result<Vec<Option<ServiceIdentity>>> {
-    let migrated = archive::migrated(legacy)?;
+    let migrated = archive::services_of_migrated(legacy)?;
     let known = KnownDefinitions::of(options)?;
     let named = options.service.clone().map(|name| ServiceIdentity { name, base_url: None, sentiment_base_url: None });
     let service = |(place, run): (usize, &LegacyRun)| {
@@ -190,7 +190,7 @@ fn services(legacy: &Legacy, options: &MigrateOptions) -> Result<Vec<Option<Serv
 }
 
 /// The services of all runs.
-fn told(
+fn services_of_runs(
     legacy: &Legacy,
     services: Vec<Option<ServiceIdentity>>,
     options: &MigrateOptions,
@@ -205,7 +205,7 @@ fn told(
     let now: BTreeSet<&str> = names.iter().filter_map(|name| Some(current.get(*name)?.service.name.as_str())).collect();
     let only = now.iter().next().filter(|_| now.len() == 1);
     Err(MigrateError::Services {
-        runs: unknown.into_iter().map(described).collect(),
+        runs: unknown.into_iter().map(describe).collect(),
         definitions: names.iter().map(|name| (*name).to_owned()).collect(),
         now: only.map(|name| (*name).to_owned()),
     }
@@ -213,7 +213,7 @@ fn told(
 }
 
 /// A run with its definition.
-fn described(run: &LegacyRun) -> String {
+fn describe(run: &LegacyRun) -> String {
     match run.definition() {
         Some(definition) => format!("`{}` of `{}`", run.name(), definition.name),
         None => format!("`{}`", run.name()),

@@ -82,7 +82,7 @@ impl<'a> Missing<'a> {
                 (Base::Signals, ..) => None,
             }
         };
-        let known = answers.values().flat_map(|record| record.named()).collect();
+        let known = answers.values().flat_map(|record| record.tickers()).collect();
         Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
     }
 

@@ -112,7 +112,7 @@ use checks::{Checking, PreviousVersions, RunAnswers};
 use continuity::{Continuity, Expected};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
-pub(crate) use scope::archived;
+pub(crate) use scope::archived_scope;
 use stage::Stage;
 use start::StartTime;
 

@@ -8,7 +8,7 @@ use super::knowing_run::{StateOfRun, state_of_run};
 use crate::definition::DefinitionFile;
 use crate::disk::names::is_unique;
 use crate::error::{Error, Result};
-use crate::export::{ListedVersion, VersionKind, published};
+use crate::export::{ListedVersion, VersionKind, published_versions};
 use crate::plan::{Claims, PinnedVersion, Plan};
 use crate::time;
 
@@ -68,7 +68,7 @@ impl PastQuery<'_> {
             Some(AsOf::Instant(as_of)) => return Ok(Past { plan, as_of: Some(*as_of), version: None, note: None }),
             None => return Ok(Past { plan, as_of: None, version: None, note: None }),
         };
-        let versions = published(&self.data.join("datasets"))?;
+        let versions = published_versions(&self.data.join("datasets"))?;
         let own = |version: &&ListedVersion| version.dataset == plan.name && version.kind != VersionKind::AdHoc;
         let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
         let is_it = |version: &&&ListedVersion| version.version == *name;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::tables::SeriesKey;
-use crate::text::human::grouped;
+use crate::text::human::group_digits;
 
 /// How many names are listed.
 const SHOWN: usize = 8;
@@ -12,7 +12,7 @@ const SHOWN: usize = 8;
 pub(super) fn some_of(one: &str, names: impl ExactSizeIterator<Item = impl Display>) -> String {
     let (count, plural) = (names.len() as u64, if one.ends_with("s") { "" } else { "s" });
     let ending = if count == 1 { "" } else { plural };
-    format!("{} {one}{ending}: {}", grouped(count), list(names))
+    format!("{} {one}{ending}: {}", group_digits(count), list(names))
 }
 
 /// `A, B, C, D, E, F, G, H and 4 more`.
@@ -20,7 +20,7 @@ pub(super) fn list(names: impl ExactSizeIterator<Item = impl Display>) -> String
     let more = names.len().saturating_sub(SHOWN);
     let shown: Vec<String> = names.take(SHOWN).map(|name| name.to_string()).collect();
     let shown = shown.join(", ");
-    if more == 0 { shown } else { format!("{shown} and {} more", grouped(more as u64)) }
+    if more == 0 { shown } else { format!("{shown} and {} more", group_digits(more as u64)) }
 }
 
 /// A series, from any operation: `XOM 5d bull`.

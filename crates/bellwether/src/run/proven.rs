@@ -11,7 +11,7 @@ use super::observer::Control;
 use crate::archive::{Archive, Chain, Proof, open_all, proof_folders};
 use crate::disk::file::FileError;
 use crate::error::{Error, Result};
-use crate::export::published;
+use crate::export::published_versions;
 use crate::process::cancel;
 use crate::time::as_record;
 use crate::timestamp::{Authorities, Fault, Request, Token};
@@ -108,7 +108,7 @@ pub fn proven(archive: &Path, data: &Path, authorities: &Path, control: &Control
             found.proofs.push(proof);
         }
     }
-    for version in published(&data.join("datasets"))? {
+    for version in published_versions(&data.join("datasets"))? {
         let service = version.service.clone().unwrap_or_default();
         let of_run = |run: &String| since.get(&(service.clone(), run.clone())).copied();
         let unproven: Vec<String> = version.runs.iter().filter(|run| of_run(run).is_none()).cloned().collect();
@@ -183,7 +183,7 @@ struct StoodFor {
 
 /// What a proof proves.
 fn check(proof: &Proof, service: &str, chain: &Chain, trusted: &Authorities) -> Result<StoodFor, Fault> {
-    let (stated, heads) = proof.stated();
+    let (stated, heads) = proof.service_and_heads();
     if stated != service {
         return Err(Fault::Invalid(format!("it is about another service, `{stated}`")));
     }

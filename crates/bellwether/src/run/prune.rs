@@ -37,7 +37,7 @@ use crate::export;
 use crate::plan::Plan;
 use crate::process::cancel;
 use crate::process::trace::work;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::Clock;
 
 /// The lock of an archive that is being pruned. No definition has such a name.
@@ -164,7 +164,7 @@ impl Prunable {
         prunable.all.sort_by(|one, other| (one.kind, &one.path).cmp(&(other.kind, &other.path)));
         let mut footprint = Footprint::default();
         prunable.all.iter().for_each(|pruned| footprint.add(&pruned.path));
-        prunable.freed = footprint.freed();
+        prunable.freed = footprint.freed_bytes();
         Ok(prunable)
     }
 
@@ -211,7 +211,7 @@ impl Prunable {
     fn remove_packed(&mut self, packed: Vec<Pruned>, archives: &[Archive]) -> Result<()> {
         let footprints: Vec<Footprint> = packed.iter().map(|pruned| Footprint::of(&pruned.path)).collect();
         let removed = archives.iter().try_for_each(|archive| {
-            let mut pruning = Pruning::of(archive.clone()).settled();
+            let mut pruning = Pruning::of(archive.clone()).without_recent();
             let path = |removal: &Removal| archive.path().join(&removal.folder);
             pruning.removals.retain(|removal| packed.iter().any(|pruned| pruned.path == path(removal)));
             archive::prune(&pruning)
@@ -223,7 +223,7 @@ impl Prunable {
     /// Counts what is gone.
     fn count(&mut self, pruned: Pruned, footprint: &Footprint) {
         if file::is_gone(&pruned.path) {
-            self.freed += footprint.freed();
+            self.freed += footprint.freed_bytes();
             self.all.push(pruned);
         }
     }
@@ -243,7 +243,7 @@ impl Prunable {
                 if versions == 0 {
                     continue;
                 }
-                let versions = counted(versions as u64, "version", "versions");
+                let versions = count_of(versions as u64, "version", "versions");
                 self.kept.push(format!("`{name}` has no valid definition: kept its {versions}"));
                 continue;
             };
@@ -253,7 +253,7 @@ impl Prunable {
                     Err(error) => self.kept.push(format!("kept `{}`: {error}", version.display())),
                 }
             }
-            for path in export::abandoned(&dataset)? {
+            for path in export::abandoned_folders(&dataset)? {
                 self.add(PrunedKind::Leftover, path);
             }
         }
@@ -262,7 +262,7 @@ impl Prunable {
 
     /// Packed and interrupted runs.
     fn find_in_archive(&mut self, archive: Archive) -> Result<()> {
-        let pruning = Pruning::of(archive).settled();
+        let pruning = Pruning::of(archive).without_recent();
         for path in archive::abandoned_runs(pruning.archive(), self.options.clock.now())? {
             self.add(PrunedKind::InterruptedRun, path);
         }

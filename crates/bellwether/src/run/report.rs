@@ -8,7 +8,7 @@ use super::as_of::view_of;
 use super::blocking::blocking;
 use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
 use super::observer::Control;
-use super::scope::archived;
+use super::scope::archived_scope;
 use super::stage::Stage;
 use crate::archive::ForgottenRun;
 use crate::dataset::DatasetError;
@@ -59,7 +59,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let plan = Plan::of(definition.below(&options.root))?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
         let view = view_of(&plan, &options.archive, Some(as_of), &options.control.stop)?;
-        let scope = archived(&plan, &view)?;
+        let scope = archived_scope(&plan, &view)?;
         let work = Builder {
             plan: &plan,
             view: &view,
@@ -85,7 +85,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
             None => {
                 let runs = &recorded.runs;
                 let built_from = |run: &&ForgottenRun| runs.contains(&run.run);
-                let notes = view.archive().forgotten().filter(built_from).map(|ForgottenRun { run, .. }| {
+                let notes = view.archive().forgotten_runs().filter(built_from).map(|ForgottenRun { run, .. }| {
                     format!("this version was built from run `{run}`, which was forgotten since; build it again")
                 });
                 let notes: Vec<String> = notes.collect();

@@ -10,7 +10,7 @@ use crate::interface::Ticker;
 use crate::plan::{Plan, Request, RequestList, TickerSource, Way};
 
 /// The series of the way that was used last.
-pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
+pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     if let Some(scope) = used_last(plan, view)? {
         return Ok(scope);
     }
@@ -42,7 +42,7 @@ fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
 
 /// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers
 /// behind them, and the requests for each ticker.
-pub(super) fn requested(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
+pub(super) fn requests_in_words(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
     let mut requests = scope.requests.clone();
     let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
     let lists = ways.filter_map(|way| match &way.list {
@@ -74,7 +74,7 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
     let RequestList::EachTicker(list, _) = &way.list else { return Ok(way.requests(&[])) };
     for other in before {
         if let RequestList::Listed(requests) = &other.list {
-            let listed = view.listed(&requests.iter().map(Request::to_string).collect())?;
+            let listed = view.tickers_listed_by(&requests.iter().map(Request::to_string).collect())?;
             if !listed.is_empty() {
                 return Ok(way.requests(&Vec::from_iter(listed)));
             }
@@ -87,6 +87,8 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
 fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
     match list {
         TickerSource::Listed(tickers) => Ok(tickers.clone()),
-        list => Ok(view.listed(&list.listing().iter().map(Request::to_string).collect())?.into_iter().collect()),
+        list => {
+            Ok(view.tickers_listed_by(&list.listing().iter().map(Request::to_string).collect())?.into_iter().collect())
+        }
     }
 }

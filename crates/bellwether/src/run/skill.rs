@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::audits::{AuditOptions, observed};
+use super::audits::{AuditOptions, run_as_stage};
 use super::demo::DEMO_SEED;
 use crate::archive::{Archive, Scope, View};
 use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillInput, SkillRules, WhenMissing, find, skill};
@@ -77,7 +77,7 @@ pub fn audit_skill(
     how.from.map_or(Ok(()), |from| options.check_known_at(from))?;
     let source = prices_of(plan, &how.prices)?;
     let rules = how.rules(plan);
-    observed(options.control, "skill", || {
+    run_as_stage(options.control, "skill", || {
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?.by_id(&plan.dataset.identity)?;
         let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::as_of::view_of;
 use super::observer::Control;
-use super::scope::{archived, asked_news};
+use super::scope::{archived_scope, asked_news};
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
 use crate::sql::{Dialect, ForgottenRuns, Question, statement};
@@ -36,7 +36,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
     let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
     ad_hoc.apply(&mut plan);
     let view = view_of(&plan, &archive, ad_hoc.as_of, &control.stop)?;
-    let scope = archived(&plan, &view)?;
+    let scope = archived_scope(&plan, &view)?;
     let folders = match (location, view.archive().claims()) {
         (Some(_), Some(_)) => {
             let what = "claims are read from the archive on this machine alone";

@@ -44,23 +44,23 @@ pub struct Timing {
 impl<'a> Stage<'a> {
     /// Starts a stage.
     pub(super) fn begin(control: &'a Control, name: &'static str) -> Self {
-        Self::started(control, name, None, None)
+        Self::start(control, name, None, None)
     }
 
     /// Starts a stage that makes some requests.
     pub(super) fn of_requests(control: &'a Control, name: &'static str, requests: usize, gauge: &'a Gauge) -> Self {
-        Self::started(control, name, Some(requests as u64), Some(gauge))
+        Self::start(control, name, Some(requests as u64), Some(gauge))
     }
 
     /// Starts a stage that goes through some files.
     pub(super) fn of_files(control: &'a Control, name: &'static str, files: usize) -> Self {
-        Self::started(control, name, Some(files as u64), None)
+        Self::start(control, name, Some(files as u64), None)
     }
 
     /// Starts a stage whose tasks are planned on the way.
     #[cfg(feature = "spark")]
     pub(super) fn of_tasks(control: &'a Control, name: &'static str) -> Self {
-        Self::started(control, name, Some(0), None)
+        Self::start(control, name, Some(0), None)
     }
 
     /// Sets how many tasks are done, and how many are planned.
@@ -71,17 +71,17 @@ impl<'a> Stage<'a> {
         self.wait();
     }
 
-    fn started(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
+    fn start(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
         let (begun, used) = (Instant::now(), usage::processor_time());
         let [done, rows, bytes] = [0; 3].map(AtomicU64::new);
         let total = total.map(AtomicU64::new);
         let stage = Self { name, control, gauge, begun, used, total, done, rows, bytes };
-        stage.observed(|progress| Event::Started(progress));
+        stage.observe(|progress| Event::Started(progress));
         stage
     }
 
     /// Counts a request that was answered, or a file that was verified.
-    pub(super) fn done(&self, rows: u64, bytes: u64) {
+    pub(super) fn count(&self, rows: u64, bytes: u64) {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.advance(rows);
@@ -95,18 +95,18 @@ impl<'a> Stage<'a> {
 
     /// Shows that it is still in progress, and what it waits for.
     pub(super) fn wait(&self) {
-        self.observed(|progress| Event::Advanced(progress));
+        self.observe(|progress| Event::Advanced(progress));
     }
 
     /// Ends the stage.
     pub(super) fn finish(self) -> Timing {
-        self.observed(|progress| Event::Finished(progress));
+        self.observe(|progress| Event::Finished(progress));
         let processor = usage::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
         let cpu_seconds = processor.map(|time| time.as_secs_f64());
         Timing { stage: self.name, seconds: self.begun.elapsed().as_secs_f64(), cpu_seconds }
     }
 
-    fn observed(&self, event: impl for<'e> FnOnce(&'e Progress<'e>) -> Event<'e>) {
+    fn observe(&self, event: impl for<'e> FnOnce(&'e Progress<'e>) -> Event<'e>) {
         if self.control.observer.is_none() {
             return;
         }

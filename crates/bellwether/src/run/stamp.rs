@@ -102,7 +102,7 @@ pub async fn stamp(plan: &Plan, archive: &Path, clock: Clock, control: &Control)
     let request = Request::of(&statement, random());
     let asked = tokio::select! {
         asked = ask(url, request.der()) => asked,
-        () = control.stop.cancelled() => return Err(Error::interrupted()),
+        () = control.stop.cancelled() => return Err(Error::interruption()),
     };
     let later = |why| StampError::Later { host: host.clone(), why, definition: plan.name.clone() };
     let reply = asked.map_err(later)?;

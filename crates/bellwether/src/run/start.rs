@@ -11,7 +11,7 @@ use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::text::human::lasted;
+use crate::text::human::duration;
 use crate::time::Clock;
 
 /// How often to try the lock while waiting for it.
@@ -42,7 +42,7 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
             return Err(in_progress.into());
         }
         if !is_told {
-            let message = format!("{in_progress}; waiting for it, for up to {}", lasted(patience));
+            let message = format!("{in_progress}; waiting for it, for up to {}", duration(patience));
             options.control.observe(Event::Held { message: &message });
             told_of = Some(holder);
         }
@@ -99,7 +99,7 @@ pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, c
 async fn sleep(time: Duration, stop: &CancellationToken) -> Result<()> {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Err(Error::interrupted()),
+        () = stop.cancelled() => Err(Error::interruption()),
         () = tokio::time::sleep(time) => Ok(()),
     }
 }

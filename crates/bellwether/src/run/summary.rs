@@ -19,8 +19,8 @@ use crate::plan::{Format, Plan, Shape};
 use crate::process::usage;
 use crate::report::facts::Facts;
 use crate::tables::Drift;
-use crate::text::escape::escaped;
-use crate::text::human::{self, counted, grouped, lasted};
+use crate::text::escape::escape;
+use crate::text::human::{self, count_of, duration, group_digits};
 use crate::time::{as_record, as_seconds, to_record};
 
 /// The result of a run or a build. As JSON, it is the same for `--log json` and for Python.
@@ -199,14 +199,14 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size: u64 = self.files.iter().map(|file| file.bytes).sum();
         match self.matrices {
-            None => writeln!(formatter, "rows      {}", grouped(self.rows))?,
+            None => writeln!(formatter, "rows      {}", group_digits(self.rows))?,
             Some(matrices) => {
-                let matrices = counted(matrices as u64, "matrix", "matrices");
-                writeln!(formatter, "rows      {} in {matrices}", grouped(self.rows))?;
-                writeln!(formatter, "signals   {}", grouped(self.signals))?;
+                let matrices = count_of(matrices as u64, "matrix", "matrices");
+                writeln!(formatter, "rows      {} in {matrices}", group_digits(self.rows))?;
+                writeln!(formatter, "signals   {}", group_digits(self.signals))?;
             }
         }
-        writeln!(formatter, "tickers   {}", grouped(self.tickers as u64))?;
+        writeln!(formatter, "tickers   {}", group_digits(self.tickers as u64))?;
         if let (Some(first), Some(last)) = (self.first_date, self.last_date) {
             writeln!(formatter, "dates     {first} to {last}")?;
         }
@@ -216,7 +216,7 @@ impl fmt::Display for Summary {
             writeln!(formatter, "as of     {}", to_record(self.as_of))?;
         }
         writeln!(formatter, "size      {}", human::bytes(size))?;
-        writeln!(formatter, "time      {}", lasted(self.elapsed))?;
+        writeln!(formatter, "time      {}", duration(self.elapsed))?;
         if let Some(fetched) = &self.fetched {
             writeln!(formatter, "archive   {}", fetched.run.display())?;
         }
@@ -233,46 +233,46 @@ impl fmt::Display for Summary {
         )?;
         writeln!(formatter, "python    {}", self.python())?;
         // Last, where they are seen.
-        self.notes.iter().try_for_each(|note| writeln!(formatter, "note      {}", escaped(note)))
+        self.notes.iter().try_for_each(|note| writeln!(formatter, "note      {}", escape(note)))
     }
 }
 
 impl fmt::Display for Fetched {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let retried =
-            if self.retries > 0 { format!(", {}", counted(self.retries, "retry", "retries")) } else { String::new() };
-        writeln!(formatter, "requests  {}{retried}", grouped(self.requests as u64))?;
+            if self.retries > 0 { format!(", {}", count_of(self.retries, "retry", "retries")) } else { String::new() };
+        writeln!(formatter, "requests  {}{retried}", group_digits(self.requests as u64))?;
         let Counts { added, revised, withdrawn, delisted, .. } = self.changes;
-        let [added, revised, withdrawn] = [added, revised, withdrawn].map(grouped);
+        let [added, revised, withdrawn] = [added, revised, withdrawn].map(group_digits);
         writeln!(formatter, "changes   {added} added, {revised} revised, {withdrawn} withdrawn")?;
         if delisted > 0 {
-            writeln!(formatter, "delisted  {} series", grouped(delisted))?;
+            writeln!(formatter, "delisted  {} series", group_digits(delisted))?;
         }
         let new = self.new_rejects.filter(|_| self.rejects > 0);
-        let new = new.map_or_else(String::new, |new| format!(", {} new", grouped(new)));
-        writeln!(formatter, "rejected  {}{new}", counted(self.rejects, "record", "records"))?;
+        let new = new.map_or_else(String::new, |new| format!(", {} new", group_digits(new)));
+        writeln!(formatter, "rejected  {}{new}", count_of(self.rejects, "record", "records"))?;
         let Oddities { drift, unusual, lenient, oversized } = &self.oddities;
         for oversized in oversized {
-            writeln!(formatter, "rejected  {}", escaped(&oversized.to_string()))?;
+            writeln!(formatter, "rejected  {}", escape(&oversized.to_string()))?;
         }
         if *unusual > 0 {
-            let unusual = counted(*unusual, "confidence", "confidences");
+            let unusual = count_of(*unusual, "confidence", "confidences");
             writeln!(formatter, "unusual   {unusual} outside 0 to 1")?;
         }
         if lenient.signals > 0 {
-            let signals = counted(lenient.signals, "signal", "signals");
+            let signals = count_of(lenient.signals, "signal", "signals");
             writeln!(formatter, "lenient   accepted {signals} with different letter case, such as `BUY`")?;
         }
         if lenient.dates > 0 {
-            let dates = counted(lenient.dates, "date", "dates");
+            let dates = count_of(lenient.dates, "date", "dates");
             writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
         }
         if lenient.repeated > 0 {
-            let repeated = counted(lenient.repeated, "signal", "signals");
+            let repeated = count_of(lenient.repeated, "signal", "signals");
             writeln!(formatter, "repeated  {repeated} listed more than once, exactly alike, and counted once")?;
         }
         for Drift { endpoint, field, count, example } in drift {
-            let (field, times, example) = (escaped(field), counted(*count, "time", "times"), escaped(example));
+            let (field, times, example) = (escape(field), count_of(*count, "time", "times"), escape(example));
             writeln!(formatter, "unknown   {field} of {endpoint}, {times}, such as {example}")?;
         }
         Ok(())

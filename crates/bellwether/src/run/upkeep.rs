@@ -11,7 +11,7 @@ use crate::archive::{self, Archive, Seal, Verified, fault, open_all};
 use crate::disk::file::{self, FileRecord};
 use crate::error::Result;
 use crate::export::{self, RECORD, Version, versions};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 
 /// Verifies every file of an archive, and of the datasets in an output folder.
 ///
@@ -45,11 +45,11 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
     let of_archives = archives.iter().map(Archive::file_count).sum::<usize>();
     let count = of_archives + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
-    let of_archive = |archive: &Archive| archive::verify(archive, |file| stage.done(0, file.bytes));
+    let of_archive = |archive: &Archive| archive::verify(archive, |file| stage.count(0, file.bytes));
     let of_version = |version: &Version| {
         let of_file = |file: &FileRecord| {
             let fault = fault(&version.path.join(&file.name), file, &control.stop)?;
-            stage.done(0, file.bytes);
+            stage.count(0, file.bytes);
             Ok(fault)
         };
         version.files.par_iter().map(of_file).collect::<Result<Vec<Option<String>>>>()
@@ -67,10 +67,10 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
     let runs: BTreeSet<&str> = archives.iter().flat_map(Archive::known_names).collect();
     let lost: BTreeSet<&str> =
         archives.iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
-    faults.extend(unrecorded(&data.join("datasets"))?);
+    faults.extend(unrecorded_folders(&data.join("datasets"))?);
     let forgotten: BTreeSet<&str> =
-        archives.iter().flat_map(Archive::forgotten).map(|forgotten| forgotten.run.as_str()).collect();
-    let mut notes: Vec<String> = archives.iter().flat_map(Archive::forgotten).map(ToString::to_string).collect();
+        archives.iter().flat_map(Archive::forgotten_runs).map(|forgotten| forgotten.run.as_str()).collect();
+    let mut notes: Vec<String> = archives.iter().flat_map(Archive::forgotten_runs).map(ToString::to_string).collect();
     for (version, of_files) in versions.iter().zip(of_versions) {
         if let Some(run) = version.runs.iter().find(|run| forgotten.contains(run.as_str())) {
             notes.push(format!("`{}` was built from run `{run}`, which was forgotten since", version.path.display()));
@@ -79,7 +79,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
         let gone =
             version.runs.iter().filter(|run| !runs.contains(run.as_str()) && !lost.contains(run.as_str())).count();
         if gone > 0 {
-            let gone = counted(gone as u64, "run", "runs");
+            let gone = count_of(gone as u64, "run", "runs");
             faults.push(format!("`{}` was built from {gone} that the archive lacks", version.path.display()));
         }
         files += version.file_count();
@@ -91,7 +91,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
 }
 
 /// Folders with the names of versions that lost their record: a version gets its name with the record in it.
-fn unrecorded(datasets: &Path) -> Result<Vec<String>> {
+fn unrecorded_folders(datasets: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for name in export::names(datasets)? {
         let folders = export::version_folders(&datasets.join(name))?.into_iter();

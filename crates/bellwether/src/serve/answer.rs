@@ -24,7 +24,7 @@ use crate::interface::{
     LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
     TrailingSummary,
 };
-use crate::net::listen::{Answer, streamed};
+use crate::net::listen::{Answer, stream};
 
 /// The source of answers: the universe, and the shapes of a point of the change record.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl AnswerSource {
                 let company = find(symbol)?;
                 self.latest(company, &self.universe.series(company, outlook))
             }
-            Question::Tickers => found(&self.universe.tickers().collect::<Vec<_>>()),
+            Question::Tickers => of_record(&self.universe.tickers().collect::<Vec<_>>()),
             Question::Summary { symbol } => self.summary(find(symbol)?),
             Question::Articles { symbol } => self.articles(find(symbol)?),
             Question::DailySentiment { symbol } => self.daily_sentiment(find(symbol)?),
@@ -96,8 +96,8 @@ impl AnswerSource {
         let entries = dates.entries(series, self.universe.today());
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
         match self.change_set.history_key() {
-            HistoryKey::Items => found(&BatchedHistory { items: entries, period, regime, ticker }),
-            HistoryKey::Predictions => found(&SectorHistory { ticker, regime, period, predictions: entries }),
+            HistoryKey::Items => of_record(&BatchedHistory { items: entries, period, regime, ticker }),
+            HistoryKey::Predictions => of_record(&SectorHistory { ticker, regime, period, predictions: entries }),
         }
     }
 
@@ -108,12 +108,12 @@ impl AnswerSource {
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
         let date = match self.change_set.latest_form() {
             LatestForm::Indexed => {
-                return found(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
+                return of_record(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
             }
             LatestForm::Nullable if self.universe.is_undated(company, period) => None,
             LatestForm::Nullable | LatestForm::Dated => Some(date),
         };
-        found(&LatestSignal { ticker, date, period, regime, signal, confidence })
+        of_record(&LatestSignal { ticker, date, period, regime, signal, confidence })
     }
 
     fn summary(&self, company: &'static Company) -> Answer {
@@ -133,14 +133,14 @@ impl AnswerSource {
             link: article.link().into(),
         };
         match form {
-            SummaryForm::Articles => found(&SentimentSummary {
+            SummaryForm::Articles => of_record(&SentimentSummary {
                 debtor,
                 ticker,
                 low_article: reference(low),
                 high_article: reference(high),
                 avg_article: reference(average),
             }),
-            SummaryForm::Trailing => found(&TrailingSummary {
+            SummaryForm::Trailing => of_record(&TrailingSummary {
                 debtor,
                 ticker,
                 crawl_date: today.to_string().into(),
@@ -165,7 +165,7 @@ impl AnswerSource {
             score: Some(article.written_score(self.universe.today())),
             link: article.link().into(),
         });
-        found(&records.collect::<Vec<_>>())
+        of_record(&records.collect::<Vec<_>>())
     }
 
     fn daily_sentiment(&self, company: &'static Company) -> Answer {
@@ -175,7 +175,7 @@ impl AnswerSource {
             score: day.mean,
             articles: day.articles,
         });
-        found(&records.collect::<Vec<_>>())
+        of_record(&records.collect::<Vec<_>>())
     }
 }
 
@@ -221,10 +221,10 @@ where
     });
     let members = members.buffered(AHEAD).map(|member| member.map_err(io::Error::other)?);
     let brace = |text: &'static str| stream::iter([Ok(text.as_bytes().to_vec())]);
-    streamed("application/json", brace("{").chain(members).chain(brace("}")).map(|part| part.map(Bytes::from)))
+    stream("application/json", brace("{").chain(members).chain(brace("}")).map(|part| part.map(Bytes::from)))
 }
 
 /// A record that was found.
-fn found(record: &impl Serialize) -> Answer {
+fn of_record(record: &impl Serialize) -> Answer {
     json(StatusCode::OK, record)
 }

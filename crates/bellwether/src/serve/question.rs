@@ -73,7 +73,7 @@ impl Request<'_> {
     /// A wrong key is rejected before anything else; a missing one is a problem like any other.
     pub(super) fn read(self, change_set: ChangeSet, key: &Key) -> Result<Read, Refusal> {
         let mut query = Query::new(self.query);
-        let given = query.required("api_key");
+        let given = query.require("api_key");
         if given.as_ref().is_ok_and(|given| !key.is(given)) {
             return Err(Refusal::InvalidKey);
         }
@@ -92,7 +92,7 @@ impl Request<'_> {
         };
         Ok(match self.endpoint {
             Endpoint::SignalsHistoryAll | Endpoint::LegacyHistoryAll => {
-                let (sector, outlook) = (query.required("sector"), query.outlook(model));
+                let (sector, outlook) = (query.require("sector"), query.outlook(model));
                 Question::Sector { outlook: outlook?, sector: sector? }
             }
             Endpoint::SignalsHistoryBatchedAll => {
@@ -133,7 +133,7 @@ impl<'r> Query<'r> {
         self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_ref())
     }
 
-    fn required(&mut self, name: &'static str) -> Result<String, InvalidParameter> {
+    fn require(&mut self, name: &'static str) -> Result<String, InvalidParameter> {
         match self.get(name).map(ToOwned::to_owned) {
             Some(value) => Ok(value),
             None => Err(self.note(name, "missing", "Field required".to_owned())),

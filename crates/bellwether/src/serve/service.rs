@@ -91,7 +91,7 @@ impl Service {
     }
 
     /// The operation at a path: those of signals are under `…/api`, those of sentiment under `…/sentiment`.
-    fn addressed<'p>(&self, path: &'p str) -> Option<Addressed<'p>> {
+    fn route<'p>(&self, path: &'p str) -> Option<Addressed<'p>> {
         let (archived, path) = match &self.source {
             Source::Universe(source) => {
                 (None, path.strip_prefix("/seed-")?.strip_prefix(&source.universe.seed().to_string())?)
@@ -104,7 +104,7 @@ impl Service {
         let symbol_in = |endpoint: Endpoint| -> Option<String> {
             let operation = path.strip_prefix('/')?.strip_prefix(folder_of(endpoint.base()))?.strip_prefix('/')?;
             match endpoint.path().strip_suffix("{ticker}") {
-                Some(before) => operation.strip_prefix(before).filter(|symbol| is_segment(symbol)).map(decoded),
+                Some(before) => operation.strip_prefix(before).filter(|symbol| is_segment(symbol)).map(decode),
                 None => (operation == endpoint.path()).then(String::new),
             }
         };
@@ -113,9 +113,9 @@ impl Service {
         Some(Addressed { endpoint, symbol, archived })
     }
 
-    async fn answered(&self, request: Parts) -> Result<Answer, Refusal> {
+    async fn respond(&self, request: Parts) -> Result<Answer, Refusal> {
         let Parts { method, uri, headers, .. } = request;
-        let Addressed { endpoint, symbol, archived } = self.addressed(uri.path()).ok_or(Refusal::NotFound)?;
+        let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or(Refusal::NotFound)?;
         if method != Method::GET {
             return Err(Refusal::MethodNotAllowed);
         }
@@ -143,7 +143,7 @@ impl Service {
 
 impl Site for Service {
     async fn answer(self: Arc<Self>, request: Parts) -> Answer {
-        self.answered(request).await.unwrap_or_else(Refusal::answer)
+        self.respond(request).await.unwrap_or_else(Refusal::answer)
     }
 }
 
@@ -153,7 +153,7 @@ impl<'p> AddressedArchive<'p> {
         let (instant, subject, path) = match path.strip_prefix("/at/") {
             Some(rest) => {
                 let (instant, _) = rest.split_once('/')?;
-                (Some(decoded(instant)), Subject::Answer, &rest[instant.len()..])
+                (Some(decode(instant)), Subject::Answer, &rest[instant.len()..])
             }
             None => match path.strip_prefix("/timemap") {
                 Some(path) => (None, Subject::States, path),
@@ -162,7 +162,7 @@ impl<'p> AddressedArchive<'p> {
         };
         let rest = path.strip_prefix("/archive/")?;
         let (service, _) = rest.split_once('/')?;
-        Some((Self { service: decoded(service), instant, subject, path }, &rest[service.len()..]))
+        Some((Self { service: decode(service), instant, subject, path }, &rest[service.len()..]))
     }
 }
 
@@ -172,7 +172,7 @@ fn is_segment(text: &str) -> bool {
 }
 
 /// A segment of a path as text; empty if it is not UTF-8.
-fn decoded(segment: &str) -> String {
+fn decode(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8().unwrap_or_default().into_owned()
 }
 

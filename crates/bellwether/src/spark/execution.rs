@@ -63,7 +63,7 @@ impl Cluster {
             () = self.stop.cancelled() => {
                 let interrupt = self.client.interrupt_operation(execution.operation_id());
                 let _ = tokio::time::timeout(FAREWELL, interrupt).await;
-                Err(Error::interrupted())
+                Err(Error::interruption())
             }
             done = self.complete(&execution, each) => {
                 let release = execution.create_release_request(true).await;
@@ -82,7 +82,7 @@ impl Cluster {
                 Ok(mut answers) => loop {
                     let answer = match tokio::time::timeout(SILENCE, answers.message()).await {
                         Ok(answer) => answer.map_err(Fault::from_grpc_status),
-                        Err(_) => Err(ended()),
+                        Err(_) => Err(early_end()),
                     };
                     match answer {
                         Ok(Some(answer)) => {
@@ -91,7 +91,7 @@ impl Cluster {
                             each(answer);
                         }
                         Ok(None) if execution.is_completed().await => return Ok(()),
-                        Ok(None) => break ended(),
+                        Ok(None) => break early_end(),
                         Err(fault) => break fault,
                     }
                 },
@@ -129,6 +129,6 @@ fn may_pass(fault: &Fault) -> bool {
         || fault.message.contains("INVALID_CURSOR.DISCONNECTED")
 }
 
-fn ended() -> Fault {
+fn early_end() -> Fault {
     Fault { grpc_code: Some(14), ..Fault::connect_msg("the stream of answers ended") }
 }

@@ -97,7 +97,7 @@ impl Cluster {
         let mut options = HashMap::from([("compression".to_owned(), codec.to_owned())]);
         options.extend(level.map(|level| ("parquet.compression.codec.zstd.level".to_owned(), level)));
         let operation = WriteOperation {
-            input: Some(observed(write.statement, write.columns)),
+            input: Some(observe(write.statement, write.columns)),
             source: Some("parquet".to_owned()),
             mode: SaveMode::ErrorIfExists.into(),
             save_type: Some(SaveType::Path(write.folder.to_owned())),
@@ -108,7 +108,7 @@ impl Cluster {
         let metrics = self.execute(plan::OpType::Command(command), progress).await?;
         let digest = metrics.iter().find(|metrics| metrics.name == DIGEST).and_then(|metrics| metrics.values.first());
         let digest = digest.and_then(|value| match &value.literal_type {
-            Some(LiteralType::String(text)) => RowDigest::parsed(text),
+            Some(LiteralType::String(text)) => RowDigest::parse(text),
             _ => None,
         });
         digest.ok_or_else(|| SparkError::Answer { engine: self.engine.clone() }.into())
@@ -122,7 +122,7 @@ impl Cluster {
     async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Err(Error::interrupted()),
+            () = self.stop.cancelled() => Err(Error::interruption()),
             done = work => Ok(done),
         }
     }
@@ -138,7 +138,7 @@ fn connection(engine: &Engine) -> String {
 }
 
 /// The rows of a statement, and their digest as a metric of their execution.
-fn observed(statement: &str, columns: &[&str]) -> Relation {
+fn observe(statement: &str, columns: &[&str]) -> Relation {
     let relation = |rel_type| Relation { rel_type: Some(rel_type), ..Relation::default() };
     let sql = Sql { query: statement.to_owned(), ..Sql::default() };
     let digest = ExpressionString { expression: format!("{} as {DIGEST}", RowDigest::expression(columns)) };

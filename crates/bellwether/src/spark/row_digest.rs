@@ -33,7 +33,7 @@ impl RowDigest {
     }
 
     /// The result of that expression.
-    pub(super) fn parsed(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (rows, sum) = text.split_once(' ')?;
         Some(Self { rows: rows.parse().ok()?, sum: sum.parse().ok()? })
     }
@@ -111,7 +111,7 @@ mod tests {
                 RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
             let mut digest = RowDigest::default();
             digest.add(&rows).unwrap();
-            assert_eq!(Some(digest), RowDigest::parsed("4 21772504021141321831"));
+            assert_eq!(Some(digest), RowDigest::parse("4 21772504021141321831"));
         }
     }
 }

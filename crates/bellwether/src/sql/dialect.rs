@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::text::quoted;
+use super::text::quote;
 
 /// The engine that a statement is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Dialect {
     }
 
     /// The folders in the relation `sealed`. Spark needs a hint that they are few, or it sorts the other side of the join.
-    pub(super) fn sealed(self) -> &'static str {
+    pub(super) fn sealed_relation(self) -> &'static str {
         match self {
             Self::DuckDb => "(select folder from sealed)",
             Self::Spark => "(select /*+ broadcast(sealed) */ folder from sealed)",
@@ -139,7 +139,7 @@ impl Dialect {
     }
 
     /// The values of a column that are not null, from the least to the greatest.
-    pub(super) fn sorted(self, column: &str) -> String {
+    pub(super) fn sort_values(self, column: &str) -> String {
         match self {
             Self::DuckDb => format!("list({column} order by {column}) filter (where {column} is not null)"),
             Self::Spark => format!("array_sort(collect_list({column}))"),
@@ -186,7 +186,7 @@ impl FromStr for Dialect {
 /// Patterns as one value, or as a list of them.
 fn patterns(files: &[String]) -> String {
     match files {
-        [only] => quoted(only),
-        several => format!("[{}]", several.iter().map(|files| quoted(files)).collect::<Vec<_>>().join(", ")),
+        [only] => quote(only),
+        several => format!("[{}]", several.iter().map(|files| quote(files)).collect::<Vec<_>>().join(", ")),
     }
 }

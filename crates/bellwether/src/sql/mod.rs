@@ -37,7 +37,7 @@ pub use refusal::Refusal;
 
 use news::News;
 use signals::Signals;
-use text::indented;
+use text::indent;
 use view::View;
 
 /// The inputs of a statement.
@@ -99,7 +99,7 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let news = News { plan, asked, view: &view };
     let signals = Signals { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();
-    let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indented(&body)));
+    let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indent(&body)));
     let named = |expression: String, name: &str| match expression.strip_suffix(name) {
         Some(alias) if alias.len() == 2 => expression,
         _ => format!("{expression} as {}", dialect.identifier(name)),

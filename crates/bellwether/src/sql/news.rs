@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::text::{indented, number, one_of, quoted, rows, wrapped};
+use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::View;
 use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
@@ -130,7 +130,7 @@ impl News<'_> {
     fn is_asked(&self) -> String {
         match self.asked {
             None => "ticker in (select ticker from series)".to_owned(),
-            Some(asked) => one_of("ticker", asked.iter().map(|ticker| quoted(ticker.as_str()))),
+            Some(asked) => one_of("ticker", asked.iter().map(|ticker| quote(ticker.as_str()))),
         }
     }
 
@@ -163,7 +163,7 @@ impl News<'_> {
             in_utc("observed_at"),
             in_utc("greatest(sealed_at, observed_at)"),
             self.view.rows(ANSWERS),
-            quoted(Endpoint::NewsArticles.as_str()),
+            quote(Endpoint::NewsArticles.as_str()),
             self.is_asked()
         )
     }
@@ -219,7 +219,7 @@ impl News<'_> {
 
     /// The limits of when an article must have been observed.
     fn available(&self) -> Vec<SightingLimit> {
-        let mut limits = if self.is_observed() { self.observed() } else { Vec::new() };
+        let mut limits = if self.is_observed() { self.sighting_limits() } else { Vec::new() };
         if !self.is_observed() && self.plan.is_as_lived() {
             limits.push(SightingLimit::Seen);
         }
@@ -227,7 +227,7 @@ impl News<'_> {
     }
 
     /// The limits of when something must have been observed that counts from then on.
-    fn observed(&self) -> Vec<SightingLimit> {
+    fn sighting_limits(&self) -> Vec<SightingLimit> {
         let mut limits = vec![SightingLimit::Day];
         limits.extend(self.is_timed().then_some(SightingLimit::Made));
         limits.extend(self.plan.is_as_lived().then_some(SightingLimit::Seen));
@@ -269,7 +269,7 @@ impl News<'_> {
             ));
         }
         if is_lived {
-            columns.extend(self.seen());
+            columns.extend(self.sightings());
         }
         if self.is_timed() {
             let known = format!("case when utc_offset_minutes_known is null then {} else date end", self.end_of_day());
@@ -291,7 +291,7 @@ impl News<'_> {
         format!(
             "select {}\nfrom (\n{}\n) where {is_known}change <> 'withdrawn'{}",
             columns.join(",\n    "),
-            indented(&inner),
+            indent(&inner),
             self.and_is_asked()
         )
     }
@@ -302,7 +302,7 @@ impl News<'_> {
     }
 
     /// When a value was observed and replaced.
-    fn seen(&self) -> Vec<String> {
+    fn sightings(&self) -> Vec<String> {
         let mut columns = vec!["cast(observed as date) as seen_from, cast(replaced as date) as seen_until".to_owned()];
         columns.extend((self.is_timed() || self.plan.is_as_lived()).then(|| "observed, replaced".to_owned()));
         columns
@@ -345,8 +345,8 @@ impl News<'_> {
         };
         let row = |age: usize| format!("({age}, {})", weight(age).collect::<Vec<_>>().join(", "));
         let names: Vec<String> = decays.iter().map(|(decay, _)| weight_of(*decay)).collect();
-        let rows = wrapped((0..ages).map(row));
-        Some(format!("select *\nfrom (values\n{}\n) as d(age, {})", indented(&rows), names.join(", ")))
+        let rows = wrap((0..ages).map(row));
+        Some(format!("select *\nfrom (values\n{}\n) as d(age, {})", indent(&rows), names.join(", ")))
     }
 
     fn windows(&self) -> String {
@@ -357,7 +357,7 @@ impl News<'_> {
         };
         let is_of_highest =
             |feature: &Feature| matches!(feature, Feature::Mean(_) | Feature::Max(_) | Feature::Decay(_));
-        let sorted = format!("{} as sorted", self.view.dialect.sorted("a.score"));
+        let sorted = format!("{} as sorted", self.view.dialect.sort_values("a.score"));
         let statistics = [
             (true, "count(a.day) as articles, count(a.score) as scores"),
             (self.has_integers(), "sum(a.scaled) as total, max(abs(a.score)) as largest"),
@@ -415,8 +415,8 @@ impl News<'_> {
         format!(
             "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'{}",
             Reference::ALL.map(|reference| number(&format!("{}_score", reference.as_str()))).join(",\n    "),
-            self.seen().join(", "),
-            indented(&self.view.spans(Table::Summaries, "summary_changes")),
+            self.sightings().join(", "),
+            indent(&self.view.spans(Table::Summaries, "summary_changes")),
             self.and_is_asked()
         )
     }
@@ -435,7 +435,7 @@ impl News<'_> {
         if self.has_summary() {
             joins.push(format!(
                 "left join summaries m on m.ticker = s.ticker and {}",
-                self.is_seen(&self.observed(), "m", "s")
+                self.is_seen(&self.sighting_limits(), "m", "s")
             ));
         }
         joins

@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, Timelike};
 
 use super::Question;
 use super::news::News;
-use super::text::{indented, number, one_of, quoted, rows, wrapped};
+use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
 use crate::interface::Ticker;
@@ -26,8 +26,11 @@ pub(super) struct Signals<'a> {
 impl Signals<'_> {
     /// The named relations, in order.
     pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
-        let mut relations =
-            vec![("sealed", self.view.sealed()), ("listed", self.view.listed()), ("series", self.series())];
+        let mut relations = vec![
+            ("sealed", self.view.sealed_folders()),
+            ("listed", self.view.listed_series()),
+            ("series", self.series()),
+        ];
         if self.needs_changes() {
             relations.push(("signal_changes", self.view.changes(Table::Signals)));
         }
@@ -47,7 +50,7 @@ impl Signals<'_> {
             );
             relations.push(("trading_days", days));
         }
-        relations.push(("selected", self.selected()));
+        relations.push(("selected", self.selected_signals()));
         if self.question.plan.has_sectors() {
             relations.push(("sector_listings", self.view.sector_listings(&self.and_asks_for_sectors())));
         }
@@ -61,7 +64,7 @@ impl Signals<'_> {
             relations.push(("ids", self.ids()));
         }
         if self.has(Column::WatchedUntil) {
-            relations.push(("watched", self.watched()));
+            relations.push(("watched", self.watch_ends()));
         }
         if self.has_inputs() {
             relations.push(("inputs", self.inputs()));
@@ -158,10 +161,10 @@ impl Signals<'_> {
 
     /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
-        let source = quoted(self.question.source.as_str());
+        let source = quote(self.question.source.as_str());
         let is_requested = self.is_requested();
-        let tickers = self.question.excluded.iter().map(|ticker| quoted(ticker.as_str()));
-        let left_out = wrapped(tickers);
+        let tickers = self.question.excluded.iter().map(|ticker| quote(ticker.as_str()));
+        let left_out = wrap(tickers);
         let taken = if left_out.is_empty() { String::new() } else { format!("\n    and ticker not in ({left_out})") };
         format!(
             "select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {is_requested}{taken}"
@@ -173,7 +176,7 @@ impl Signals<'_> {
         let requests = self.question.requests;
         match Product::of(requests) {
             Some(product) => product.text(),
-            None => one_of("request", requests.iter().map(|request| quoted(request))),
+            None => one_of("request", requests.iter().map(|request| quote(request))),
         }
     }
 
@@ -229,12 +232,12 @@ impl Signals<'_> {
             "select {}\nfrom (\n{}\n) join series using (ticker, period, regime){seals}\n\
              where {number} = 1 and change <> 'withdrawn' and date is not null",
             columns.join(",\n    "),
-            indented(&known),
+            indent(&known),
         )
     }
 
     /// The signals that pass the filter, each with the last day of news that it may use.
-    fn selected(&self) -> String {
+    fn selected_signals(&self) -> String {
         let from = match self.question.plan.lag {
             _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
             DayCount::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
@@ -283,7 +286,7 @@ impl Signals<'_> {
              join inputs i on i.ticker = k.ticker and i.sealed >= k.seen_by\ngroup by k.ticker, k.seen_by, i.source";
         format!(
             "select ticker, seen_by, max(known) as known\nfrom (\n{}\n)\ngroup by ticker, seen_by\nhaving count(*) = {}",
-            indented(known),
+            indent(known),
             inputs.len()
         )
     }
@@ -295,15 +298,15 @@ impl Signals<'_> {
                 format!("date '{}'", day.map_or(open.to_owned(), |day| day.to_string()))
             };
             let (first, last) = (day(from, "0001-01-01"), day(to, "9999-12-31"));
-            format!("{}, {first}, {last}, {}", quoted(ticker.as_str()), quoted(id))
+            format!("{}, {first}, {last}, {}", quote(ticker.as_str()), quote(id))
         };
         let lines = self.question.plan.identity.lines().map(line);
         format!("select *\nfrom {}", rows("i", "ticker, first_day, last_day, id", lines))
     }
 
     /// Until when the vendor told of each series: its last answer, or the one that no longer listed it.
-    fn watched(&self) -> String {
-        let is_asked = format!("source = {} and {}", quoted(self.question.source.as_str()), self.is_requested());
+    fn watch_ends(&self) -> String {
+        let is_asked = format!("source = {} and {}", quote(self.question.source.as_str()), self.is_requested());
         let answered = format!(
             "select ticker, period, regime, request, max(observed_at) as answered\n{}\n    and {is_asked}\n\
              group by ticker, period, regime, request",
@@ -313,8 +316,8 @@ impl Signals<'_> {
             "select ticker, period, regime, coalesce(max(case when change = 'added' then answered end), max(observed_at)) as until\n\
              from (\n{}\n) join (\n{}\n) using (ticker, period, regime, request)\n\
              where newest = 1 and {is_asked}\ngroup by ticker, period, regime",
-            indented(&self.view.newest_listings()),
-            indented(&answered)
+            indent(&self.view.newest_listings()),
+            indent(&answered)
         )
     }
 
@@ -327,7 +330,7 @@ impl Signals<'_> {
             in_utc("observed_at"),
             in_utc("greatest(sealed_at, observed_at)"),
             self.view.rows(ANSWERS),
-            one_of("source", inputs.iter().map(|input| quoted(input.as_str())))
+            one_of("source", inputs.iter().map(|input| quote(input.as_str())))
         )
     }
 
@@ -341,7 +344,7 @@ impl Signals<'_> {
                     (false, _) => is_late(&first),
                     (true, None) => format!("{} or coalesce({}, true)", is_late(&first), is_late("w.known")),
                     (true, Some(asked)) => {
-                        let is_asked = one_of("s.ticker", asked.iter().map(|ticker| quoted(ticker.as_str())));
+                        let is_asked = one_of("s.ticker", asked.iter().map(|ticker| quote(ticker.as_str())));
                         let of_inputs = is_late("w.known");
                         format!("{} or ({is_asked} and coalesce({of_inputs}, true))", is_late(&first))
                     }
@@ -350,7 +353,7 @@ impl Signals<'_> {
             Column::Sector => return "sectors.sector".to_owned(),
             Column::Id => {
                 let names = self.question.plan.identity.names();
-                let is_named = one_of("s.ticker", names.into_iter().map(quoted));
+                let is_named = one_of("s.ticker", names.into_iter().map(quote));
                 return format!("case when {is_named} then ids.id else s.ticker end");
             }
             Column::WatchedUntil => return "watched.until".to_owned(),
@@ -365,14 +368,14 @@ impl Signals<'_> {
 /// The conditions of a filter.
 fn conditions(filter: &Filter) -> Vec<String> {
     fn each<T: Display>(values: &BTreeSet<T>) -> impl Iterator<Item = String> {
-        values.iter().map(|value| quoted(&value.to_string()))
+        values.iter().map(|value| quote(&value.to_string()))
     }
     let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
     let mut conditions = Vec::new();
     conditions.extend(tickers.as_ref().map(|tickers| one_of("s.ticker", each(tickers))));
     conditions.extend(sectors.as_ref().map(|sectors| {
         let is_of =
-            |sector: &dyn Display| format!("contains(request, {})", quoted(&format!(" sector={sector} period=")));
+            |sector: &dyn Display| format!("contains(request, {})", quote(&format!(" sector={sector} period=")));
         let is_of: Vec<String> = sectors.iter().map(|sector| is_of(sector)).collect();
         let is_of = if is_of.is_empty() { "false".to_owned() } else { is_of.join(" or ") };
         format!("s.ticker in (select ticker from listed where {is_of})")
@@ -380,7 +383,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
     conditions.extend(periods.as_ref().map(|periods| one_of("s.period", each(periods))));
     conditions.extend(regimes.as_ref().map(|regimes| one_of("s.regime", each(regimes))));
     conditions.extend(pairs.as_ref().map(|pairs| {
-        let pairs = pairs.iter().map(|(period, regime)| quoted(&format!("{period} {regime}")));
+        let pairs = pairs.iter().map(|(period, regime)| quote(&format!("{period} {regime}")));
         one_of("concat(s.period, ' ', s.regime)", pairs)
     }));
     conditions.extend(signals.as_ref().map(|signals| one_of("s.signal", each(signals))));
@@ -415,7 +418,7 @@ impl<'a> Product<'a> {
 
     fn text(&self) -> String {
         let of = |name: &str, column: &str, values: &BTreeSet<&str>| {
-            rows(name, column, values.iter().map(|value| quoted(value)))
+            rows(name, column, values.iter().map(|value| quote(value)))
         };
         let requests = format!(
             "select concat(asked, ' period=', for_period, ' regime=', for_regime)\nfrom {}\ncross join {}\ncross join {}",
@@ -423,6 +426,6 @@ impl<'a> Product<'a> {
             of("p", "for_period", &self.periods),
             of("r", "for_regime", &self.regimes),
         );
-        format!("request in (\n{}\n)", indented(&requests))
+        format!("request in (\n{}\n)", indent(&requests))
     }
 }

@@ -4,7 +4,7 @@
 const WIDTH: usize = 110;
 
 /// A string literal.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -14,12 +14,12 @@ pub(super) fn number(column: &str) -> String {
 }
 
 /// Lines indented by one more step.
-pub(super) fn indented(lines: &str) -> String {
+pub(super) fn indent(lines: &str) -> String {
     lines.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Values separated by commas, wrapped to lines.
-pub(super) fn wrapped(values: impl IntoIterator<Item = String>) -> String {
+pub(super) fn wrap(values: impl IntoIterator<Item = String>) -> String {
     let (mut text, mut line) = (String::new(), 0);
     for value in values {
         if !text.is_empty() {
@@ -35,11 +35,11 @@ pub(super) fn wrapped(values: impl IntoIterator<Item = String>) -> String {
 
 /// `column in (values)`, on several lines if needed.
 pub(super) fn one_of(column: &str, values: impl IntoIterator<Item = String>) -> String {
-    let values = wrapped(values);
+    let values = wrap(values);
     if values.is_empty() {
         "false".to_owned()
     } else if values.contains('\n') {
-        format!("{column} in (\n{}\n)", indented(&values))
+        format!("{column} in (\n{}\n)", indent(&values))
     } else {
         format!("{column} in ({values})")
     }
@@ -47,9 +47,9 @@ pub(super) fn one_of(column: &str, values: impl IntoIterator<Item = String>) -> 
 
 /// A named relation of one column.
 pub(super) fn rows(name: &str, column: &str, values: impl IntoIterator<Item = String>) -> String {
-    let values = wrapped(values.into_iter().map(|value| format!("({value})")));
+    let values = wrap(values.into_iter().map(|value| format!("({value})")));
     if values.contains('\n') {
-        format!("(values\n{}\n) as {name}({column})", indented(&values))
+        format!("(values\n{}\n) as {name}({column})", indent(&values))
     } else {
         format!("(values {values}) as {name}({column})")
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::dialect::Dialect;
-use super::text::indented;
+use super::text::indent;
 use crate::archive::{LISTINGS, SEAL};
 use crate::disk::names::SMALLEST_RECORD;
 use crate::tables::Table;
@@ -36,7 +36,7 @@ const BELOW: &str = "                             ";
 impl View<'_> {
     /// The sealed folders. In an object store, the others are unfinished uploads. A file with the name of a seal but smaller
     /// than any seal marks a folder that is being cleared.
-    pub(super) fn sealed(&self) -> String {
+    pub(super) fn sealed_folders(&self) -> String {
         let (files, bytes) = self.dialect.files(&self.patterns(SEAL));
         format!("select {} as folder\nfrom {files}\nwhere {bytes} >= {SMALLEST_RECORD}", self.dialect.folder())
     }
@@ -49,7 +49,7 @@ impl View<'_> {
     /// The rows of a file in every sealed folder that count from a run sealed by the instant.
     pub(super) fn rows(&self, file: &str) -> String {
         let files = self.dialect.parquet(&self.patterns(file));
-        let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
+        let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed_relation());
         let mut rows =
             format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of));
         if !self.left_out.is_empty() {
@@ -94,7 +94,7 @@ impl View<'_> {
                 "select *, lead(observed_at) over (partition by {cell} {order}) as next_at\n{}",
                 self.rows(&table.file())
             );
-            format!("from (\n{}\n) where next_at is distinct from observed_at", indented(&next))
+            format!("from (\n{}\n) where next_at is distinct from observed_at", indent(&next))
         } else {
             self.rows(&table.file())
         };
@@ -104,7 +104,7 @@ impl View<'_> {
         let lived = format!(
             "select *, {before},\n    count(case when change = 'withdrawn' then 1 end) over (partition by {cell} {order}) as life\n\
              from (\n{}\n)",
-            indented(&valued)
+            indent(&valued)
         );
         let of_life = format!("over (partition by {cell}, life {order}");
         let each = |line: &dyn Fn(&str) -> String| table.optional().iter().map(|name| line(name)).collect::<String>();
@@ -114,7 +114,7 @@ impl View<'_> {
                 ",\n    case when max(case when value is distinct from value_before and {name} is not null then 1 end)\n        \
                  {of_life}) = 1 then {name} end as {name}_said"
             )),
-            indented(&lived)
+            indent(&lived)
         );
         let known = format!(
             "select *{}\nfrom (\n{}\n)",
@@ -125,11 +125,11 @@ impl View<'_> {
                      {last} {of_life} rows unbounded preceding) as {name}_known"
                 )
             }),
-            indented(&said)
+            indent(&said)
         );
         format!(
             "select * from (\n{}\n) where value is distinct from value_before{}",
-            indented(&known),
+            indent(&known),
             each(&|name| format!("\n    or {name}_said <> {name}_before"))
         )
     }
@@ -171,9 +171,9 @@ impl View<'_> {
         let ranked = format!(
             "select *, row_number() over (partition by {key} order by change,\n    \
              case when change <> 'added' then observed_at end desc, sector) as place\nfrom (\n{}\n) where newest = 1",
-            indented(&newest)
+            indent(&newest)
         );
-        format!("select {key}, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
+        format!("select {key}, sector\nfrom (\n{}\n) where place = 1", indent(&ranked))
     }
 
     /// The listings; `newest` is 1 for the latest of each series and request.
@@ -182,14 +182,14 @@ impl View<'_> {
     }
 
     /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.
-    pub(super) fn listed(&self) -> String {
+    pub(super) fn listed_series(&self) -> String {
         let newest = self.newest_listings();
         let ranked = format!(
             "select *, rank() over (partition by ticker, period, regime, source\n    \
              order by change, case when change <> 'added' then observed_at end desc) as place\nfrom (\n{}\n) where newest = 1",
-            indented(&newest)
+            indent(&newest)
         );
-        format!("select ticker, period, regime, source, request\nfrom (\n{}\n) where place = 1", indented(&ranked))
+        format!("select ticker, period, regime, source, request\nfrom (\n{}\n) where place = 1", indent(&ranked))
     }
 }
 

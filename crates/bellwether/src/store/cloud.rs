@@ -8,7 +8,7 @@ use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
 
 use super::list::{Listed, SkippedKeys};
-use super::open::{Opened, failed};
+use super::open::{Opened, failure};
 #[cfg(feature = "azure")]
 use super::settings::check;
 use super::settings::{Form, variables};
@@ -31,14 +31,14 @@ fn connector(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Connector> {
 
 fn in_bucket<S: ObjectStore + PaginatedListStore>(url: &StoreUrl, store: S) -> Result<Opened> {
     let parsed = object_store::ObjectStoreScheme::parse(url.as_url());
-    let (_, prefix) = parsed.map_err(|error| failed(url, error.to_string()))?;
+    let (_, prefix) = parsed.map_err(|error| failure(url, error.to_string()))?;
     let store = Arc::new(store);
     Ok(Opened { objects: Arc::clone(&store) as _, listed: Listed::Pages(store), prefix: prefix.to_string() })
 }
 
 /// The error for settings that the client refuses. Its own may quote one, which may be a secret.
-fn refused(url: &StoreUrl, settings: &str) -> StoreError {
-    failed(url, format!("the settings {settings} are incomplete or invalid"))
+fn refusal(url: &StoreUrl, settings: &str) -> StoreError {
+    failure(url, format!("the settings {settings} are incomplete or invalid"))
 }
 
 #[cfg(feature = "aws")]
@@ -60,16 +60,16 @@ pub(super) fn s3(url: &StoreUrl, skipped: &SkippedKeys, stop: &CancellationToken
         })
     };
     let mut builder = AmazonS3Builder::new();
-    for (name, value) in variables("AWS_", form).map_err(|reason| failed(url, reason))? {
+    for (name, value) in variables("AWS_", form).map_err(|reason| failure(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
     // Not every store with the interface of S3 has bulk deletes.
     let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
     let builder = builder.with_http_connector(connector(url, skipped)?);
-    let builder = super::profile::applied(builder, stop).map_err(|reason| failed(url, reason))?;
-    let refused = |_| refused(url, "in the environment (`AWS_…`) or in the profile");
-    let builder = super::credentials::checked(builder).map_err(refused)?;
+    let builder = super::profile::apply(builder, stop).map_err(|reason| failure(url, reason))?;
+    let refused = |_| refusal(url, "in the environment (`AWS_…`) or in the profile");
+    let builder = super::credentials::check(builder).map_err(refused)?;
     in_bucket(url, builder.build().map_err(refused)?)
 }
 
@@ -89,14 +89,14 @@ pub(super) fn google(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
     if let Ok(path) = env::var("SERVICE_ACCOUNT") {
         builder = builder.with_service_account_path(path);
     }
-    for (name, value) in variables("GOOGLE_", form).map_err(|reason| failed(url, reason))? {
+    for (name, value) in variables("GOOGLE_", form).map_err(|reason| failure(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
     key::mask(builder.get_config_value(&Key::BearerToken));
     let builder = builder.with_url(url.as_url().as_str()).with_retry(retries());
     let built = builder.with_http_connector(connector(url, skipped)?).build();
-    in_bucket(url, built.map_err(|_| refused(url, "in the environment (`GOOGLE_…`)"))?)
+    in_bucket(url, built.map_err(|_| refusal(url, "in the environment (`GOOGLE_…`)"))?)
 }
 
 #[cfg(feature = "azure")]
@@ -116,17 +116,17 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         })
     };
     let mut builder = MicrosoftAzureBuilder::new();
-    for (name, value) in variables("AZURE_", form).map_err(|reason| failed(url, reason))? {
+    for (name, value) in variables("AZURE_", form).map_err(|reason| failure(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
     if let Ok(identity) = env::var(IDENTITY) {
-        check(IDENTITY, Form::Address, &identity).map_err(|reason| failed(url, reason))?;
+        check(IDENTITY, Form::Address, &identity).map_err(|reason| failure(url, reason))?;
         builder = builder.with_msi_endpoint(identity);
     }
     let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];
     key::mask(secrets.iter().filter_map(|key| builder.get_config_value(key)));
     let builder = builder.with_url(url.as_url().as_str()).with_retry(retries());
     let built = builder.with_http_connector(connector(url, skipped)?).build();
-    in_bucket(url, built.map_err(|_| refused(url, "in the environment (`AZURE_…`)"))?)
+    in_bucket(url, built.map_err(|_| refusal(url, "in the environment (`AZURE_…`)"))?)
 }

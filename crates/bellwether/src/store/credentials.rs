@@ -29,7 +29,7 @@ const EARLY: TimeDelta = TimeDelta::minutes(5);
 
 /// The same builder, whose credentials are checked when a service or a command gives them. Those of the environment and
 /// of files already were.
-pub(super) fn checked(builder: AmazonS3Builder) -> Result<AmazonS3Builder, Fault> {
+pub(super) fn check(builder: AmazonS3Builder) -> Result<AmazonS3Builder, Fault> {
     if builder.get_config_value(&Key::AccessKeyId).is_some() {
         return Ok(builder);
     }
@@ -53,7 +53,7 @@ impl CredentialProvider for Checked {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &given)) {
             if !given.token.iter().chain([&given.key_id]).all(|text| is_header(text)) {
-                return Err(refused("the credentials that a service gave cannot be part of a header".to_owned()));
+                return Err(refusal("the credentials that a service gave cannot be part of a header".to_owned()));
             }
             key::mask([given.secret_key.clone()].into_iter().chain(given.token.clone()));
             *last = Some(Arc::clone(&given));
@@ -66,7 +66,7 @@ fn is_header(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn refused(reason: String) -> Fault {
+fn refusal(reason: String) -> Fault {
     Explained::new(Verdict::Credentials, reason).into_store_error()
 }
 
@@ -106,7 +106,7 @@ impl OfCommand {
     async fn run(&self) -> Result<Known, Fault> {
         let (words, stop) = (self.words.clone(), self.stop.clone());
         let program = words.first().cloned().unwrap_or_default();
-        let failed = |reason: &str| refused(format!("cannot get credentials from the command `{program}`: {reason}"));
+        let failed = |reason: &str| refusal(format!("cannot get credentials from the command `{program}`: {reason}"));
         let printed = spawn_blocking(move || {
             let (program, arguments) = words.split_first().expect("it has a program");
             let mut command = Command::new(program);

@@ -1,7 +1,7 @@
 //! What can go wrong with a store.
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::skew::Skew;
 
 /// An operation on an object store that failed.
@@ -132,7 +132,7 @@ pub(crate) enum StoreError {
     },
 
     /// A store with runs of an older layout.
-    #[error("`{url}` has {} of an older layout", counted(*folders as u64, "run or pack", "runs and packs"))]
+    #[error("`{url}` has {} of an older layout", count_of(*folders as u64, "run or pack", "runs and packs"))]
     Older {
         /// The store.
         url: String,

@@ -191,7 +191,7 @@ mod tests {
     }
 
     /// A failed answer, in the words of the client.
-    fn answered(status: u16, body: &str) -> Fault {
+    fn answer(status: u16, body: &str) -> Fault {
         fault(format!("Server returned non-2xx status code: {status} Some Reason: {body}"))
     }
 
@@ -207,15 +207,15 @@ mod tests {
         for status in 400..600 {
             let is_temporary = matches!(status, 408 | 409 | 412 | 429) || status >= 500;
             let is_refusal = status < 429 && !is_temporary;
-            assert_eq!(verdict(&answered(status, "")).1, is_temporary, "{status}");
+            assert_eq!(verdict(&answer(status, "")).1, is_temporary, "{status}");
             if status != 404 {
-                assert_eq!(verdict(&answered(status, "")).0, is_refusal, "{status}");
+                assert_eq!(verdict(&answer(status, "")).0, is_refusal, "{status}");
             }
-            assert!(!is_broken(&answered(status, "")), "{status}: it arrived");
+            assert!(!is_broken(&answer(status, "")), "{status}: it arrived");
         }
-        let slow = answered(400, "<Error><Code>RequestTimeout</Code></Error>");
+        let slow = answer(400, "<Error><Code>RequestTimeout</Code></Error>");
         assert!(!is_refusal(&slow), "the body arrived too slowly");
-        assert!(is_refusal(&answered(400, "<Error><Code>RequestTimeTooSkewed</Code></Error>")));
+        assert!(is_refusal(&answer(400, "<Error><Code>RequestTimeTooSkewed</Code></Error>")));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             ("<Code>Unfinished".to_owned(), "status 403".to_owned()),
             (String::new(), "status 403".to_owned()),
         ] {
-            assert_eq!(reason(&answered(403, &body)), expected, "{body}");
+            assert_eq!(reason(&answer(403, &body)), expected, "{body}");
         }
         let missing = Fault::NotFound { path: "a".to_owned(), source: "secret".into() };
         assert_eq!((reason(&missing), is_refusal(&missing)), ("it does not exist".to_owned(), true));

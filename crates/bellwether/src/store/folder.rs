@@ -89,7 +89,7 @@ impl Store {
         if bytes_there(sealed.record).is_some()
             && let Some(content) = self.get(&sealed.record_key(), MOST_BYTES).await?
         {
-            return self.settled(sealed, &record, &content.bytes);
+            return self.settle(sealed, &record, &content.bytes);
         }
         let mut files: Vec<&FileRecord> = sealed.files.iter().collect();
         // The first claims the folder's name: it is put only if absent.
@@ -108,18 +108,18 @@ impl Store {
         match self.create(&sealed.record_key(), record.clone()).await? {
             Created::Ours => Ok(Sent::Now),
             Created::Another => match self.get(&sealed.record_key(), MOST_BYTES).await? {
-                Some(content) => self.settled(sealed, &record, &content.bytes),
+                Some(content) => self.settle(sealed, &record, &content.bytes),
                 None => Err(self.being_cleared(sealed)),
             },
         }
     }
 
     /// The outcome of an upload if a record is already there.
-    fn settled(&self, sealed: &Sealed, ours: &Bytes, there: &Bytes) -> Result<Sent> {
+    fn settle(&self, sealed: &Sealed, ours: &Bytes, there: &Bytes) -> Result<Sent> {
         match there {
             there if there == ours => Ok(Sent::Before),
             there if is_clearing(there) => Err(self.being_cleared(sealed)),
-            _ => Err(self.taken(&sealed.at).into()),
+            _ => Err(self.conflict(&sealed.at).into()),
         }
     }
 
@@ -140,7 +140,7 @@ impl Store {
         if there.is_some() {
             return match self.matches(&key, file).await? {
                 true => Ok(()),
-                false => Err(self.taken(&sealed.at).into()),
+                false => Err(self.conflict(&sealed.at).into()),
             };
         }
         if file.bytes > PART_BYTES as u64 {
@@ -152,13 +152,13 @@ impl Store {
         }
         match self.create(&key, bytes).await? {
             Created::Ours => Ok(()),
-            Created::Another => Err(self.taken(&sealed.at).into()),
+            Created::Another => Err(self.conflict(&sealed.at).into()),
         }
     }
 
     /// Sends a large file in parts, which become an object once all of them have arrived and match the record.
     async fn send_in_parts(&self, key: &str, file: &FileRecord, path: &Path) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failed("write", key, &fault).into() };
+        let failed = |fault: object_store::Error| -> Error { self.failure("write", key, &fault).into() };
         let at = self.key(key)?;
         let mut upload = self.in_turn(self.objects.put_multipart(&at)).await?.map_err(failed)?;
         let parts = self.parts(&mut upload, key, file, path).await;
@@ -185,7 +185,7 @@ impl Store {
         file: &FileRecord,
         path: &Path,
     ) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failed("write", key, &fault).into() };
+        let failed = |fault: object_store::Error| -> Error { self.failure("write", key, &fault).into() };
         let unreadable = FileError::read(path);
         let (mut source, mut hasher) = (links::open(path)?, Hasher::new());
         let mut parts = FuturesUnordered::new();
@@ -237,14 +237,14 @@ impl Store {
         let write = |piece: &[u8]| target.write_all(piece).map_err(FileError::write(&path));
         match self.read_through(&key, file, write).await? {
             None => Ok(()),
-            Some(fault) => Err(self.damaged(&key, fault).into()),
+            Some(fault) => Err(self.damage(&key, fault).into()),
         }
     }
 
     /// Fetches an object into a new file, without checking its content.
     #[cfg(feature = "spark")]
     pub(crate) async fn download(&self, key: &str, path: &Path) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failed("read", key, &fault).into() };
+        let failed = |fault: object_store::Error| -> Error { self.failure("read", key, &fault).into() };
         let at = self.key(key)?;
         let mut target: File = file::create(path)?;
         let read = async {
@@ -264,7 +264,7 @@ impl Store {
         file: &FileRecord,
         mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Option<String>> {
-        let failed = |fault: object_store::Error| -> Error { self.failed("read", key, &fault).into() };
+        let failed = |fault: object_store::Error| -> Error { self.failure("read", key, &fault).into() };
         let at = self.key(key)?;
         let read = async {
             let (meta, mut pieces) = match Pieces::of(&*self.objects, &at).await {
@@ -295,5 +295,5 @@ impl Store {
 
 /// A local file that does not match its record.
 fn differs(path: &Path) -> Error {
-    FileError::damaged(path, "it does not match its record, and was not sent")
+    FileError::damage(path, "it does not match its record, and was not sent")
 }

@@ -56,13 +56,13 @@ impl Store {
     /// The latest version of a dataset.
     pub(crate) async fn latest(&self, name: &str) -> Result<Option<Latest>> {
         match self.get(&Self::at(name), MOST_BYTES).await? {
-            Some(content) => self.parsed(name, &content.bytes).map(Some),
+            Some(content) => self.parse(name, &content.bytes).map(Some),
             None => Ok(None),
         }
     }
 
-    fn parsed(&self, name: &str, bytes: &[u8]) -> Result<Latest> {
-        let damaged = |reason: String| self.damaged(&Self::at(name), reason);
+    fn parse(&self, name: &str, bytes: &[u8]) -> Result<Latest> {
+        let damaged = |reason: String| self.damage(&Self::at(name), reason);
         let latest: Latest = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         if latest.layout != LAYOUT {
             let reason = format!("it has layout {}; this version reads layout {LAYOUT}", latest.layout);
@@ -87,7 +87,7 @@ impl Store {
                     Created::Another => continue,
                 }
             };
-            let there = self.parsed(&latest.name, &content.bytes)?;
+            let there = self.parse(&latest.name, &content.bytes)?;
             if there.version == latest.version {
                 return Ok(None);
             }

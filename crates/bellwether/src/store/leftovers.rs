@@ -42,7 +42,7 @@ fn is_old(object: &Object, now: DateTime<Utc>) -> bool {
 }
 
 /// The folders that have no record and have not changed for a day.
-pub(crate) fn abandoned(folders: &BTreeMap<String, Vec<Object>>, now: DateTime<Utc>) -> Vec<String> {
+pub(crate) fn abandoned_folders(folders: &BTreeMap<String, Vec<Object>>, now: DateTime<Utc>) -> Vec<String> {
     let is_abandoned = |(folder, objects): &(&String, &Vec<Object>)| {
         let record = format!("{folder}/{}", record_of(folder));
         objects.iter().all(|object| (object.key != record || !object.may_be_record()) && is_old(object, now))
@@ -124,7 +124,7 @@ impl Store {
     pub(crate) async fn clear_abandoned(&self, objects: &[Object]) -> Result<Vec<String>> {
         let folders = by_folder(objects.to_vec());
         let probes = || objects.iter().filter(|object| object.key.starts_with(PROBE));
-        if abandoned(&folders, Utc::now()).is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
+        if abandoned_folders(&folders, Utc::now()).is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
             return Ok(Vec::new());
         }
         // This machine's clock may be wrong.
@@ -133,7 +133,7 @@ impl Store {
             self.delete(&probe.key).await?;
         }
         let mut cleared = Vec::new();
-        for folder in abandoned(&folders, now) {
+        for folder in abandoned_folders(&folders, now) {
             if self.clear(&folder, now).await? {
                 cleared.push(folder);
             }
@@ -198,7 +198,7 @@ impl Store {
         let key = self.key(at)?;
         match self.in_turn(self.objects.delete(&key)).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(fault) => Err(self.failed("remove", at, &fault).into()),
+            Err(fault) => Err(self.failure("remove", at, &fault).into()),
         }
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 use super::fault::{Explained, Verdict};
 use super::objects::Store;
 use crate::error::Error;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
 const MOST_OBJECTS: usize = 1 << 20;
@@ -125,7 +125,7 @@ impl SkippedKeys {
         let new = std::mem::take(&mut skipped.new);
         drop(skipped);
         if let Some(first) = new.first() {
-            let count = counted(new.len() as u64, "object or folder", "objects and folders");
+            let count = count_of(new.len() as u64, "object or folder", "objects and folders");
             (self.warn)(&format!("skipped {count} of `{url}` whose names are no paths, such as `{first}`"));
         }
     }
@@ -154,13 +154,13 @@ impl Store {
             Listed::Folder(folder) => {
                 let (folder, at, skipped) = (folder.clone(), at.to_owned(), self.skipped.clone());
                 let walked = self.in_turn(spawn_blocking(move || walk(&folder, &at, scope, &skipped))).await?;
-                walked.unwrap_or_else(|_| Err(failed(io::Error::other("a worker thread panicked"))))
+                walked.unwrap_or_else(|_| Err(failure(io::Error::other("a worker thread panicked"))))
             }
             #[cfg(feature = "cloud")]
             Listed::Pages(pages) => self.pages(pages.as_ref(), at, scope).await?,
         };
         self.skipped.tell(self.url());
-        Ok(contents.map_err(|fault| self.failed("list", at, &fault))?)
+        Ok(contents.map_err(|fault| self.failure("list", at, &fault))?)
     }
 
     /// The pages of a listing, one after the other.
@@ -177,7 +177,7 @@ impl Store {
         loop {
             let options =
                 PaginatedListOptions { delimiter: delimiter.clone(), page_token: token, ..Default::default() };
-            let page = self.retried(|| pages.list_paginated(Some(&prefix), options.clone())).await?;
+            let page = self.retry(|| pages.list_paginated(Some(&prefix), options.clone())).await?;
             let page = match page {
                 Ok(page) => page,
                 Err(fault) => return Ok(Err(fault)),
@@ -189,10 +189,10 @@ impl Store {
             token = page.page_token.filter(|token| !token.is_empty());
             let Some(next) = &token else { return Ok(Ok(contents)) };
             if !seen.insert(next.clone()) {
-                return Ok(Err(refused("its listing repeats a page".to_owned())));
+                return Ok(Err(refusal("its listing repeats a page".to_owned())));
             }
             if seen.len() > MOST_PAGES {
-                return Ok(Err(refused(format!("its listing has more than {MOST_PAGES} pages"))));
+                return Ok(Err(refusal(format!("its listing has more than {MOST_PAGES} pages"))));
             }
             if let Err(fault) = contents.check() {
                 return Ok(Err(fault));
@@ -204,17 +204,17 @@ impl Store {
 impl Contents {
     fn check(&self) -> Result<(), Fault> {
         match self.objects.len().max(self.folders.len()) > MOST_OBJECTS {
-            true => Err(refused(format!("it has more than {MOST_OBJECTS} objects"))),
+            true => Err(refusal(format!("it has more than {MOST_OBJECTS} objects"))),
             false => Ok(()),
         }
     }
 }
 
-fn refused(reason: String) -> Fault {
+fn refusal(reason: String) -> Fault {
     Explained::new(Verdict::Refusal, reason).into_store_error()
 }
 
-fn failed(error: io::Error) -> Fault {
+fn failure(error: io::Error) -> Fault {
     Fault::Generic { store: "folder", source: error.into() }
 }
 
@@ -224,17 +224,17 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(root.join(&folder)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(failed)?,
+            entries => entries.map_err(failure)?,
         };
         for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let Some((name, key)) = named(&folder, &entry) else {
+            let entry = entry.map_err(failure)?;
+            let Some((name, key)) = name_and_key(&folder, &entry) else {
                 skipped.add([format!("{folder}/{}", entry.file_name().to_string_lossy())]);
                 continue;
             };
             let found = match fs::metadata(entry.path()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                found => found.map_err(failed)?,
+                found => found.map_err(failure)?,
             };
             if found.is_dir() && leads_around(&entry) {
                 continue;
@@ -246,7 +246,7 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
                 }
                 Scope::Objects if found.is_file() && !is_staged(&name) => contents.objects.push(ObjectMeta {
                     location: key,
-                    last_modified: found.modified().map_err(failed)?.into(),
+                    last_modified: found.modified().map_err(failure)?.into(),
                     size: found.len(),
                     e_tag: None,
                     version: None,
@@ -268,7 +268,7 @@ fn leads_around(entry: &fs::DirEntry) -> bool {
 }
 
 /// The name of an entry and its key; `None` if that is no path.
-fn named(folder: &str, entry: &fs::DirEntry) -> Option<(String, Key)> {
+fn name_and_key(folder: &str, entry: &fs::DirEntry) -> Option<(String, Key)> {
     let name = entry.file_name().into_string().ok()?;
     let key = Key::parse(format!("{folder}/{name}")).ok()?;
     Some((name, key))
@@ -289,7 +289,7 @@ mod tests {
     use super::{Scope, SkippedKeys, walk};
 
     /// The objects and the folders of a walk, in order.
-    fn walked(root: &Path, at: &str, scope: Scope) -> (Vec<String>, Vec<String>) {
+    fn walk_all(root: &Path, at: &str, scope: Scope) -> (Vec<String>, Vec<String>) {
         let contents = walk(root, at, scope, &SkippedKeys::new(|_| {})).unwrap();
         let mut objects: Vec<String> = contents.objects.iter().map(|object| object.location.to_string()).collect();
         objects.sort();
@@ -314,9 +314,9 @@ mod tests {
         symlink(other.path(), root.join("a/linked")).unwrap();
         symlink(root.join("a"), root.join("a/b/around")).unwrap();
         symlink(root, root.join("a/up")).unwrap();
-        assert_eq!(walked(root, "a", Scope::Objects), (listed.map(str::to_owned).into(), Vec::new()));
-        assert_eq!(walked(root, "a", Scope::Folders), (Vec::new(), vec!["a/b".to_owned(), "a/linked".to_owned()]));
-        assert_eq!(walked(root, "none", Scope::Objects), (Vec::new(), Vec::new()));
+        assert_eq!(walk_all(root, "a", Scope::Objects), (listed.map(str::to_owned).into(), Vec::new()));
+        assert_eq!(walk_all(root, "a", Scope::Folders), (Vec::new(), vec!["a/b".to_owned(), "a/linked".to_owned()]));
+        assert_eq!(walk_all(root, "none", Scope::Objects), (Vec::new(), Vec::new()));
     }
 
     #[test]

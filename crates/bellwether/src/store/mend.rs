@@ -34,7 +34,7 @@ impl Store {
         match self.in_turn(self.objects.copy(&from, &to)).await? {
             Ok(()) => self.delete(at).await,
             Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(fault) => Err(self.failed("move", at, &fault).into()),
+            Err(fault) => Err(self.failure("move", at, &fault).into()),
         }
     }
 
@@ -64,7 +64,7 @@ impl Store {
         self.set_aside(&at, repair).await?;
         match self.create(&at, record).await? {
             Created::Ours => Ok(()),
-            Created::Another => Err(self.taken(&sealed.at).into()),
+            Created::Another => Err(self.conflict(&sealed.at).into()),
         }
     }
 }

@@ -62,7 +62,7 @@ mod traffic;
 pub(crate) use error::StoreError;
 pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
-pub(crate) use leftovers::{abandoned, by_folder, record_of};
+pub(crate) use leftovers::{abandoned_folders, by_folder, record_of};
 pub(crate) use list::Object;
 pub(crate) use objects::Store;
 pub use open::Access;

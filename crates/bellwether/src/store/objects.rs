@@ -98,15 +98,15 @@ impl Store {
 
     pub(super) fn key(&self, at: &str) -> Result<Key> {
         let key = if self.prefix.is_empty() { at.to_owned() } else { format!("{}/{at}", self.prefix) };
-        Key::parse(key).map_err(|_| self.damaged(at, "it is not the name of an object"))
+        Key::parse(key).map_err(|_| self.damage(at, "it is not the name of an object"))
     }
 
     /// The error for a damaged object or folder.
-    pub(crate) fn damaged(&self, at: &str, reason: impl Into<Reason>) -> StoreError {
+    pub(crate) fn damage(&self, at: &str, reason: impl Into<Reason>) -> StoreError {
         StoreError::Damaged { url: self.url.to_string(), key: at.to_owned(), source: reason.into() }
     }
 
-    pub(super) fn taken(&self, at: &str) -> StoreError {
+    pub(super) fn conflict(&self, at: &str) -> StoreError {
         StoreError::Taken { url: self.url.to_string(), key: at.to_owned() }
     }
 
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// The error for a failed request, with only the status and error code of the answer.
-    pub(super) fn failed(&self, action: &'static str, at: &str, fault: &Fault) -> StoreError {
+    pub(super) fn failure(&self, action: &'static str, at: &str, fault: &Fault) -> StoreError {
         let (url, key) = (self.url.to_string(), at.to_owned());
         let source: Reason = reason(fault).into();
         match (Explained::of(fault).map(|explained| &explained.verdict), fault) {
@@ -141,13 +141,13 @@ impl Store {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Err(Error::interrupted()),
+            () = self.stop.cancelled() => Err(Error::interruption()),
             done = work => Ok(done),
         }
     }
 
     /// Reads, and retries answers that break off, which the client below does not always do.
-    pub(super) async fn retried<T, F: Future<Output = Result<T, Fault>>>(
+    pub(super) async fn retry<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         read: impl Fn() -> F,
     ) -> Result<Result<T, Fault>, Error> {
@@ -163,7 +163,7 @@ impl Store {
     /// The content of an object, which may have that many bytes; `None` if there is none.
     pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<Content>, Error> {
         let key = self.key(at)?;
-        let got = self.retried(|| async {
+        let got = self.retry(|| async {
             let (meta, mut pieces) = Pieces::of(&*self.objects, &key).await?;
             let state = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
             if meta.size > most {
@@ -180,9 +180,9 @@ impl Store {
         });
         match got.await? {
             Ok(Some(content)) => Ok(Some(content)),
-            Ok(None) => Err(self.damaged(at, format!("it is larger than {}", in_binary(most))).into()),
+            Ok(None) => Err(self.damage(at, format!("it is larger than {}", in_binary(most))).into()),
             Err(Fault::NotFound { .. }) => Ok(None),
-            Err(fault) => Err(self.failed("read", at, &fault).into()),
+            Err(fault) => Err(self.failure("read", at, &fault).into()),
         }
     }
 
@@ -193,7 +193,7 @@ impl Store {
             let put = self.objects.put_opts(&key, PutPayload::from_bytes(bytes.clone()), PutMode::Create.into());
             let fault = match self.in_turn(put).await? {
                 Ok(_) => return Ok(Created::Ours),
-                Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
+                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault).into()),
                 Err(fault) => fault,
             };
             match self.get(at, MOST_BYTES).await? {
@@ -212,7 +212,7 @@ impl Store {
         for attempt in 1.. {
             let fault = match self.in_turn(self.put_if(at, bytes.clone(), known)).await? {
                 Ok(()) => return Ok(true),
-                Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
+                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault).into()),
                 Err(fault) => fault,
             };
             match self.get(at, MOST_BYTES).await? {

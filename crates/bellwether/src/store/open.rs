@@ -48,7 +48,7 @@ pub(super) fn open(url: &StoreUrl, access: Access, skipped: &SkippedKeys, stop: 
 }
 
 /// The error for a store that cannot be opened.
-pub(super) fn failed(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
+pub(super) fn failure(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
     StoreError::Open { url: url.to_string(), source: reason.into().into() }
 }
 
@@ -58,20 +58,20 @@ fn missing(url: &StoreUrl, feature: &'static str) -> StoreError {
 }
 
 fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
-    let folder = url.folder().ok_or_else(|| failed(url, "it is not the path of a folder"))?;
+    let folder = url.folder().ok_or_else(|| failure(url, "it is not the path of a folder"))?;
     // The parent is not created: it may be a mount point without its file system.
     match fs::metadata(&folder) {
         Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(failed(url, "it is not a folder")),
+        Ok(_) => return Err(failure(url, "it is not a folder")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && access == Access::Write => {
-            fs::create_dir(&folder).map_err(|error| failed(url, error.to_string()))?;
+            fs::create_dir(&folder).map_err(|error| failure(url, error.to_string()))?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(StoreError::Missing { url: url.to_string() });
         }
-        Err(error) => return Err(failed(url, error.to_string())),
+        Err(error) => return Err(failure(url, error.to_string())),
     }
-    let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| failed(url, "it is not a folder"))?;
+    let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| failure(url, "it is not a folder"))?;
     let objects = objects.with_fsync(true).with_automatic_cleanup(true);
     Ok(Opened { objects: Arc::new(objects), listed: Listed::Folder(folder), prefix: String::new() })
 }

@@ -39,7 +39,7 @@ impl Store {
         let overwrote = "it overwrote an object on condition that there is none";
         match self.in_turn(put).await? {
             Ok(_) => return Err(unconditional(overwrote)),
-            Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
+            Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault).into()),
             Err(_) => {}
         }
         let known = match self.get(at, MOST_BYTES).await? {

@@ -29,7 +29,7 @@ const COMMAND: &str = "credential_process";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A builder with the settings of the profile that the environment does not have.
-pub(super) fn applied(mut builder: AmazonS3Builder, stop: &CancellationToken) -> Result<AmazonS3Builder, String> {
+pub(super) fn apply(mut builder: AmazonS3Builder, stop: &CancellationToken) -> Result<AmazonS3Builder, String> {
     let is_set = |builder: &AmazonS3Builder, key: Key| builder.get_config_value(&key).is_some();
     let has_keys = is_set(&builder, Key::AccessKeyId)
         || is_set(&builder, Key::WebIdentityTokenFile)

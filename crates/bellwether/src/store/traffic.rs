@@ -122,7 +122,7 @@ impl HttpService for Guarded {
         let status = response.status();
         tracing::debug!(%method, %status, "a store answered");
         if status.is_redirection() && status.as_u16() != 304 {
-            return Err(Explained::new(Verdict::Refusal, redirected(&response, &uri)).into());
+            return Err(Explained::new(Verdict::Refusal, redirect_reason(&response, &uri)).into());
         }
         if let Some(wait) = wait(&response) {
             tracing::info!(%status, seconds = wait.as_secs(), "waiting as the store requests");
@@ -215,7 +215,7 @@ fn unreachable(host: &str, proxy: Option<&str>, error: &HttpError) -> HttpError 
 }
 
 /// Why a redirect is refused: where it points, without anything that may be a secret.
-fn redirected(response: &HttpResponse, from: &Uri) -> String {
+fn redirect_reason(response: &HttpResponse, from: &Uri) -> String {
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let region = header("x-amz-bucket-region").filter(|region| region.len() <= 32);
     let to = header(LOCATION.as_str()).and_then(|to| Url::parse(&from.to_string()).ok()?.join(to).ok());
@@ -292,7 +292,9 @@ mod tests {
     use object_store::client::{HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody};
     use url::Url;
 
-    use super::{MOST_BYTES, MOST_FAULT_BYTES, beginning, is_direct, is_listing, metadata, redirected, wait, whole};
+    use super::{
+        MOST_BYTES, MOST_FAULT_BYTES, beginning, is_direct, is_listing, metadata, redirect_reason, wait, whole,
+    };
 
     fn response(status: u16, headers: &[(&str, &str)]) -> HttpResponse {
         let mut response = http::Response::builder().status(status);
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn a_redirect_is_told_without_its_path_and_query() {
         let from = Uri::from_static("https://s3.example.com/bucket?signature=secret");
-        let told = |headers: &[(&str, &str)]| redirected(&response(307, headers), &from);
+        let told = |headers: &[(&str, &str)]| redirect_reason(&response(307, headers), &from);
         let elsewhere = ("location", "http://other.example.com:81/x?token=secret");
         assert_eq!(told(&[elsewhere]), "it redirects to `http://other.example.com:81`, and redirects are not followed");
         let within = told(&[("location", "/elsewhere?signature=secret")]);

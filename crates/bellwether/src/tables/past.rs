@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SeriesKey;
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::text::human::grouped;
+use crate::text::human::group_digits;
 use crate::time::as_record;
 
 /// When the list of a ticker's articles was watched, in microseconds since 1970.
@@ -65,7 +65,7 @@ impl fmt::Display for Watch {
         let instant = |instant: DateTime<Utc>| instant.format("%Y-%m-%d %H:%M:%S UTC");
         write!(formatter, "{} to {}", instant(self.from), instant(self.until))?;
         if self.ended > 0 {
-            write!(formatter, "; {} no longer listed", grouped(self.ended))?;
+            write!(formatter, "; {} no longer listed", group_digits(self.ended))?;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Past {
     }
 
     /// When the run was sealed that observed something.
-    pub fn sealed(&self, observed_at: i64) -> i64 {
+    pub fn seal_time(&self, observed_at: i64) -> i64 {
         self.seals.get(&observed_at).copied().unwrap_or(observed_at)
     }
 

@@ -55,7 +55,7 @@ impl Table {
     /// # Errors
     ///
     /// If the rows do not have the columns of [`Table::listed_schema`].
-    pub fn arranged(self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    pub fn arrange(self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         match self {
             Self::Signals | Self::Summaries => Ok(rows.clone()),
             Self::Articles => articles(rows),
@@ -274,7 +274,7 @@ mod tests {
             Arc::new(StringArray::new_null(6)),
         ];
         let listed = RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap();
-        let rows = Table::Articles.arranged(&listed).unwrap();
+        let rows = Table::Articles.arrange(&listed).unwrap();
         let titles: Vec<_> = rows.column(1).as_string::<i32>().iter().flatten().collect();
         assert_eq!(titles, ["b", "b", "b", "a", "b", "new"]);
         let numbers = |column: usize| rows.column(column).as_primitive::<Int32Type>().values().to_vec();

@@ -38,12 +38,12 @@ pub type Pieces = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 impl ArticlePieces {
     /// Articles in memory.
-    pub fn held(pieces: Vec<RecordBatch>) -> Self {
+    pub fn in_memory(pieces: Vec<RecordBatch>) -> Self {
         Self(Arc::new(move || Ok(Box::new(pieces.clone().into_iter().map(Ok)))))
     }
 
     /// Articles that are read each time.
-    pub fn stored(open: impl Fn() -> Result<Pieces> + Send + Sync + 'static) -> Self {
+    pub fn on_disk(open: impl Fn() -> Result<Pieces> + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }
 

@@ -4,22 +4,22 @@
 //! characters control a terminal instead of being shown: they move the cursor, set colours, or reverse the direction of
 //! text, so that a line reads differently. Such characters are escaped as in JSON, `\u001b`: escaped JSON is still the
 //! same JSON, and people and programs can tell what was there. Line breaks of our own layout are kept, those inside a
-//! value are escaped: see [`escaped`]. Our own text needs no colour.
+//! value are escaped: see [`escape()`]. Our own text needs no colour.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Escapes a value from outside, for use within a line.
-pub fn escaped(text: &str) -> Cow<'_, str> {
-    escape(text, is_hidden)
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_where(text, is_hidden)
 }
 
 /// Escapes text, keeping its line breaks.
 pub fn laid_out(text: &str) -> Cow<'_, str> {
-    escape(text, |letter| letter != '\n' && is_hidden(letter))
+    escape_where(text, |letter| letter != '\n' && is_hidden(letter))
 }
 
-fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape_where(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&is_escaped) else { return text.into() };
     let mut shown = text[..first].to_owned();
     for letter in text[first..].chars() {
@@ -83,7 +83,7 @@ pub(crate) fn is_hidden(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{escaped, laid_out};
+    use super::{escape, laid_out};
 
     #[test]
     fn control_characters_are_escaped_and_other_text_is_kept() {
@@ -96,7 +96,7 @@ mod tests {
             ("a\u{2028}b\u{200b}c\u{feff}", "a\\u2028b\\u200bc\\ufeff"),
             ("\u{e0041}", "\\udb40\\udc41"),
         ] {
-            assert_eq!(escaped(text), shown);
+            assert_eq!(escape(text), shown);
         }
         assert_eq!(laid_out("a\n\u{1b}b\n"), "a\n\\u001bb\n");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A number with thousands separators.
-pub fn grouped(number: u64) -> String {
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -36,7 +36,7 @@ pub fn portion(some: u64, all: u64) -> String {
 }
 
 /// A number with some decimals; one that is rounded to zero has no sign.
-pub fn rounded(number: f64, decimals: usize) -> String {
+pub fn round(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     match text.strip_prefix('-') {
         Some(size) if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) => size.to_owned(),
@@ -45,8 +45,8 @@ pub fn rounded(number: f64, decimals: usize) -> String {
 }
 
 /// A number with its noun: `1 run`, `2 runs`.
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+pub fn count_of(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", group_digits(number), if number == 1 { one } else { many })
 }
 
 /// A size: `812 B`, `39.1 kB`, `126.9 MB`.
@@ -76,18 +76,18 @@ pub fn took(time: Duration) -> String {
 }
 
 /// A stretch of time in its largest unit that fits: `11.0 s`, `3 hours`, `109 days`.
-pub fn spanned(time: Duration) -> String {
+pub fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..60 => took(time),
-        60..3_600 => counted(seconds / 60, "minute", "minutes"),
-        3_600..86_400 => counted(seconds / 3_600, "hour", "hours"),
-        _ => counted(seconds / 86_400, "day", "days"),
+        60..3_600 => count_of(seconds / 60, "minute", "minutes"),
+        3_600..86_400 => count_of(seconds / 3_600, "hour", "hours"),
+        _ => count_of(seconds / 86_400, "day", "days"),
     }
 }
 
 /// The duration of a piece of work, in seconds as long as it is less than a minute: `0.1 s`, `3 min 20 s`.
-pub fn lasted(time: Duration) -> String {
+pub fn duration(time: Duration) -> String {
     if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { took(time) }
 }
 
@@ -95,23 +95,20 @@ pub fn lasted(time: Duration) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, counted, grouped, lasted, percent, portion, rounded, spanned, took};
+    use super::{bytes, count_of, duration, group_digits, percent, portion, round, span, took};
 
     #[test]
     fn thousands_are_separated() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(group_digits(number), text);
         }
-        assert_eq!((counted(1, "run", "runs"), counted(2000, "run", "runs")), ("1 run".into(), "2,000 runs".into()));
+        assert_eq!((count_of(1, "run", "runs"), count_of(2000, "run", "runs")), ("1 run".into(), "2,000 runs".into()));
     }
 
     #[test]
     fn what_is_rounded_to_zero_has_no_sign() {
-        assert_eq!(
-            [-0.004, -0.005_1, 0.004, -1.0].map(|number| rounded(number, 2)),
-            ["0.00", "-0.01", "0.00", "-1.00"]
-        );
-        assert_eq!(rounded(-0.2, 0), "0");
+        assert_eq!([-0.004, -0.005_1, 0.004, -1.0].map(|number| round(number, 2)), ["0.00", "-0.01", "0.00", "-1.00"]);
+        assert_eq!(round(-0.2, 0), "0");
     }
 
     #[test]
@@ -162,10 +159,10 @@ mod tests {
         for (seconds, text) in
             [(0, "0 ms"), (11, "11.0 s"), (61, "1 minute"), (86_399, "23 hours"), (172_900, "2 days")]
         {
-            assert_eq!(spanned(Duration::from_secs(seconds)), text);
+            assert_eq!(span(Duration::from_secs(seconds)), text);
         }
         assert_eq!(
-            (lasted(Duration::from_millis(84)), lasted(Duration::from_secs(200))),
+            (duration(Duration::from_millis(84)), duration(Duration::from_secs(200))),
             ("0.1 s".into(), "3 min 20 s".into())
         );
     }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::text::escape::escaped;
-use crate::text::human::counted;
+use crate::text::escape::escape;
+use crate::text::human::count_of;
 
 /// How many problems are shown.
 pub const SHOWN: usize = 20;
@@ -90,14 +90,14 @@ impl Problems {
         let place = LinePlace::of(&self.text, &problem.span);
         let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);
         let margin = " ".repeat(place.line_number.to_string().len());
-        writeln!(formatter, "error: {}", escaped(&clipped(&problem.message)))?;
+        writeln!(formatter, "error: {}", escape(&clip(&problem.message)))?;
         let path = self.path.to_string_lossy();
-        writeln!(formatter, "{margin}--> {}:{}:{}", escaped(&path), place.line_number, place.column)?;
+        writeln!(formatter, "{margin}--> {}:{}:{}", escape(&path), place.line_number, place.column)?;
         writeln!(formatter, "{margin} |")?;
         writeln!(formatter, "{} | {line}", place.line_number)?;
         write!(formatter, "{margin} | {indent}{}", "^".repeat(carets))?;
         match &problem.hint {
-            Some(hint) => write!(formatter, "\nhint: {}", escaped(&clipped(hint))),
+            Some(hint) => write!(formatter, "\nhint: {}", escape(&clip(hint))),
             None => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl fmt::Display for Problems {
         }
         match self.list.len().saturating_sub(SHOWN) {
             0 => Ok(()),
-            more => write!(formatter, "\n\nand {}", counted(more as u64, "more problem", "more problems")),
+            more => write!(formatter, "\n\nand {}", count_of(more as u64, "more problem", "more problems")),
         }
     }
 }
@@ -189,7 +189,7 @@ impl Excerpt {
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
         let before = ellipsis(from > 0).chars().chain(line[from..place].chars()).map(columns).sum();
         Self {
-            line: format!("{}{}{}", ellipsis(from > 0), printed(&line[from..to]), ellipsis(to < line.len())),
+            line: format!("{}{}{}", ellipsis(from > 0), expand_tabs(&line[from..to]), ellipsis(to < line.len())),
             indent: " ".repeat(before),
             carets: line[place..end].chars().map(columns).sum::<usize>().max(1),
         }
@@ -213,17 +213,17 @@ fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
 }
 
 /// A line as it is printed: a tab is four spaces.
-fn printed(line: &str) -> String {
-    escaped(&line.replace('\t', "    ")).into_owned()
+fn expand_tabs(line: &str) -> String {
+    escape(&line.replace('\t', "    ")).into_owned()
 }
 
 /// The width of a character, in columns.
 fn columns(letter: char) -> usize {
-    console::measure_text_width(&printed(letter.encode_utf8(&mut [0; 4])))
+    console::measure_text_width(&expand_tabs(letter.encode_utf8(&mut [0; 4])))
 }
 
 /// A message or a hint, which may repeat long input, cut to a readable length.
-fn clipped(text: &str) -> Cow<'_, str> {
+fn clip(text: &str) -> Cow<'_, str> {
     /// In characters.
     const LONGEST: usize = 400;
     match text.char_indices().nth(LONGEST) {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::text::human::counted;
+use crate::text::human::count_of;
 
 /// How far apart clocks may be.
 const TOLERATED: TimeDelta = TimeDelta::minutes(5);
@@ -37,10 +37,10 @@ impl fmt::Display for Skew {
         let size = self.0.abs();
         let count = |number: i64| number.unsigned_abs();
         let size = match (size.num_days(), size.num_hours(), size.num_minutes()) {
-            (0, 0, 0) => counted(count(size.num_seconds()), "second", "seconds"),
-            (0, 0, minutes) => counted(count(minutes), "minute", "minutes"),
-            (0, hours, _) => counted(count(hours), "hour", "hours"),
-            (days, ..) => counted(count(days), "day", "days"),
+            (0, 0, 0) => count_of(count(size.num_seconds()), "second", "seconds"),
+            (0, 0, minutes) => count_of(count(minutes), "minute", "minutes"),
+            (0, hours, _) => count_of(count(hours), "hour", "hours"),
+            (days, ..) => count_of(count(days), "day", "days"),
         };
         match self.0.cmp(&TimeDelta::zero()) {
             std::cmp::Ordering::Greater => write!(formatter, "{size} ahead of"),

@@ -126,7 +126,7 @@ fn longest(length: usize) -> usize {
 }
 
 /// A text as a field.
-pub(super) fn quoted(text: &str, guard: FormulaGuard) -> Vec<u8> {
+pub(super) fn quote(text: &str, guard: FormulaGuard) -> Vec<u8> {
     let mut out = vec![0; longest(text.len())];
     let end = write_text(&mut out, 0, text, guard);
     out.truncate(end);

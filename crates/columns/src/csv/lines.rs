@@ -92,13 +92,16 @@ fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<Group<'_>>, ArrowError
         Ok(Group { fields: vec![field], boundaries, keys, cache: Cache::None })
     });
     let groups = groups.collect::<Result<_, ArrowError>>()?;
-    let mut groups = joined(joined(groups, Group::join_sets), Group::join_runs);
+    let mut groups = join_groups(join_groups(groups, Group::join_sets), Group::join_runs);
     groups.iter_mut().for_each(Group::choose_cache);
     Ok(groups)
 }
 
 /// Joins each group to the previous one, if possible.
-fn joined<'a>(groups: Vec<Group<'a>>, join: impl Fn(&mut Group<'a>, Group<'a>) -> Option<Group<'a>>) -> Vec<Group<'a>> {
+fn join_groups<'a>(
+    groups: Vec<Group<'a>>,
+    join: impl Fn(&mut Group<'a>, Group<'a>) -> Option<Group<'a>>,
+) -> Vec<Group<'a>> {
     let mut joined: Vec<Group<'a>> = Vec::new();
     for next in groups {
         let apart = match joined.last_mut() {

@@ -55,7 +55,7 @@ impl<W: Write + Send> CsvWriter<W> {
     /// If the output fails.
     pub fn create(out: W, coding: Coding, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
         let mut out = coding.to(out)?;
-        let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
+        let names = schema.fields().iter().map(|field| fields::quote(field.name(), guard));
         let mut header = names.collect::<Vec<_>>().join(&b',');
         header.push(b'\n');
         out.write_all(&header)?;

@@ -17,7 +17,7 @@ use parquet::file::statistics::Statistics;
 use super::{ParquetOptions, ParquetWriter};
 use crate::Rows;
 
-fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
+fn write(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     written_with(
         groups,
         ParquetOptions { compression, uncompressed_below: 0, sorted_by: vec![0], metadata: Vec::new() },
@@ -113,7 +113,7 @@ fn every_type_round_trips_in_every_codec() {
     for (at, (count, longest)) in [(1, 1), (7, 3), (1000, 1), (70_000, 12), (140_000, 9000)].into_iter().enumerate() {
         let groups = [rows(count, longest, 1), rows(count / 2 + 1, longest, 2)];
         let expected = concat_batches(&groups[0].schema(), &groups).unwrap();
-        let (found, metadata) = read(written(&groups, codecs[at % 3]));
+        let (found, metadata) = read(write(&groups, codecs[at % 3]));
         assert_eq!(plain(&found), plain(&expected), "{count} {longest}");
         assert_eq!(metadata.num_row_groups(), 2);
     }
@@ -132,7 +132,7 @@ fn a_small_column_is_not_compressed() {
 #[test]
 fn the_footer_has_the_minimum_maximum_and_null_count_of_each_column() {
     let rows = rows(5000, 20, 3);
-    let (_, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    let (_, metadata) = read(write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
     for (place, field) in rows.schema().fields().iter().enumerate() {
         let column = metadata.row_group(0).column(place);
         let nulls = rows.column(place).logical_null_count() as u64;
@@ -162,7 +162,7 @@ fn bounds_cover_both_zeros_and_exclude_nan() {
     let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, 0.0]));
     let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
     let rows = RecordBatch::try_new(schema, vec![values]).unwrap();
-    let (found, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    let (found, metadata) = read(write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
     let bits = |rows: &RecordBatch| {
         rows.column(0).as_primitive::<Float64Type>().values().iter().map(|it| it.to_bits()).collect::<Vec<_>>()
     };
@@ -180,7 +180,7 @@ fn a_column_with_too_many_distinct_values_falls_back_to_plain_pages() {
         Arc::new((0..200_000).map(|number| Some(f64::from(number).sqrt())).collect::<Float64Array>());
     let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
     let rows = RecordBatch::try_new(schema, vec![values]).unwrap();
-    let (found, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    let (found, metadata) = read(write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
     assert_eq!(found.columns(), rows.columns());
     let encodings: Vec<Encoding> = metadata.row_group(0).column(0).encodings().collect();
     assert!(encodings.contains(&Encoding::PLAIN), "{encodings:?}");
@@ -191,7 +191,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let groups = [rows(20_000, 12, 5), rows(20_000, 12, 5)];
     let bytes = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| written(&groups, Compression::ZSTD(ZstdLevel::default())))
+        pool.install(|| write(&groups, Compression::ZSTD(ZstdLevel::default())))
     };
     assert!(bytes(1) == bytes(4));
 }
@@ -220,7 +220,7 @@ fn writing_per_run_or_per_row_does_not_depend_on_the_pieces() {
             .map(|row| if runs == 501 && row == 999 { -1 } else { (row / 2).min(runs - 1) })
             .collect::<Int32Array>();
         let rows = RecordBatch::try_from_iter([("number", Arc::new(numbers) as ArrayRef)]).unwrap();
-        let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
+        let expected = write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
         assert!([500, 501].iter().all(|&cut| in_pieces(&rows, &[cut, 1000]) == expected), "{runs}");
         assert_eq!(read(expected).0, rows);
     }
@@ -230,7 +230,7 @@ fn writing_per_run_or_per_row_does_not_depend_on_the_pieces() {
 fn the_bytes_do_not_depend_on_the_pieces_of_a_row_group() {
     for longest in [1, 12, 9000] {
         let rows = rows(150_000, longest, 9);
-        let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
+        let expected = write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
         for ends in [&[150_000][..], &[1, 2, 65_536, 65_537, 150_000], &[63, 64, 70_000, 149_999, 150_000]] {
             assert!(in_pieces(&rows, ends) == expected, "{longest} {ends:?}");
         }

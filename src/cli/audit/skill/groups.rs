@@ -1,7 +1,7 @@
 //! Correlations by group.
 
 use bellwether::audit::skill::{Measure, RankMeasure, SeriesMeasure, Skill, State};
-use bellwether::text::human::{grouped, rounded};
+use bellwether::text::human::{group_digits, round};
 
 use super::super::aligned::{Aligned, RowLimit};
 use super::{interval, none, p_value};
@@ -61,10 +61,10 @@ impl Grouping {
                 names[0].to_owned(),
                 names[1].to_owned(),
                 group,
-                grouped(of.dates),
-                grouped(of.windows),
+                group_digits(of.dates),
+                group_digits(of.windows),
                 of.names.map_or_else(none, |names| format!("{names:.0}")),
-                of.correlation.map_or_else(none, |mean| rounded(mean, 4)),
+                of.correlation.map_or_else(none, |mean| round(mean, 4)),
                 test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
                 test.map_or_else(none, |test| p_value(test.p)),
             ]

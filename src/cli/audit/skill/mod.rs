@@ -9,7 +9,7 @@ use bellwether::audit::skill::{
 };
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
-use bellwether::text::human::{counted, grouped, percent, portion, rounded};
+use bellwether::text::human::{count_of, group_digits, percent, portion, round};
 use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
@@ -101,7 +101,7 @@ fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> St
     found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
     groupings.iter().for_each(|by| text.push_str(&format!("\n{}", by.table(found, limit))));
     text.push_str(&format!("\n{}", returns(found, limit)));
-    for table in [confidences(found, limit), rewritten(found, limit)].into_iter().flatten() {
+    for table in [confidences(found, limit), rewrites_table(found, limit)].into_iter().flatten() {
         text.push_str(&format!("\n{table}"));
     }
     text.push_str(&format!("\n{}", of_hindsight(found)));
@@ -127,8 +127,8 @@ fn of_history(found: &skill::Skill) -> String {
     let mut text = format!(
         "{} of the history was witnessed: {} of {}, seen within {}\n",
         portion(live, all),
-        grouped(live),
-        counted(all, "signal", "signals"),
+        group_digits(live),
+        count_of(all, "signal", "signals"),
         found.live_within,
     );
     if live == 0 && all > 0 {
@@ -145,28 +145,28 @@ fn of_history(found: &skill::Skill) -> String {
     let left_out: Vec<String> = left_out
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", grouped(count)))
+        .map(|(count, what)| format!("{} {what}", group_digits(count)))
         .collect();
     let left_out = if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") };
-    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", counted(measured, "signal", "signals")));
+    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", count_of(measured, "signal", "signals")));
     if let Some(worst) = found.worst_day {
         text.push_str(&format!(
             "          most without a price on {}: {} of {}\n",
             worst.day,
-            grouped(worst.without_price),
-            grouped(worst.signals)
+            group_digits(worst.without_price),
+            group_digits(worst.signals)
         ));
     }
     if across_names > 0 {
         text.push_str(&format!(
             "renamed   {} over a change of ticker\n",
-            counted(across_names, "return is", "returns are")
+            count_of(across_names, "return is", "returns are")
         ));
     }
     if suspect > 0 {
         text.push_str(&format!(
             "suspect   {} of dates that a later answer contradicts: as published alone\n",
-            counted(suspect, "signal", "signals")
+            count_of(suspect, "signal", "signals")
         ));
     }
     text
@@ -176,27 +176,27 @@ fn of_prices(found: &skill::Skill) -> String {
     let prices = &found.prices;
     let mut text = format!(
         "prices    {} of {}, {} from {} to {}\n",
-        counted(prices.closes, "close", "closes"),
-        counted(prices.tickers, "ticker", "tickers"),
-        counted(prices.sessions, "session", "sessions"),
+        count_of(prices.closes, "close", "closes"),
+        count_of(prices.tickers, "ticker", "tickers"),
+        count_of(prices.sessions, "session", "sessions"),
         prices.first,
         prices.last,
     );
     for file in &prices.files {
         text.push_str(&format!(
             "          {}, BLAKE3 {}\n",
-            bellwether::text::escape::escaped(&file.path),
+            bellwether::text::escape::escape(&file.path),
             &file.blake3[..16]
         ));
     }
     if prices.holes > 0 {
         text.push_str(&format!(
             "          {} missing within the range of a ticker\n",
-            counted(prices.holes, "close", "closes")
+            count_of(prices.holes, "close", "closes")
         ));
     }
     if prices.thin_sessions > 0 {
-        let sessions = counted(prices.thin_sessions, "session has", "sessions have");
+        let sessions = count_of(prices.thin_sessions, "session has", "sessions have");
         text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
     }
     if prices.adjusted == Some(false) {
@@ -204,7 +204,7 @@ fn of_prices(found: &skill::Skill) -> String {
     }
     let entry = match found.lag_sessions {
         0 => "at the close of its date".to_owned(),
-        lag => format!("{} after its date", counted(lag.into(), "session", "sessions")),
+        lag => format!("{} after its date", count_of(lag.into(), "session", "sessions")),
     };
     text + &format!("entry     at the first close after a signal was seen; a backfilled one {entry}\n")
 }
@@ -255,9 +255,9 @@ fn partial(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
         Some(vec![
             name,
             measure.state.as_str().to_owned(),
-            grouped(partial.dates),
-            grouped(partial.windows),
-            partial.correlation.map_or_else(none, |mean| rounded(mean, 4)),
+            group_digits(partial.dates),
+            group_digits(partial.windows),
+            partial.correlation.map_or_else(none, |mean| round(mean, 4)),
             test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
             test.map_or_else(none, |test| p_value(test.p)),
         ])
@@ -279,8 +279,8 @@ fn of_features(found: &skill::Skill) -> impl Iterator<Item = (String, &FeatureMe
 /// The row of a rank correlation.
 fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
     let test = ranks.test.as_ref();
-    let mut cells = vec![name, state.as_str().to_owned(), grouped(ranks.dates), grouped(ranks.windows)];
-    cells.push(ranks.correlation.map_or_else(none, |mean| rounded(mean, 4)));
+    let mut cells = vec![name, state.as_str().to_owned(), group_digits(ranks.dates), group_digits(ranks.windows)];
+    cells.push(ranks.correlation.map_or_else(none, |mean| round(mean, 4)));
     cells.push(test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)));
     let p_values = [test.map(|test| test.p), ranks.p_holm, ranks.p_benjamini_hochberg];
     cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
@@ -289,7 +289,7 @@ fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
 
 /// An interval of a mean rank correlation.
 fn interval(lower: f64, upper: f64) -> String {
-    format!("{} to {}", rounded(lower, 3), rounded(upper, 3))
+    format!("{} to {}", round(lower, 3), round(upper, 3))
 }
 
 fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
@@ -317,7 +317,7 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
         let found = measure.confidence.as_ref()?;
         let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        cells.extend(numbers.map(|number| rounded(number, 4)));
+        cells.extend(numbers.map(|number| round(number, 4)));
         Some(cells)
     };
     let rows: Vec<Vec<String>> = measures(found).filter_map(row).collect();
@@ -326,7 +326,7 @@ fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
     is_any.then_some(table)
 }
 
-fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
+fn rewrites_table(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
     let since = if found.from.is_some() { "since then" } else { "rewritten" };
     let heads = [since, "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
     let mut table = Aligned::new(1, heads);
@@ -335,9 +335,9 @@ fn rewritten(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
     let row = |pair: &PairSkill| {
         let kinds = &pair.rewritten;
         let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
-        cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(grouped));
+        cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(group_digits));
         let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
-        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| rounded(mean, 4))));
+        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| round(mean, 4))));
         cells
     };
     let rows: Vec<Vec<String>> = changed.map(row).collect();
@@ -360,7 +360,7 @@ fn of_best(best: &Best) -> String {
     };
     format!(
         "best of {} {what}: {}, z {:.1}; without skill {:.1}{effective}\n",
-        grouped(best.tested),
+        group_digits(best.tested),
         best.name(),
         best.z,
         best.expected,
@@ -377,15 +377,15 @@ fn of_hindsight(found: &skill::Skill) -> String {
     let mut text = format!(
         "hindsight  {} after the horizon was over, {} of them to where the price went: {}\n           \
          p {by_date} by date, {clustered} with windows of {} as clusters; half is an honest correction\n",
-        counted(hindsight.turned, "signal turned", "signals turned"),
-        grouped(hindsight.agree),
+        count_of(hindsight.turned, "signal turned", "signals turned"),
+        group_digits(hindsight.agree),
         percent(share),
-        counted(hindsight.cluster_days, "day", "days"),
+        count_of(hindsight.cluster_days, "day", "days"),
     );
     if let Some(share) = hindsight.live_after_share {
         text.push_str(&format!(
             "           of {} published live since, {} came true\n",
-            counted(hindsight.live_after, "signal", "signals"),
+            count_of(hindsight.live_after, "signal", "signals"),
             percent(share)
         ));
     }
@@ -401,5 +401,5 @@ fn p_value(p: f64) -> String {
 }
 
 fn in_percent(share: f64) -> String {
-    format!("{} %", rounded(100.0 * share, 3))
+    format!("{} %", round(100.0 * share, 3))
 }

@@ -65,14 +65,14 @@ impl Oddities {
 
 impl AnswerRecord {
     /// The series that the answer lists.
-    pub fn listed(&self) -> impl Iterator<Item = &SeriesKey> {
+    pub fn listed_series(&self) -> impl Iterator<Item = &SeriesKey> {
         let empty: HashSet<&SeriesKey> = self.empty.iter().collect();
         self.series.iter().filter(move |key| !empty.contains(key))
     }
 
     /// Tickers of the series that the answer lists.
-    pub fn named(&self) -> impl Iterator<Item = &Ticker> {
-        self.listed().map(|key| &key.ticker)
+    pub fn tickers(&self) -> impl Iterator<Item = &Ticker> {
+        self.listed_series().map(|key| &key.ticker)
     }
 }
 
@@ -154,6 +154,6 @@ impl AnswerBatches {
             let place = self.places.get(index).ok_or("it ends early")?;
             unpack(&self.section.read(place.start, place.end - place.start)?, &self.schema)
         };
-        read().map_err(|source| FileError::damaged(&self.path, source))
+        read().map_err(|source| FileError::damage(&self.path, source))
     }
 }

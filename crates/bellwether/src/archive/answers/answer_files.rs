@@ -187,7 +187,7 @@ impl ByteRange {
         if checksum.finalize() == self.crc32 {
             return Ok(());
         }
-        Err(FileError::damaged(&self.path(folder), "its checksum does not match"))
+        Err(FileError::damage(&self.path(folder), "its checksum does not match"))
     }
 }
 

@@ -184,7 +184,7 @@ mod tests {
         RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap()
     }
 
-    fn packed(rows: &RecordBatch) -> Vec<u8> {
+    fn pack_rows(rows: &RecordBatch) -> Vec<u8> {
         let mut bytes = Vec::new();
         pack(rows, &mut bytes);
         bytes
@@ -195,12 +195,12 @@ mod tests {
         let rows = signals(100);
         for (from, count) in [(0, 100), (0, 0), (1, 1), (3, 70), (8, 9), (99, 1)] {
             let rows = rows.slice(from, count);
-            assert_eq!(unpack(&packed(&rows), &rows.schema()).unwrap(), rows, "{count} from {from}");
+            assert_eq!(unpack(&pack_rows(&rows), &rows.schema()).unwrap(), rows, "{count} from {from}");
         }
         let reject =
             Reject { request: "a".into(), ticker: None, pointer: String::new(), reason: "r".into(), raw: "\"".into() };
         let rows = Reject::batch(&[reject.clone(), Reject { ticker: Some("XOM".into()), ..reject }]).unwrap();
-        assert_eq!(unpack(&packed(&rows), &rows.schema()).unwrap(), rows);
+        assert_eq!(unpack(&pack_rows(&rows), &rows.schema()).unwrap(), rows);
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             Arc::new(StringArray::new_null(2)),
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
-        let bytes = packed(&rows);
+        let bytes = pack_rows(&rows);
         assert_eq!(bytes.len(), 4 + (2 + 2 * 4) + 1 + (2 + 2 * 4 + 7 + 2) + (1 + 2 * 8) + 1);
         assert_eq!(unpack(&bytes, &rows.schema()).unwrap(), rows);
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn corrupt_input_never_panics() {
         let rows = signals(20);
-        let bytes = packed(&rows);
+        let bytes = pack_rows(&rows);
         for length in 0..bytes.len() {
             assert!(unpack(&bytes[..length], &rows.schema()).is_err(), "the first {length} bytes");
         }

@@ -13,7 +13,7 @@ use super::order::Order;
 use super::row_ranges::RowRanges;
 use super::value_comparator::ValueComparator;
 use crate::archive::sealed::keys;
-use crate::archive::sealed::rows::{changes, observed};
+use crate::archive::sealed::rows::{changes, observation_times};
 use crate::error::Reason;
 use crate::tables::{Change, SeriesKey, Table};
 
@@ -84,13 +84,13 @@ impl Cells {
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
         is_kept: impl Fn(&str) -> bool,
     ) -> Result<Self, ArrowError> {
-        let cells = Self::stored(table, batches, is_kept)?;
+        let cells = Self::gather(table, batches, is_kept)?;
         let has_some = |compared: &ValueComparator| {
             let says_nothing = compared.says_nothing.as_ref();
             says_nothing.is_some_and(|[column, _]| column.null_count() < column.len())
         };
         let has_gaps = cells.is_same_value.iter().any(has_some) && cells.groups.have_several();
-        if has_gaps { cells.carried() } else { Ok(cells) }
+        if has_gaps { cells.carry_forward() } else { Ok(cells) }
     }
 
     /// The same with the rows as they are stored.
@@ -98,10 +98,10 @@ impl Cells {
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
     ) -> Result<Self, ArrowError> {
-        Self::stored(table, batches, |_| true)
+        Self::gather(table, batches, |_| true)
     }
 
-    fn stored<'a>(
+    fn gather<'a>(
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
         is_kept: impl Fn(&str) -> bool,
@@ -118,17 +118,17 @@ impl Cells {
         let fields = schema.fields().iter().enumerate();
         let kept: Vec<usize> = fields.filter(|(_, field)| is_kept(field.name())).map(|(place, _)| place).collect();
         let rows = rows.project(&kept)?;
-        Self::grouped(table, order.rows.of(&rows)?, order.groups())
+        Self::of_groups(table, order.rows.of(&rows)?, order.groups())
     }
 
     /// Cells that were observed once each. They may lack the columns that tell them apart.
     pub(in crate::archive) fn observed_once(table: Table, rows: RecordBatch) -> Result<Self, ArrowError> {
         let groups = Groups::of(rows.num_rows(), &[]);
-        Self::grouped(table, rows, groups)
+        Self::of_groups(table, rows, groups)
     }
 
-    fn grouped(table: Table, rows: RecordBatch, groups: Groups) -> Result<Self, ArrowError> {
-        let (changes, seen) = (changes(&rows), observed(&rows).clone());
+    fn of_groups(table: Table, rows: RecordBatch, groups: Groups) -> Result<Self, ArrowError> {
+        let (changes, seen) = (changes(&rows), observation_times(&rows).clone());
         let is_same_value = Self::comparators(table, &rows)?;
         Ok(Self { table, rows, groups, seen, changes, is_same_value })
     }
@@ -141,7 +141,7 @@ impl Cells {
 
     /// Fills in what rows say nothing of: a row that repeats the known value has that, and a row that changes it has what
     /// was known of the rest.
-    fn carried(self) -> Result<Self, ArrowError> {
+    fn carry_forward(self) -> Result<Self, ArrowError> {
         let Self { table, rows, groups, seen, changes, is_same_value } = self;
         let own: Vec<u32> = (0..rows.num_rows() as u32).collect();
         // For each column of a value, the row that its value in each row is from.
@@ -187,7 +187,7 @@ impl Cells {
     }
 
     /// What is known as of an instant of the cells of some rows, in cell order, without cells not yet known.
-    pub(in crate::archive) fn known(
+    pub(in crate::archive) fn known_cells(
         &self,
         rows: Range<usize>,
         as_of_micros: i64,
@@ -344,7 +344,7 @@ impl Cells {
 
     /// The values of the cells of some rows as of an instant, in the columns and order of the table's rows.
     pub(in crate::archive) fn values(&self, rows: Range<usize>, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
-        let known = self.known(rows, as_of_micros, Revision::OfValue);
+        let known = self.known_cells(rows, as_of_micros, Revision::OfValue);
         let latest = known.into_iter().filter_map(|known| match known {
             KnownCells::Once(rows) => Some(rows),
             KnownCells::Often(state) => state.latest.map(|row| row..row + 1),
@@ -411,7 +411,7 @@ mod tests {
             for compared in [Cells::of(table, [&rows]).unwrap(), Cells::of(table, &halves).unwrap()] {
                 assert_eq!((&once.rows, &once.groups), (&compared.rows, &compared.groups));
                 for (as_of, share) in [(0, 14), (1, 27), (i64::MAX, 40)] {
-                    let known = |cells: &Cells| cells.known(cells.all(), as_of, Revision::OfValue);
+                    let known = |cells: &Cells| cells.known_cells(cells.all(), as_of, Revision::OfValue);
                     assert_eq!(known(&once), known(&compared), "{table:?} as of {as_of}");
                     let rows = |known: &KnownCells| if let KnownCells::Once(rows) = known { rows.len() } else { 0 };
                     assert_eq!(known(&once).iter().map(rows).sum::<usize>(), series.len() * titles * share);

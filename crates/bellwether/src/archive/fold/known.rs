@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use super::cells::{Cells, KnownCells, Revision, Spans};
 use super::row_ranges::RowRanges;
 use crate::archive::ArchiveError;
-use crate::archive::sealed::rows::observed;
+use crate::archive::sealed::rows::observation_times;
 use crate::archive::suspect::SuspectFilter;
 use crate::error::Result;
 use crate::plan::Vintage;
@@ -23,7 +23,7 @@ impl Cells {
         revision: Revision,
         vintage: Vintage,
     ) -> Result<RecordBatch> {
-        self.chosen_rows(self.known(self.all(), as_of, revision), vintage).map_err(ArchiveError::merge)
+        self.chosen_rows(self.known_cells(self.all(), as_of, revision), vintage).map_err(ArchiveError::merge)
     }
 
     fn chosen_rows(&self, known: Vec<KnownCells>, vintage: Vintage) -> Result<RecordBatch, ArrowError> {
@@ -50,7 +50,7 @@ impl Cells {
             }
         }
         let mut columns = rows.of_columns(&self.rows.columns()[..self.rows.num_columns() - 2])?;
-        columns.extend([first, seen].map(|chosen| instants(chosen.values(observed(&self.rows).values()))));
+        columns.extend([first, seen].map(|chosen| instants(chosen.values(observation_times(&self.rows).values()))));
         columns.push(Arc::new(Int32Array::from(revisions)));
         RecordBatch::try_new(self.table.known_schema(), columns)
     }

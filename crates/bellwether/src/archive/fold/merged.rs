@@ -45,7 +45,7 @@ impl Merged {
         let is_known = |folder: &&&Arc<Folder>| horizon.share(folder.seal()) != Share::None;
         let folders: Vec<&Arc<Folder>> = folders.iter().filter(is_known).copied().collect();
         Self::of(table, &folders, |folder| {
-            let known = ByTicker::known(folder, &table.file(), &table.file_schema(), horizon)?;
+            let known = ByTicker::open_known(folder, &table.file(), &table.file_schema(), horizon)?;
             Ok(known.expect("some of its rows count"))
         })
     }
@@ -87,8 +87,8 @@ impl Merged {
     }
 
     /// Reads only some of the columns from here on.
-    pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
-        Self { sources: self.sources.into_iter().map(|source| source.narrowed(&is_read)).collect() }
+    pub(in crate::archive) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
+        Self { sources: self.sources.into_iter().map(|source| source.narrow_to(&is_read)).collect() }
     }
 
     /// Whether every row adds its cell, as far as the statistics show.
@@ -168,9 +168,9 @@ enum SortedRows {
 }
 
 impl SortedRows {
-    fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
+    fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
         match self {
-            Self::File(file) => Self::File(Box::new(file.narrowed(is_read))),
+            Self::File(file) => Self::File(Box::new(file.narrow_to(is_read))),
             // Already in memory.
             Self::Held(rows) => Self::Held(rows),
         }

@@ -18,7 +18,7 @@ use super::groups::Groups;
 use super::row_ranges::RowRanges;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys;
-use crate::archive::sealed::rows::{first_where, observed};
+use crate::archive::sealed::rows::{first_where, observation_times};
 use crate::columns::Boundaries;
 use crate::tables::Table;
 
@@ -129,7 +129,7 @@ impl<'a> SortColumns<'a> {
         };
         let others = compared(&mut table.identity().iter().copied().filter(|name| *name != "date"))?;
         let ties = compared(&mut ["change"].into_iter().chain(table.values().iter().copied()).chain(TIES))?;
-        Ok(Self { dates, others, seen: observed(rows).values(), ties })
+        Ok(Self { dates, others, seen: observation_times(rows).values(), ties })
     }
 
     /// The date of a row; all rows of tables without dates have the same one.

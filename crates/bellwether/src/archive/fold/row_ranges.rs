@@ -62,13 +62,13 @@ impl RowRanges {
                 let rows: UInt32Array = self.iter().map(|row| row as u32).collect();
                 columns.iter().map(|column| take(column, &rows, None)).collect()
             }
-            ranges => columns.iter().map(|column| copied(column, ranges, self.rows)).collect(),
+            ranges => columns.iter().map(|column| copy_ranges(column, ranges, self.rows)).collect(),
         }
     }
 }
 
 /// Some ranges of a column.
-fn copied(column: &ArrayRef, ranges: &[Range<usize>], rows: usize) -> Result<ArrayRef, ArrowError> {
+fn copy_ranges(column: &ArrayRef, ranges: &[Range<usize>], rows: usize) -> Result<ArrayRef, ArrowError> {
     if column.null_count() == column.len() {
         return Ok(new_null_array(column.data_type(), rows));
     }

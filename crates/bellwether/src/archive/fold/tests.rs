@@ -116,7 +116,7 @@ fn articles(rows: &RecordBatch) -> Vec<(Cell, Value)> {
 }
 
 /// What a fold must give for each cell: value, when it was first seen and last revised, and the number of revisions.
-fn expected(
+fn oracle(
     observations: &[Observation],
     cells: &[Cell],
     as_of: i64,
@@ -184,7 +184,7 @@ fn the_known_state_and_the_values_over_time_are_those_of_a_replay() {
                             (cell, value, first.value(row), seen.value(row), revisions.value(row))
                         })
                         .collect();
-                    let expected = expected(&observations, &cells, as_of, (revision, vintage));
+                    let expected = oracle(&observations, &cells, as_of, (revision, vintage));
                     assert_eq!(found, expected, "round {round} as of {as_of}, {revision:?}, {vintage:?}: {runs:?}");
                 }
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::disk::file::FileError;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
-use crate::text::human::{counted, grouped};
+use crate::text::human::{count_of, group_digits};
 
 /// An archive of an older layout that cannot be migrated.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub(crate) enum MigrateError {
     Layout { path: PathBuf, layout: u64, known: u32 },
 
     /// Runs of which nothing tells the service.
-    #[error("cannot tell the service of {}: {}", counted(runs.len() as u64, "run", "runs"), some_of(runs))]
+    #[error("cannot tell the service of {}: {}", count_of(runs.len() as u64, "run", "runs"), some_of(runs))]
     Services { runs: Vec<String>, definitions: Vec<String>, now: Option<String> },
 
     /// A name that cannot be a service's.
@@ -49,7 +49,7 @@ fn some_of(runs: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<&str> = runs.iter().take(SHOWN).map(String::as_str).collect();
     let more = runs.len().saturating_sub(SHOWN);
-    if more == 0 { shown.join(", ") } else { format!("{} and {} more", shown.join(", "), grouped(more as u64)) }
+    if more == 0 { shown.join(", ") } else { format!("{} and {} more", shown.join(", "), group_digits(more as u64)) }
 }
 
 impl Diagnostic for MigrateError {

@@ -55,7 +55,7 @@ impl LegacySeal {
     /// Parses the seal of a folder and checks that it is consistent.
     pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
-        let damaged = |source: Reason| MigrateError::of(FileError::damaged(&path, source));
+        let damaged = |source: Reason| MigrateError::of(FileError::damage(&path, source));
         let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
@@ -228,7 +228,7 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<LegacyRun>> {
         for seal in folder.seal().parts() {
             if *found.entry(&seal.run).or_insert(seal) != seal {
                 let reason = format!("its record of run `{}` differs from that of another folder", seal.run);
-                return Err(MigrateError::of(FileError::damaged(&folder.path().join(SEAL), reason)));
+                return Err(MigrateError::of(FileError::damage(&folder.path().join(SEAL), reason)));
             }
             let rank = (folder.seal().is_pack(), usize::MAX - folder.seal().parts().len(), place);
             best.entry(&seal.run).and_modify(|known| *known = rank.min(*known)).or_insert(rank);

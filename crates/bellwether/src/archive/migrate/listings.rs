@@ -39,7 +39,7 @@ pub(super) fn listings(
     for (run, listing) in &mut listings {
         listing.sealed_at = legacy.runs()[*run].seal().sealed_at;
     }
-    let shared = shared(requests, services);
+    let shared = answers_by_request(requests, services);
     let mut of_runs: Vec<Vec<Listing>> = vec![Vec::new(); legacy.runs().len()];
     let mut of_shared: HashMap<Name, Vec<Listing>> = HashMap::new();
     for (run, listing) in listings {
@@ -66,7 +66,7 @@ pub(super) fn listings(
 type Answered = (DateTime<Utc>, usize, usize);
 
 /// The answers to each request that several services were asked, in order.
-fn shared(requests: &[Vec<RequestRecord>], services: &[usize]) -> HashMap<Name, Vec<Answered>> {
+fn answers_by_request(requests: &[Vec<RequestRecord>], services: &[usize]) -> HashMap<Name, Vec<Answered>> {
     let mut answered: HashMap<Name, Vec<Answered>> = HashMap::new();
     for (run, requests) in requests.iter().enumerate() {
         for request in requests {
@@ -127,7 +127,7 @@ fn read(legacy: &Legacy, place: usize, origins: &Origins) -> Result<Vec<(usize, 
         };
         records(&with_instant(&rows)?)?.into_iter().map(run).collect()
     };
-    with_runs().map_err(|error| file.damaged(error))
+    with_runs().map_err(|error| file.damage(error))
 }
 
 /// The columns of layout 9, which had no `sealed_at`.

@@ -57,14 +57,14 @@ pub(crate) fn pending(legacy: &Legacy, services: &[ServiceIdentity]) -> Result<B
 }
 
 /// The old runs that were migrated before, each with its service.
-pub(crate) fn migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity>> {
+pub(crate) fn services_of_migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity>> {
     let migrated = migrated_seals(&legacy.archive)?;
     let runs = legacy.runs().iter().enumerate();
     Ok(runs.filter_map(|(place, run)| Some((place, migrated.get(&run.seal().seal)?.clone()))).collect())
 }
 
 /// The old runs that an archive has, migrated or not, by the digests of their old seals.
-pub(crate) fn known(archive: &Path, stop: &CancellationToken) -> Result<HashSet<String>> {
+pub(crate) fn known_seals(archive: &Path, stop: &CancellationToken) -> Result<HashSet<String>> {
     let legacy = Legacy::open(archive, &[], stop)?;
     let seals = legacy.runs().iter().map(|run| run.seal().seal.clone());
     Ok(migrated_seals(archive)?.into_keys().chain(seals).collect())

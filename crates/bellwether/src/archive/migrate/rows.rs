@@ -25,7 +25,7 @@ use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys::ParsedDictionary;
-use crate::archive::sealed::rows::{observed, ticker};
+use crate::archive::sealed::rows::{observation_times, ticker};
 use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
 use crate::tables::{Change, Table, choices};
@@ -93,7 +93,7 @@ impl Source<'_> {
     }
 
     /// The rows of a table, merged, in the current layout.
-    pub(super) fn merged(&self, table: Table) -> Result<Merged> {
+    pub(super) fn merge(&self, table: Table) -> Result<Merged> {
         let read: BTreeSet<usize> = self.runs.iter().map(|&run| self.run(run).folder).collect();
         let folders: Vec<&Arc<Folder>> = read.iter().map(|&folder| &self.legacy.folders[folder]).collect();
         let places: HashMap<_, usize> =
@@ -108,8 +108,9 @@ impl Source<'_> {
                 .map(|&run| (run, self.run(run).seal().sealed_at.timestamp_micros()))
                 .collect();
             let origins = Arc::clone(&self.origins[place]);
-            let convert = move |rows: RecordBatch| converted(table, &rows, &origins, &sealed);
-            Ok(ByTicker::open(folder, &table.file(), &schema(table))?.converted(table.file_schema(), Arc::new(convert)))
+            let convert = move |rows: RecordBatch| convert(table, &rows, &origins, &sealed);
+            Ok(ByTicker::open(folder, &table.file(), &schema(table))?
+                .with_conversion(table.file_schema(), Arc::new(convert)))
         })
     }
 }
@@ -132,7 +133,7 @@ fn schema(table: Table) -> SchemaRef {
 }
 
 /// Rows of layout 9 in the columns of the current one, without those of other runs.
-fn converted(
+fn convert(
     table: Table,
     rows: &RecordBatch,
     origins: &Origins,
@@ -140,7 +141,7 @@ fn converted(
 ) -> Result<RecordBatch, Reason> {
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let mut instants: Vec<Option<i64>> = Vec::with_capacity(rows.num_rows());
-    for (row, &seen) in observed(rows).values().iter().enumerate() {
+    for (row, &seen) in observation_times(rows).values().iter().enumerate() {
         let source = sources.get(row)?.ok_or("a row has no operation")?;
         instants.push(sealed.get(&origins.get(seen, source, ticker(rows, row))?).copied());
     }
@@ -158,7 +159,7 @@ fn converted(
 }
 
 /// The rows of some whole cells that say something new, with the kinds of their changes.
-pub(super) fn changed(cells: &Cells) -> Result<RecordBatch, ArrowError> {
+pub(super) fn changed_rows(cells: &Cells) -> Result<RecordBatch, ArrowError> {
     let comparing = Comparing::of(cells)?;
     let (mut kept, mut kinds) = (Vec::new(), Vec::new());
     for cell in cells.groups.cells() {
@@ -192,7 +193,7 @@ impl<'a> Comparing<'a> {
         let names = cells.table.values().iter().copied().chain(["extra"]);
         let columns = names.filter_map(|name| cells.rows.column_by_name(name));
         let values = columns.map(|column| make_comparator(column, column, SortOptions::default()));
-        Ok(Self { changes: &cells.changes, sealed: sealed(&cells.rows), values: values.collect::<Result<_, _>>()? })
+        Ok(Self { changes: &cells.changes, sealed: seal_times(&cells.rows), values: values.collect::<Result<_, _>>()? })
     }
 
     /// What a row changes; `None` if it repeats the row before it, from whenever it counts.
@@ -223,7 +224,7 @@ impl<'a> Comparing<'a> {
 }
 
 /// When the run of each row was sealed.
-pub(super) fn sealed(rows: &RecordBatch) -> &[i64] {
+pub(super) fn seal_times(rows: &RecordBatch) -> &[i64] {
     let column = rows.column_by_name(SEALED_AT).expect("every file has the column");
     column.as_primitive::<TimestampMicrosecondType>().values()
 }

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::MigrateError;
 use super::legacy::{LAYOUT as LEGACY_LAYOUT, LegacyRun};
-use super::rows::{Source, changed, sealed};
+use super::rows::{Source, changed_rows, seal_times};
 use crate::archive::ArchiveError;
 use crate::archive::coverage::Coverage;
 use crate::archive::edge::Edge;
@@ -24,9 +24,9 @@ use crate::archive::sealed::keys::{self, ParsedDictionary};
 use crate::archive::sealed::listings::{self, LISTINGS, Listing, Name};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
-use crate::archive::sealed::rows::{changes, observed};
+use crate::archive::sealed::rows::{changes, observation_times};
 use crate::archive::sealed::seal::{Counts, LAYOUT, Migrated, Parent, Seal};
-use crate::archive::settle::counted;
+use crate::archive::settle::count_changes;
 use crate::archive::upkeep::PackFolder;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::error::{ErrorKind, Reason, Result};
@@ -90,7 +90,7 @@ impl Writing<'_> {
             cancel::check(&self.source.legacy.stop)?;
             let RunDraft { folder, mut files, mut counts, observations } = draft;
             self.others(run, &folder.path, &observations, &mut files)?;
-            counts += listings::counted(&self.listings[run]);
+            counts += listings::count(&self.listings[run]);
             let mut seal = self.seal(run, files, counts, parent.take());
             seal.write(&folder.path)?;
             file::rename_durably(&folder.path, &self.target.join(seal.folder_name()))?;
@@ -109,15 +109,15 @@ impl Writing<'_> {
             Pieces::create(&path, table.file_schema(), table.key_columns())
         };
         let mut out = drafts.iter().map(create).collect::<Result<Vec<_>>>()?;
-        let mut merged = self.source.merged(table)?;
+        let mut merged = self.source.merge(table)?;
         while let Some(portion) = merged.next(Cuts::of_cells(table))? {
             let cells = Cells::as_stored(table, &portion.batches).map_err(ArchiveError::merge)?;
             for (place, rows) in by_run(&cells.rows, &places)? {
                 observed_by(table, &rows, &mut drafts[place].observations).map_err(ArchiveError::merge)?;
             }
-            let rows = changed(&cells).map_err(ArchiveError::merge)?;
+            let rows = changed_rows(&cells).map_err(ArchiveError::merge)?;
             for (place, rows) in by_run(&rows, &places)? {
-                drafts[place].counts += counted(&changes(&rows));
+                drafts[place].counts += count_changes(&changes(&rows));
                 out[place].write(rows)?;
             }
         }
@@ -136,7 +136,7 @@ impl Writing<'_> {
         files: &mut Vec<FileRecord>,
     ) -> Result<()> {
         let old = self.source.run(run);
-        let answers = self.answers(run, observations).map_err(|reason| FileError::damaged(old.run.path(), reason))?;
+        let answers = self.answers(run, observations).map_err(|reason| FileError::damage(old.run.path(), reason))?;
         let mut out = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?;
         out.write(answers::batch(&answers))?;
         files.push(out.finish()?);
@@ -221,7 +221,7 @@ type Observation = (SeriesKey, Endpoint, DateTime<Utc>);
 /// Collects what some rows were observed by.
 fn observed_by(table: Table, rows: &RecordBatch, observations: &mut BTreeSet<Observation>) -> Result<(), Reason> {
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
-    let seen = observed(rows).values();
+    let seen = observation_times(rows).values();
     for (key, range) in keys::ranges(table, rows)? {
         let mut last = None;
         for row in range {
@@ -238,7 +238,7 @@ fn observed_by(table: Table, rows: &RecordBatch, observations: &mut BTreeSet<Obs
 
 /// The rows of each run, by the instants at which they were sealed.
 fn by_run(rows: &RecordBatch, places: &HashMap<i64, usize>) -> Result<Vec<(usize, RecordBatch)>> {
-    let instants = sealed(rows);
+    let instants = seal_times(rows);
     let present: BTreeSet<(usize, i64)> =
         instants.iter().filter_map(|sealed| Some((*places.get(sealed)?, *sealed))).collect();
     let of_run = |(place, instant): (usize, i64)| {

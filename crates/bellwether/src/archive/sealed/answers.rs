@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use super::horizon::SEALED_AT;
 use super::keys::{self, ParsedDictionary};
 use super::listings::Name;
-use super::rows::observed;
+use super::rows::observation_times;
 use crate::archive::coverage::Coverage;
 use crate::archive::edge::Edge;
 use crate::error::Reason;
@@ -99,7 +99,7 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<SeriesAnswer
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let counts = rows.column(5).as_primitive::<Int64Type>();
     let micros = |column: usize| rows.column(column).as_primitive::<TimestampMicrosecondType>();
-    let (from, until, seen, sealed) = (micros(6), micros(7), observed(rows), micros(10));
+    let (from, until, seen, sealed) = (micros(6), micros(7), observation_times(rows), micros(10));
     let edges = rows.column(8).as_string::<i32>();
     let instant = |micros: i64| DateTime::from_timestamp_micros(micros).ok_or("an instant is out of range");
     let mut answers = Vec::with_capacity(rows.num_rows());

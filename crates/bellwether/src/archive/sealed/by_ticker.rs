@@ -80,7 +80,7 @@ impl ByTicker {
     }
 
     /// Opens a file for the rows that count, without the column that says so; none if none do.
-    pub(in crate::archive) fn known(
+    pub(in crate::archive) fn open_known(
         folder: &Folder,
         name: &str,
         schema: &SchemaRef,
@@ -92,7 +92,7 @@ impl ByTicker {
         }
         let whole = Self::open(folder, name, schema)?;
         let horizon = (share == Share::Some).then(|| horizon.clone());
-        Ok(Some(Self { horizon, ..whole }.narrowed(|_| true)))
+        Ok(Some(Self { horizon, ..whole }.narrow_to(|_| true)))
     }
 
     /// Number of row groups.
@@ -106,12 +106,12 @@ impl ByTicker {
     }
 
     /// Converts all rows to the columns of another schema; some may be left out.
-    pub(in crate::archive) fn converted(self, schema: SchemaRef, convert: Convert) -> Self {
+    pub(in crate::archive) fn with_conversion(self, schema: SchemaRef, convert: Convert) -> Self {
         Self { schema, convert: Some(convert), ..self }
     }
 
     /// Reads only some of the columns; the first one always.
-    pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
+    pub(in crate::archive) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
         let fields = self.schema.fields().iter().enumerate();
         let is_handed_out = |name: &str| name != SEALED_AT && is_read(name);
         let mut places: Vec<usize> = fields
@@ -282,11 +282,11 @@ impl ByTicker {
                             self.batches = None;
                         }
                         let batch = match &self.horizon {
-                            Some(horizon) => horizon.rows(&batch).map_err(|error| self.damaged(error))?,
+                            Some(horizon) => horizon.rows(&batch).map_err(|error| self.damage(error))?,
                             None => batch,
                         };
                         let batch = match &self.convert {
-                            Some(convert) => convert(batch).map_err(|error| self.damaged(error))?,
+                            Some(convert) => convert(batch).map_err(|error| self.damage(error))?,
                             None => batch,
                         };
                         if batch.num_rows() > 0 {
@@ -295,19 +295,19 @@ impl ByTicker {
                         }
                     }
                     Ok(None) => self.batches = None,
-                    Err(error) => return Err(self.damaged(error)),
+                    Err(error) => return Err(self.damage(error)),
                 },
                 None if !self.groups.is_empty() => {
                     let metadata = self.metadata.clone();
                     let group = metadata.metadata().row_group(self.groups.start);
-                    let columns = self.file.columns(group, &self.mask).map_err(|error| self.damaged(error))?;
+                    let columns = self.file.columns(group, &self.mask).map_err(|error| self.damage(error))?;
                     self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
                         .with_projection(self.mask.clone())
                         .with_row_groups(vec![self.groups.start])
                         .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
                         .build()
-                        .map_err(|error| self.damaged(error))?;
+                        .map_err(|error| self.damage(error))?;
                     self.batches = Some(reader);
                     self.groups.start += 1;
                 }
@@ -318,17 +318,17 @@ impl ByTicker {
 
     /// Validates rows that were just read, which follow those pending.
     fn check(&self, batch: &RecordBatch) -> Result<()> {
-        check(batch).map_err(|reason| self.damaged(reason))?;
+        check(batch).map_err(|reason| self.damage(reason))?;
         match self.pending.back() {
             Some(last) if ticker(last, last.num_rows() - 1) > ticker(batch, 0) => {
-                Err(self.damaged("its rows are not sorted by ticker"))
+                Err(self.damage("its rows are not sorted by ticker"))
             }
             _ => Ok(()),
         }
     }
 
-    pub(in crate::archive) fn damaged(&self, error: impl Into<Reason>) -> Error {
-        FileError::damaged(&self.path, error)
+    pub(in crate::archive) fn damage(&self, error: impl Into<Reason>) -> Error {
+        FileError::damage(&self.path, error)
     }
 
     /// Number of pending rows before a cut.
@@ -344,7 +344,7 @@ impl ByTicker {
         match &first[..] {
             [] => Ok(RecordBatch::new_empty(self.schema.clone())),
             [only] => Ok(only.clone()),
-            first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damaged(error)),
+            first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damage(error)),
         }
     }
 

@@ -89,7 +89,7 @@ impl SealedRun {
     pub fn requests(&self) -> Result<Vec<RequestRecord>> {
         let mut requests = Vec::new();
         for rows in self.rows(REQUESTS, &RequestRecord::schema())? {
-            let failed = |reason| FileError::damaged(&self.path().join(REQUESTS), reason);
+            let failed = |reason| FileError::damage(&self.path().join(REQUESTS), reason);
             requests.extend(records(&rows?).map_err(failed)?);
         }
         Ok(requests)
@@ -99,7 +99,7 @@ impl SealedRun {
     pub(crate) fn answers(&self) -> Result<Vec<SeriesAnswer>> {
         let mut answers = Vec::new();
         for rows in self.rows(ANSWERS, &answers::schema())? {
-            let failed = |reason| FileError::damaged(&self.path().join(ANSWERS), reason);
+            let failed = |reason| FileError::damage(&self.path().join(ANSWERS), reason);
             answers.extend(answers::records(&rows?).map_err(failed)?);
         }
         Ok(answers)
@@ -163,7 +163,7 @@ impl Archive {
     /// contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
         let whole = Self::open_whole(path)?;
-        let forgotten = forgotten::forgotten(forgotten::notes(path)?, BTreeMap::new(), whole.seals());
+        let forgotten = forgotten::forgotten_runs(forgotten::notes(path)?, BTreeMap::new(), whole.seals());
         Ok(whole.without_forgotten(forgotten))
     }
 
@@ -189,12 +189,12 @@ impl Archive {
             }
             None => BTreeMap::new(),
         };
-        let forgotten = forgotten::forgotten(notes, late, whole.seals());
+        let forgotten = forgotten::forgotten_runs(notes, late, whole.seals());
         Ok(whole.without_forgotten(forgotten))
     }
 
     /// Opens it again, as it is now.
-    pub(in crate::archive) fn reopened(&self) -> Result<Self> {
+    pub(in crate::archive) fn reopen(&self) -> Result<Self> {
         if self.claims.is_some() { Self::open_with_claims(&self.path) } else { Self::open(&self.path) }
     }
 
@@ -251,7 +251,7 @@ impl Archive {
     }
 
     /// The runs that do not count, by name.
-    pub fn forgotten(&self) -> impl Iterator<Item = &ForgottenRun> {
+    pub fn forgotten_runs(&self) -> impl Iterator<Item = &ForgottenRun> {
         self.forgotten.values()
     }
 
@@ -363,7 +363,7 @@ impl Archive {
     }
 
     /// The runs whose histories have to be merged, in the order in which they were sealed, unless they are merged.
-    pub(in crate::archive) fn unmerged(&self) -> Vec<&Seal> {
+    pub(in crate::archive) fn runs_to_merge(&self) -> Vec<&Seal> {
         let concurrent = self.lineage.concurrent();
         let runs: Vec<&Seal> = concurrent.into_iter().map(|place| self.runs[place].seal()).collect();
         let joins = |merge: &Seal| {
@@ -439,7 +439,7 @@ impl Archive {
 
     /// Path and seal of every sealed folder that another machine needs: every run, and the packs and merges that are
     /// read.
-    pub(crate) fn shared(&self) -> impl Iterator<Item = (&Path, &Seal)> {
+    pub(crate) fn folders_to_share(&self) -> impl Iterator<Item = (&Path, &Seal)> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
         let is_run = |seal: &Seal| !seal.is_pack() && !seal.is_merge();
         let is_needed = move |folder: &&Arc<Folder>| is_run(folder.seal()) || is_read(folder);
@@ -447,7 +447,7 @@ impl Archive {
     }
 
     /// Folders whose runs are all in one of the packs being read, and merges that another one replaces.
-    pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
+    pub(in crate::archive) fn superseded_folders(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
         self.folders.iter().filter(|folder| !is_read(folder) && !self.is_left_out(folder)).collect()
     }
@@ -481,7 +481,7 @@ impl Archive {
 
     /// Number of folders that `archive prune` would remove.
     pub fn superseded_count(&self) -> usize {
-        self.superseded().len()
+        self.superseded_folders().len()
     }
 }
 
@@ -513,7 +513,7 @@ fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
 fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
     let found = fs::symlink_metadata(path).map_err(FileError::read(path))?;
     if found.is_symlink() {
-        return Err(FileError::damaged(path, "it is a symbolic link, expected a folder"));
+        return Err(FileError::damage(path, "it is a symbolic link, expected a folder"));
     }
     // A folder without a seal must still be there afterwards, or the seal went with it.
     if !found.is_dir() || fs::symlink_metadata(path.join(SEAL)).is_err() {
@@ -537,7 +537,7 @@ fn runs(folders: &[Arc<Folder>], read: &[Arc<Folder>]) -> Result<Vec<SealedRun>>
                 Some(known) => {
                     let reason =
                         format!("its record of run `{}` differs from that in `{}`", seal.run, known.path().display());
-                    return Err(FileError::damaged(&folder.path().join(SEAL), reason));
+                    return Err(FileError::damage(&folder.path().join(SEAL), reason));
                 }
                 None => {
                     let pack = packed.get(seal.run.as_str()).map(|pack| Arc::clone(pack));

@@ -63,9 +63,9 @@ impl Folder {
     }
 
     /// The path of a file, once it is verified.
-    pub(in crate::archive) fn checked(&self, name: &str) -> Result<PathBuf> {
+    pub(in crate::archive) fn verified_path(&self, name: &str) -> Result<PathBuf> {
         let (path, record) = (self.path.join(name), self.record(name)?);
-        let damaged = |reason: String| FileError::damaged(&path, reason);
+        let damaged = |reason: String| FileError::damage(&path, reason);
         let found = identify(&path, record)?.map_err(damaged)?;
         if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&found) {
             return Ok(path);
@@ -79,7 +79,7 @@ impl Folder {
     }
 
     fn record(&self, name: &str) -> Result<&FileRecord> {
-        let missing = || FileError::damaged(&self.path.join(SEAL), format!("it does not list `{name}`"));
+        let missing = || FileError::damage(&self.path.join(SEAL), format!("it does not list `{name}`"));
         self.seal.file(name).ok_or_else(missing)
     }
 
@@ -89,18 +89,18 @@ impl Folder {
         name: &str,
         schema: &SchemaRef,
     ) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
-        let path = self.checked(name)?;
+        let path = self.verified_path(name)?;
         let rows = self.record(name)?.rows;
         let file = FileBytes::open(&path)?;
         // Types come from the layout, not from the file's metadata.
         let options = ArrowReaderOptions::new().with_schema(SchemaRef::clone(schema));
         let metadata = file.metadata(options).map_err(Reason::from).and_then(|metadata| {
-            bounded(&metadata, rows)?;
+            check_bounds(&metadata, rows)?;
             Ok(metadata)
         });
         match metadata {
             Ok(metadata) => Ok((path, file, metadata)),
-            Err(source) => Err(FileError::damaged(&path, source)),
+            Err(source) => Err(FileError::damage(&path, source)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Folder {
         part: FilePart<'_>,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let (path, _, metadata) = self.open(name, schema)?;
-        let damaged = |path: &Path, source: Reason| FileError::damaged(path, source);
+        let damaged = |path: &Path, source: Reason| FileError::damage(path, source);
         let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata);
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let rows = match part {
@@ -181,7 +181,7 @@ fn identify(path: &Path, record: &FileRecord) -> Result<Result<VerifiedFile, Str
 }
 
 /// Checks number of rows and size of row groups before anything is decoded.
-fn bounded(metadata: &ArrowReaderMetadata, rows: u64) -> Result<(), Reason> {
+fn check_bounds(metadata: &ArrowReaderMetadata, rows: u64) -> Result<(), Reason> {
     let metadata = metadata.metadata();
     let counted: i64 = metadata.row_groups().iter().map(|group| group.num_rows().max(0)).fold(0, i64::saturating_add);
     if u64::try_from(metadata.file_metadata().num_rows()) != Ok(rows) || u64::try_from(counted) != Ok(rows) {

@@ -58,7 +58,7 @@ impl Horizon {
 
     /// How many rows of a folder count.
     pub(in crate::archive) fn share(&self, seal: &Seal) -> Share {
-        let (first, last) = seal.sealed();
+        let (first, last) = seal.seal_times();
         let is_without = || self.without.range(first.timestamp_micros()..=last.timestamp_micros()).next().is_some();
         match (first > self.as_of, last > self.as_of || is_without()) {
             (true, _) => Share::None,

@@ -11,7 +11,7 @@ use super::by_ticker::ByTicker;
 use super::folder::Folder;
 use super::horizon::{Horizon, SEALED_AT};
 use super::keys::{self, ParsedDictionary};
-use super::rows::{changes, observed};
+use super::rows::{changes, observation_times};
 use super::seal::Counts;
 use crate::error::{Reason, Result};
 use crate::interface::{Endpoint, Ticker};
@@ -82,7 +82,7 @@ pub(in crate::archive) fn batch(listings: &[Listing]) -> std::result::Result<Rec
 }
 
 /// The series that some listings list and delist.
-pub(in crate::archive) fn counted(listings: &[Listing]) -> Counts {
+pub(in crate::archive) fn count(listings: &[Listing]) -> Counts {
     let delisted = listings.iter().filter(|listing| listing.change == Change::Withdrawn).count() as u64;
     Counts { listed: listings.len() as u64 - delisted, delisted, ..Counts::default() }
 }
@@ -93,7 +93,7 @@ pub(in crate::archive) fn read(folders: &[Arc<Folder>]) -> Result<Vec<Listing>> 
     for folder in folders.iter().filter(|folder| folder.seal().rows(LISTINGS) > 0) {
         let mut file = ByTicker::open(folder, LISTINGS, &schema())?;
         let rows = file.take_rest()?;
-        listings.extend(records(&rows).map_err(|error| file.damaged(error))?);
+        listings.extend(records(&rows).map_err(|error| file.damage(error))?);
     }
     listings.sort_unstable_by(|one, other| one.order().cmp(&other.order()));
     Ok(listings)
@@ -104,7 +104,7 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> std::result::Result<Vec
     let requests = rows.column(4).as_dictionary::<Int32Type>();
     let names: Vec<Name> = requests.values().as_string::<i32>().iter().flatten().map(Name::from).collect();
     let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
-    let (kinds, seen) = (changes(rows), observed(rows));
+    let (kinds, seen) = (changes(rows), observation_times(rows));
     let sealed = rows.column(7).as_primitive::<TimestampMicrosecondType>();
     let instant = |micros: i64| DateTime::from_timestamp_micros(micros).ok_or("an instant is out of range");
     let mut listings = Vec::with_capacity(rows.num_rows());

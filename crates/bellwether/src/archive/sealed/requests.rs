@@ -65,7 +65,7 @@ impl AnsweredRequest<'_> {
 }
 
 /// Reads the requests that are wanted from rows with the columns of [`AnsweredRequest::COLUMNS`].
-pub(in crate::archive) fn answered<'a>(
+pub(in crate::archive) fn answered_requests<'a>(
     rows: &'a RecordBatch,
     mut is_wanted: impl FnMut(&str) -> bool,
 ) -> Result<Vec<AnsweredRequest<'a>>, Reason> {

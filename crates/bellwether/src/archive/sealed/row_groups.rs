@@ -55,7 +55,7 @@ impl RowGroups {
     /// The first columns of a row group, which are the keys of its rows.
     pub(in crate::archive) fn keys(&self, group: usize, count: usize) -> Result<RecordBatch> {
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), 0..count);
-        self.checked(group, &mask, &[Range { start: 0, end: self.rows_in(group) }])
+        self.read_checked(group, &mask, &[Range { start: 0, end: self.rows_in(group) }])
     }
 
     /// All rows of a row group.
@@ -65,13 +65,13 @@ impl RowGroups {
 
     /// Some rows of a row group, as ranges in order.
     pub(in crate::archive) fn rows(&self, group: usize, rows: &[Range<usize>]) -> Result<RecordBatch> {
-        Ok(with_unsigned_zeros(self.checked(group, &ProjectionMask::all(), rows)?))
+        Ok(with_unsigned_zeros(self.read_checked(group, &ProjectionMask::all(), rows)?))
     }
 
-    fn checked(&self, group: usize, mask: &ProjectionMask, rows: &[Range<usize>]) -> Result<RecordBatch> {
+    fn read_checked(&self, group: usize, mask: &ProjectionMask, rows: &[Range<usize>]) -> Result<RecordBatch> {
         cancel::check(&self.stop)?;
         let columns = self.file.columns(self.metadata.metadata().row_group(group), mask);
-        let columns = columns.map_err(|error| self.damaged(error))?;
+        let columns = columns.map_err(|error| self.damage(error))?;
         let count: usize = rows.iter().map(Range::len).sum();
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, self.metadata.clone())
             .with_projection(mask.clone())
@@ -79,12 +79,12 @@ impl RowGroups {
             .with_row_selection(RowSelection::from_consecutive_ranges(rows.iter().cloned(), self.rows_in(group)))
             .with_batch_size(count.max(1))
             .build();
-        let reader = reader.map_err(|error| self.damaged(error))?;
+        let reader = reader.map_err(|error| self.damage(error))?;
         let schema = reader.schema();
         let batches = reader.collect::<Result<Vec<RecordBatch>, ArrowError>>();
         let rows = batches.and_then(|batches| concat_batches(&schema, &batches));
-        let rows = rows.map_err(|error| self.damaged(error))?;
-        check(&rows).map_err(|reason| self.damaged(reason))?;
+        let rows = rows.map_err(|error| self.damage(error))?;
+        check(&rows).map_err(|reason| self.damage(reason))?;
         Ok(rows)
     }
 
@@ -92,7 +92,7 @@ impl RowGroups {
         usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0)
     }
 
-    pub(in crate::archive) fn damaged(&self, error: impl Into<Reason>) -> Error {
-        FileError::damaged(&self.path, error)
+    pub(in crate::archive) fn damage(&self, error: impl Into<Reason>) -> Error {
+        FileError::damage(&self.path, error)
     }
 }

@@ -61,19 +61,19 @@ impl Rowfile {
         if self.buffer.bytes() >= ROW_GROUP_BYTES {
             groups.extend(self.buffer.take());
         }
-        groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
+        groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failure(error))
     }
 
     /// Completes the file. It becomes durable when it is sealed.
     pub(in crate::archive) fn finish(mut self) -> Result<FileRecord> {
         let rest = self.buffer.take();
-        rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
-        self.writer.finish().map_err(|error| self.failed(error))?;
+        rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failure(error))?;
+        self.writer.finish().map_err(|error| self.failure(error))?;
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(self.writer.out().record(&name, self.rows))
     }
 
-    fn failed(&self, error: impl Into<Reason>) -> Error {
+    fn failure(&self, error: impl Into<Reason>) -> Error {
         FileError::encode(&self.path, error)
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::archive) fn first_where(rows: Range<usize>, holds: impl Fn(usize) 
 }
 
 /// When each row was observed.
-pub(in crate::archive) fn observed(rows: &RecordBatch) -> &TimestampMicrosecondArray {
+pub(in crate::archive) fn observation_times(rows: &RecordBatch) -> &TimestampMicrosecondArray {
     rows.column_by_name("observed_at").expect("every table has the column").as_primitive()
 }
 

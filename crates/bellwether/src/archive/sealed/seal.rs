@@ -205,8 +205,8 @@ impl Seal {
     }
 
     /// When the first and the last of the runs were sealed that the folder's rows count from.
-    pub(in crate::archive) fn sealed(&self) -> (DateTime<Utc>, DateTime<Utc>) {
-        let of_members = self.members.iter().map(|member| member.sealed().0).min();
+    pub(in crate::archive) fn seal_times(&self) -> (DateTime<Utc>, DateTime<Utc>) {
+        let of_members = self.members.iter().map(|member| member.seal_times().0).min();
         let first = of_members.or(self.joins.first().map(|first| first.sealed_at));
         (first.unwrap_or(self.sealed_at), self.sealed_at)
     }
@@ -276,7 +276,7 @@ impl Seal {
     /// Parses the seal of a folder, wherever that is, and checks that it is consistent.
     pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
-        let damaged = |source: Reason| FileError::damaged(&path, source);
+        let damaged = |source: Reason| FileError::damage(&path, source);
         // Another layout may have another seal, so only its version can be relied on.
         let head: Head = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         match head.layout.as_u64() {
@@ -359,12 +359,12 @@ pub(in crate::archive) fn read_bounded(path: &Path) -> Result<String> {
     let failed = FileError::read(path);
     let found = fs::symlink_metadata(path).map_err(failed)?;
     if !found.is_file() {
-        return Err(FileError::damaged(path, "it is not a regular file"));
+        return Err(FileError::damage(path, "it is not a regular file"));
     }
     let mut text = String::new();
     links::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(FileError::damaged(path, "it is larger than 64 MiB"));
+        return Err(FileError::damage(path, "it is larger than 64 MiB"));
     }
     Ok(text)
 }

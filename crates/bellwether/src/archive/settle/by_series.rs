@@ -98,7 +98,7 @@ impl<'a> AnswersBySeries<'a> {
     }
 
     /// The answered requests with their operations, and when.
-    pub(super) fn answered(&self) -> impl Iterator<Item = (Name, (Endpoint, DateTime<Utc>))> {
+    pub(super) fn answered_requests(&self) -> impl Iterator<Item = (Name, (Endpoint, DateTime<Utc>))> {
         let records = self.answers.iter().map(|answer| &answer.record.request);
         let answered = records.map(|request| (request.endpoint, request.observed_at));
         self.requests.iter().map(Arc::clone).zip(answered)
@@ -120,7 +120,7 @@ impl<'a> AnswersBySeries<'a> {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
                 let batches = AnswerBatches::open(answer, RowKind::Typed, &mut self.files)?;
-                let missing = || FileError::damaged(&answer.folder, "an answer has no rows");
+                let missing = || FileError::damage(&answer.folder, "an answer has no rows");
                 open.insert(batches.ok_or_else(missing)?);
             }
         }
@@ -193,12 +193,12 @@ impl<'a> AnswersBySeries<'a> {
             [only] => Ok(only.clone()),
             read => concat_batches(&table.listed_schema(), read),
         };
-        whole.and_then(|rows| table.arranged(&rows)).map_err(|error| self.damaged(pieces[0], error))
+        whole.and_then(|rows| table.arrange(&rows)).map_err(|error| self.damage(pieces[0], error))
     }
 
     /// The error for rows that do not decode as expected.
-    pub(super) fn damaged(&self, place: RowsPlace, error: ArrowError) -> Error {
-        FileError::damaged(&self.answers[place.answer].folder, error)
+    pub(super) fn damage(&self, place: RowsPlace, error: ArrowError) -> Error {
+        FileError::damage(&self.answers[place.answer].folder, error)
     }
 
     /// A piece as the answer lists it.

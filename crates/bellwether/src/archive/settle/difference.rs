@@ -17,7 +17,7 @@ use arrow::error::ArrowError;
 
 use crate::archive::coverage::{self, Coverage};
 use crate::archive::fold::value_comparator::ValueComparator;
-use crate::archive::sealed::rows::observed;
+use crate::archive::sealed::rows::observation_times;
 use crate::tables::{Change, Table};
 
 /// The changes of a series and their rows, in cell order.
@@ -46,7 +46,7 @@ pub(in crate::archive) fn difference(
 }
 
 /// The state of a series after a difference.
-pub(in crate::archive) fn applied(
+pub(in crate::archive) fn apply(
     table: Table,
     known: &RecordBatch,
     (kinds, rows): &Difference,
@@ -143,7 +143,7 @@ pub(super) fn continue_places(
         }
         highest
     };
-    let seen = observed(observations).values();
+    let seen = observation_times(observations).values();
     let listed = places(&answered, &|_| true);
     let ever = places(observations, &|row| seen[row] <= as_of);
     let moved = ever.iter().map(|(article, ever)| listed.get(article).map_or(ever + 1, |place| ever - place));
@@ -230,7 +230,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Answered rows with what is known of each, where they say nothing.
-    fn completed(&self, answered: RecordBatch, before: &[Option<u32>]) -> Result<RecordBatch, ArrowError> {
+    fn complete(&self, answered: RecordBatch, before: &[Option<u32>]) -> Result<RecordBatch, ArrowError> {
         let mut columns = answered.columns().to_vec();
         for name in self.table.optional() {
             let (Some((place, _)), Some(known)) =
@@ -280,7 +280,7 @@ impl<'a> Merge<'a> {
             }
         }
         let schema = self.table.open_row_schema();
-        let answered = self.completed(take_record_batch(self.answered, &UInt32Array::from(answered))?, &before)?;
+        let answered = self.complete(take_record_batch(self.answered, &UInt32Array::from(answered))?, &before)?;
         let answered = answered.with_schema(schema.clone())?;
         if gone.is_empty() {
             return Ok((kinds, answered));

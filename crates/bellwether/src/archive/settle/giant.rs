@@ -157,9 +157,9 @@ impl<'a> Giant<'a> {
         mut send: impl FnMut(Result<Group>) -> bool,
     ) -> Result<bool> {
         let _work = work!("settle articles");
-        let mut answered = self.answered(&self.copies[0], cut)?;
+        let mut answered = self.answered_articles(&self.copies[0], cut)?;
         for other in 1..self.copies.len() {
-            let others = self.answered(&self.copies[other], cut)?;
+            let others = self.answered_articles(&self.copies[other], cut)?;
             let (is_same, count) = self.compared[other];
             self.compared[other] = (is_same && others == answered, count + others.num_rows());
         }
@@ -215,7 +215,7 @@ impl<'a> Giant<'a> {
     }
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.
-    fn answered(&self, copy: &[DatedPiece], until: i64) -> Result<RecordBatch> {
+    fn answered_articles(&self, copy: &[DatedPiece], until: i64) -> Result<RecordBatch> {
         let is_wanted = |date: i64| self.settled <= date && date < until;
         let mut read = Vec::new();
         for &(place, first, last) in copy.iter().filter(|(_, first, last)| *last >= self.settled && *first < until) {
@@ -224,12 +224,12 @@ impl<'a> Giant<'a> {
                 piece
             } else {
                 let are_wanted: BooleanArray = listed_dates(&piece).iter().map(|&date| Some(is_wanted(date))).collect();
-                filter_record_batch(&piece, &are_wanted).map_err(|error| self.by_series.damaged(place, error))?
+                filter_record_batch(&piece, &are_wanted).map_err(|error| self.by_series.damage(place, error))?
             });
         }
         let whole = concat_batches(&Table::Articles.listed_schema(), &read);
         drop(read);
-        let arranged = whole.and_then(|rows| Table::Articles.arranged(&rows));
+        let arranged = whole.and_then(|rows| Table::Articles.arrange(&rows));
         arranged.map_err(ArchiveError::merge)
     }
 

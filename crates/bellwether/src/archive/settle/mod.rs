@@ -26,7 +26,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{applied, continue_places, difference};
+use self::difference::{apply, continue_places, difference};
 use self::known::{KnownReader, Observations};
 use self::restate::restate;
 pub(super) use self::tables::Tables;
@@ -109,13 +109,13 @@ impl Settling<'_> {
         let Self { before, origin, answers, sealed_at, lost, claimed, .. } = self;
         let mut by_series = AnswersBySeries::of(answers, before.stop());
         let series = by_series.series();
-        let listings = self.listed(&by_series, &series)?;
+        let listings = self.changed_listings(&by_series, &series)?;
         let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
         out.write(listings::batch(&listings))?;
         let listing_file = out.finish()?;
         let FinishedFiles { mut files, mut counts, known, repeated } = self.series(folder, &mut by_series, &series)?;
         files.push(listing_file);
-        counts += listings::counted(&listings);
+        counts += listings::count(&listings);
         files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
         files.push(write_requests(&folder.join(REQUESTS), answers, &repeated)?);
         let mut drift = Vec::new();
@@ -155,8 +155,8 @@ impl Settling<'_> {
     }
 
     /// The series that answers started or stopped listing, in order.
-    fn listed(&self, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
-        let answered: HashMap<Name, (Endpoint, DateTime<Utc>)> = by_series.answered().collect();
+    fn changed_listings(&self, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
+        let answered: HashMap<Name, (Endpoint, DateTime<Utc>)> = by_series.answered_requests().collect();
         let horizon = self.before.horizon(DateTime::<Utc>::MAX_UTC);
         let mut known = listings::read(self.before.read())?;
         known.retain(|listing| horizon.holds(listing.sealed_at));
@@ -187,7 +187,7 @@ impl Settling<'_> {
             compare(&series.key, before, by_series.listing(series));
         }
         known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
-        let restated = self.relisted(&changed, &later)?;
+        let restated = self.restated_listings(&changed, &later)?;
         changed.extend(restated);
         changed.sort_unstable_by(|one, other| one.order().cmp(&other.order()));
         Ok(changed)
@@ -195,7 +195,7 @@ impl Settling<'_> {
 
     /// Listings that later answers of other runs told by storing nothing: they listed a series as it was listed before,
     /// which is no longer what is known before them.
-    fn relisted(&self, changed: &[Listing], later: &[Listing]) -> Result<Vec<Listing>> {
+    fn restated_listings(&self, changed: &[Listing], later: &[Listing]) -> Result<Vec<Listing>> {
         let overlapping = self.overlapping();
         if overlapping.is_empty() {
             return Ok(Vec::new());
@@ -387,7 +387,7 @@ impl Compared<'_> {
             });
             let Some(found) = found else { continue };
             if place + 1 < count {
-                known = applied(table, &known, &found)?;
+                known = apply(table, &known, &found)?;
             }
             let (kinds, rows) = found;
             compared.changes.push(Changes { key, source, observed_at, sealed_at, kinds, rows });
@@ -432,7 +432,7 @@ impl Group {
         let (mut changes, mut answers) = (Vec::new(), Vec::new());
         for mut of_series in compared {
             known += of_series.known;
-            of_series.changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+            of_series.changes.iter().for_each(|changes| counts += count_changes(&changes.kinds));
             changes.append(&mut of_series.changes);
             answers.append(&mut of_series.answers);
         }
@@ -524,7 +524,7 @@ fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> 
     count
 }
 
-pub(super) fn counted(kinds: &[Change]) -> Counts {
+pub(super) fn count_changes(kinds: &[Change]) -> Counts {
     let count = |kind: Change| kinds.iter().filter(|other| **other == kind).count() as u64;
     Counts {
         added: count(Change::Added),
@@ -540,17 +540,19 @@ pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeate
     for answer in answers {
         let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
-            out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
+            out.write(with_observation_time(&batches.get(index)?, answer.record.request.observed_at))?;
         }
     }
     for Repeated { reject, observed_at, .. } in repeated {
-        out.write(Reject::batch(std::slice::from_ref(reject)).and_then(|rows| seen(&rows, *observed_at)))?;
+        out.write(
+            Reject::batch(std::slice::from_ref(reject)).and_then(|rows| with_observation_time(&rows, *observed_at)),
+        )?;
     }
     out.finish()
 }
 
 /// Rows with the instant of their observation.
-fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
+fn with_observation_time(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
     let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
     let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
     columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));

@@ -20,7 +20,7 @@ pub(super) fn clear(archive: &Path) -> Result<()> {
         let removed = match name {
             _ if REMOVING.iter().any(|form| fits(name, form)) => remove::folder(&path),
             // The lock is held until the folder is removed.
-            _ if fits(name, PACKING) => abandoned(&path).map_or(Ok(()), |_lock| remove::folder(&path)),
+            _ if fits(name, PACKING) => lock_abandoned(&path).map_or(Ok(()), |_lock| remove::folder(&path)),
             _ => Ok(()),
         };
         if let Err(error) = removed {
@@ -35,7 +35,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The lock of an abandoned pack; `None` while a process writes it. On file systems without locks, a pack counts as
 /// abandoned after a day.
-fn abandoned(path: &Path) -> Option<File> {
+fn lock_abandoned(path: &Path) -> Option<File> {
     if !file::is_older(path, MINUTE) {
         return None;
     }

@@ -32,10 +32,10 @@ use crate::archive::sealed::keys;
 use crate::archive::sealed::listings::{self, LISTINGS, Listing, Name};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
-use crate::archive::sealed::rows::observed;
+use crate::archive::sealed::rows::observation_times;
 use crate::archive::sealed::seal::{Counts, Joined, LAYOUT, Seal};
 use crate::archive::settle::restate::restate;
-use crate::archive::settle::{Tables, batches, counted};
+use crate::archive::settle::{Tables, batches, count_changes};
 use crate::disk::digest;
 use crate::disk::file::{self, FileRecord};
 use crate::disk::links;
@@ -70,14 +70,14 @@ fn open_all_merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
 
 /// An archive as if it had some of its runs alone, with their histories merged.
 pub(in crate::archive) fn open_merged_part(archive: &Archive, is_known: impl Fn(&str) -> bool) -> Result<Archive> {
-    let open = || Ok(archive.reopened()?.until(archive.stop()).of_runs(&is_known));
+    let open = || Ok(archive.reopen()?.until(archive.stop()).of_runs(&is_known));
     merge_all(open()?, open)
 }
 
 /// Merges the histories of an archive, and opens it again until there are no more to merge.
 fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result<Archive> {
     for _ in 0..MOST_MERGES {
-        let runs: Vec<Seal> = archive.unmerged().into_iter().cloned().collect();
+        let runs: Vec<Seal> = archive.runs_to_merge().into_iter().cloned().collect();
         if runs.is_empty() {
             break;
         }
@@ -99,7 +99,7 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     let joining = Joining::of(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;
-    changes += listings::counted(&listings);
+    changes += listings::count(&listings);
     let mut out = Rowfile::create(&work.path.join(LISTINGS), listings::schema(), 3)?;
     out.write(listings::batch(&listings))?;
     files.push(out.finish()?);
@@ -207,7 +207,7 @@ impl<'a> Joining<'a> {
         for table in Table::ALL {
             for rows in observations(&folders, table)? {
                 let changes = self.portion(table, &rows?)?;
-                changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+                changes.iter().for_each(|changes| counts += count_changes(&changes.kinds));
                 for (table, rows) in batches(changes).map_err(ArchiveError::merge)? {
                     tables.write(table, &rows)?;
                 }
@@ -220,13 +220,13 @@ impl<'a> Joining<'a> {
     fn portion(&self, table: Table, rows: &RecordBatch) -> Result<Vec<Changes>> {
         let is_of_runs = |sealed: &i64| self.sealed.get(sealed).is_some_and(|run| self.runs.contains(run));
         let mut restated = Vec::new();
-        if !sealed(rows).iter().any(is_of_runs) {
+        if !seal_times(rows).iter().any(is_of_runs) {
             return Ok(restated);
         }
         for (key, range) in keys::ranges(table, rows).map_err(ArchiveError::merge)? {
             let rows = rows.slice(range.start, range.len());
             if let Some(answers) = self.answers.get(&key)
-                && sealed(&rows).iter().any(is_of_runs)
+                && seal_times(&rows).iter().any(is_of_runs)
             {
                 cancel::check(self.archive.stop())?;
                 restated.extend(self.series(table, rows, answers).map_err(ArchiveError::merge)?);
@@ -257,7 +257,7 @@ impl<'a> Joining<'a> {
             let answer = if runs.contains(&seal) { None } else { runs.first().copied() };
             Origin { answer: answer.unwrap_or(seal), seal }
         };
-        observed(rows).values().iter().zip(sealed(rows)).map(origin).collect()
+        observation_times(rows).values().iter().zip(seal_times(rows)).map(origin).collect()
     }
 
     /// The restated listings, likewise: an answer to a request lists all its series.
@@ -322,7 +322,7 @@ impl<'a> Joining<'a> {
 }
 
 /// When the runs were sealed that rows count from.
-fn sealed(rows: &RecordBatch) -> &[i64] {
+fn seal_times(rows: &RecordBatch) -> &[i64] {
     let column = rows.column_by_name(SEALED_AT).expect("every file has the column");
     column.as_primitive::<TimestampMicrosecondType>().values()
 }

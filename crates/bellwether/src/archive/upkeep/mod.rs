@@ -12,7 +12,7 @@ mod prune;
 mod verify;
 
 pub(crate) use copy::copy;
-pub(crate) use incoming::{Incoming, wanted};
+pub(crate) use incoming::{Incoming, missing_folders};
 pub(crate) use inspect::{Inspected, inspect, set_aside};
 pub use merge::open_merged;
 pub(in crate::archive) use merge::open_merged_part;

@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// The folder of a pack of some folders.
-    fn packed(folders: &[Arc<Folder>]) -> Arc<Folder> {
+    fn pack(folders: &[Arc<Folder>]) -> Arc<Folder> {
         let members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().parts().to_vec()).collect();
         let rows = folders.iter().map(|folder| folder.seal().observations()).sum();
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
@@ -262,7 +262,7 @@ mod tests {
                 all.push(run);
                 let due = due(read.iter());
                 if !due.is_empty() {
-                    let pack = packed(&due);
+                    let pack = pack(&due);
                     read.truncate(read.len() - due.len());
                     read.push(Arc::clone(&pack));
                     all.push(pack);
@@ -294,7 +294,7 @@ mod tests {
                 if !due.is_empty() {
                     copied += due.iter().map(|folder| folder.seal().observations()).sum::<u64>();
                     folders.truncate(folders.len() - due.len());
-                    folders.push(packed(&due));
+                    folders.push(pack(&due));
                 }
                 most = most.max(folders.len());
             }

@@ -47,7 +47,7 @@ impl Pruning {
     /// Plans the pruning of the packs and merges that a larger one has replaced for a day: copies of rows that the runs
     /// and the larger one have as well.
     pub(crate) fn of_copies(archive: Archive) -> Self {
-        Self::with(archive, |seal| seal.is_pack() || seal.is_merge()).settled()
+        Self::with(archive, |seal| seal.is_pack() || seal.is_merge()).without_recent()
     }
 
     fn with(archive: Archive, is_removed: impl Fn(&Seal) -> bool) -> Self {
@@ -69,14 +69,14 @@ impl Pruning {
             let pack = replacing(folder)?.seal().folder_name();
             Some(Removal { folder: seal.folder_name(), pack, bytes: seal.bytes() })
         };
-        let superseded = archive.superseded().into_iter().filter(|folder| is_removed(folder.seal()));
+        let superseded = archive.superseded_folders().into_iter().filter(|folder| is_removed(folder.seal()));
         let removals = superseded.filter_map(|folder| removal(&folder)).collect();
         drop(packs);
         Self { archive, removals }
     }
 
     /// Without the folders of packs that were sealed less than a day ago.
-    pub(crate) fn settled(mut self) -> Self {
+    pub(crate) fn without_recent(mut self) -> Self {
         let seal = |removal: &Removal| self.archive.path().join(&removal.pack).join(SEAL);
         self.removals.retain(|removal| file::is_older(&seal(removal), file::DAY));
         self
@@ -103,7 +103,7 @@ pub(crate) fn check_contained(plan: &Pruning) -> Result<()> {
         packs.extend(more);
         if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
             let reason = format!("`{file}` is missing rows of its members");
-            return Err(FileError::damaged(pack.path(), reason));
+            return Err(FileError::damage(pack.path(), reason));
         }
     }
     Ok(())

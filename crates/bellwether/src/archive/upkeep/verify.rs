@@ -105,8 +105,8 @@ fn count_changes(folder: &Arc<Folder>) -> Result<Counts> {
     for of_table in tables.map(|table| count_in_table(folder, table)) {
         counted += of_table?;
     }
-    counted += listings::counted(&listings::read(std::slice::from_ref(folder))?);
-    let damaged = |name: &str, reason: Reason| FileError::damaged(&folder.path().join(name), reason);
+    counted += listings::count(&listings::read(std::slice::from_ref(folder))?);
+    let damaged = |name: &str, reason: Reason| FileError::damage(&folder.path().join(name), reason);
     for rows in folder.all_rows(REQUESTS, &RequestRecord::schema())? {
         requests::records(&rows?).map_err(|reason| damaged(REQUESTS, reason))?;
     }
@@ -141,7 +141,7 @@ fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
         counted += of_group;
         let Some((from, to)) = tickers else { continue };
         if from < last {
-            return Err(file.damaged("its rows are not sorted by ticker"));
+            return Err(file.damage("its rows are not sorted by ticker"));
         }
         last = to;
     }

@@ -8,7 +8,7 @@ use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::rows::{self, RowChange};
-use super::{ComparedColumns, Difference, failed};
+use super::{ComparedColumns, Difference, failure};
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export::PublishedReader;
@@ -29,8 +29,8 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
     pub(super) fn open(version: &'a PublishedReader, order: &'a [String], batches: I) -> Result<Self> {
         let schema = version.schema();
         let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
-        let fields = order.iter().map(field).collect::<Result<_, _>>().map_err(failed)?;
-        let converter = RowConverter::new(fields).map_err(failed)?;
+        let fields = order.iter().map(field).collect::<Result<_, _>>().map_err(failure)?;
+        let converter = RowConverter::new(fields).map_err(failure)?;
         let (rows, keys) = (RecordBatch::new_empty(Arc::clone(schema)), converter.empty_rows(0, 0));
         let mut side = Self { version, order, batches, converter, rows, keys, at: 0 };
         side.refill()?;
@@ -43,12 +43,12 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
             let Some(rows) = self.batches.next().transpose()? else { return Ok(()) };
             let columns: Vec<ArrayRef> =
                 self.order.iter().filter_map(|name| rows.column_by_name(name)).map(Arc::clone).collect();
-            let keys = self.converter.convert_columns(&columns).map_err(failed)?;
+            let keys = self.converter.convert_columns(&columns).map_err(failure)?;
             let last = self.rows.num_rows().checked_sub(1).map(|last| self.keys.row(last));
             let all = last.into_iter().chain(&keys);
             if !all.is_sorted_by(|one, next| one < next) {
                 let reason = format!("its rows are not unique and sorted by {}", self.order.join(", "));
-                return Err(FileError::damaged(self.version.folder(), reason));
+                return Err(FileError::damage(self.version.folder(), reason));
             }
             (self.rows, self.keys, self.at) = (rows, keys, 0);
         }
@@ -82,7 +82,7 @@ impl Merge<'_> {
             let (ones, others) = (before.rows.clone(), after.rows.clone());
             let compare = |name: &String| {
                 let columns = [&ones, &others].map(|rows| rows.column_by_name(name).expect("both have the columns"));
-                make_comparator(columns[0], columns[1], SortOptions::default()).map_err(failed)
+                make_comparator(columns[0], columns[1], SortOptions::default()).map_err(failure)
             };
             let values = self.compared.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
             let mut different: Vec<RowChange> = Vec::new();
@@ -112,7 +112,7 @@ impl Merge<'_> {
             }
             found.count(&different);
             if !different.is_empty() {
-                deliver(&rows::batch(&[ones, others], self.compared, &different).map_err(failed)?)?;
+                deliver(&rows::batch(&[ones, others], self.compared, &different).map_err(failure)?)?;
             }
             before.refill()?;
             after.refill()?;

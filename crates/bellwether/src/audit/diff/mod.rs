@@ -138,6 +138,6 @@ fn check_columns(before: &PublishedReader, after: &PublishedReader) -> Result<()
     .into())
 }
 
-fn failed(error: ArrowError) -> Error {
+fn failure(error: ArrowError) -> Error {
     AuditError::compare(error)
 }

@@ -7,7 +7,7 @@ use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::row::{RowConverter, SortField};
 
 use super::merge::{Merge, Side};
-use super::{ComparedColumns, Difference, failed};
+use super::{ComparedColumns, Difference, failure};
 use crate::error::Result;
 use crate::export::PublishedReader;
 
@@ -37,11 +37,11 @@ pub(super) fn run(
 fn some(version: &PublishedReader, order: &[String], is_wanted: impl Fn(u64) -> bool) -> Result<RecordBatch> {
     let schema = version.schema();
     let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
-    let fields = order.iter().map(field).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let converter = RowConverter::new(fields).map_err(failed)?;
+    let fields = order.iter().map(field).collect::<Result<Vec<_>, _>>().map_err(failure)?;
+    let converter = RowConverter::new(fields).map_err(failure)?;
     let keys = |rows: &RecordBatch| {
         let columns: Vec<ArrayRef> = order.iter().filter_map(|name| rows.column_by_name(name)).cloned().collect();
-        converter.convert_columns(&columns).map_err(failed)
+        converter.convert_columns(&columns).map_err(failure)
     };
     // The same for both versions and in every round.
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
@@ -50,12 +50,12 @@ fn some(version: &PublishedReader, order: &[String], is_wanted: impl Fn(u64) -> 
         let rows = rows?;
         let is_kept: BooleanArray =
             keys(&rows)?.iter().map(|key| Some(is_wanted(hasher.hash_one(key.as_ref())))).collect();
-        kept.push(filter_record_batch(&rows, &is_kept).map_err(failed)?);
+        kept.push(filter_record_batch(&rows, &is_kept).map_err(failure)?);
     }
-    let rows = concat_batches(schema, &kept).map_err(failed)?;
+    let rows = concat_batches(schema, &kept).map_err(failure)?;
     drop(kept);
     let keys = keys(&rows)?;
     let mut places: Vec<u32> = (0..rows.num_rows() as u32).collect();
     places.sort_unstable_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize)));
-    take_record_batch(&rows, &UInt32Array::from(places)).map_err(failed)
+    take_record_batch(&rows, &UInt32Array::from(places)).map_err(failure)
 }

@@ -54,11 +54,11 @@ fn articles(dates: &[Date]) -> Vec<ArrayRef> {
 }
 
 /// Runs the trials on a dataset of one ticker whose slabs are read by `read`.
-fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
+fn run_trials(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     let place = tempfile::tempdir().unwrap();
     let text = format!("source.service = \"demo\"\nsignals.sectors = [\"x\"]\nsentiment.historical = true\n{rest}");
     let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap();
-    let archive = sealed(&place.path().join("archive"), times);
+    let archive = seal_days(&place.path().join("archive"), times);
     let scope = Scope {
         source: Endpoint::SignalsHistoryAll,
         requests: BTreeSet::from([REQUEST.to_owned()]),
@@ -74,7 +74,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
 }
 
 /// An archive of twelve days of signals and articles, each at a time of day.
-fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
+fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
     let beginning = NewRun {
         definition: "it",
@@ -153,18 +153,18 @@ const RECORDS: &str = "[join]\nsources = [\"articles\", \"historical\"]\nhistori
 #[test]
 fn articles_dated_by_their_utc_day_leak() {
     for (rest, times) in [(TOKYO, ["T16:00:00Z", "T20:00:00Z"]), (WALL, ["T00:30:00+05:30", "T20:00:00Z"])] {
-        let sound = tried(rest, times, |slab| slab);
+        let sound = run_trials(rest, times, |slab| slab);
         assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{rest} {sound:?}");
-        assert!(tried(rest, times, without_offsets).leaks() > 0, "{rest}");
+        assert!(run_trials(rest, times, without_offsets).leaks() > 0, "{rest}");
     }
 }
 
 #[test]
 fn records_dated_by_the_prefix_of_their_date_leak() {
     let times = ["T00:00:00Z", ""];
-    let sound = tried(RECORDS, times, |slab| slab);
+    let sound = run_trials(RECORDS, times, |slab| slab);
     assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{sound:?}");
-    assert!(tried(RECORDS, times, first_ten_characters).leaks() > 0);
+    assert!(run_trials(RECORDS, times, first_ten_characters).leaks() > 0);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn dates_from_one_clock_never_leak_at_any_lag() {
         for lag in ["0d", "7d", "2 trading days"] {
             let rest = format!("dates.naive = \"{naive}\"\njoin.lag = \"{lag}\"\n");
             for times in [["", ""], ["T23:30:00-05:00", "T01:00:00Z"], ["T12:00:00", "T12:00:00+09:00"]] {
-                let found = tried(&rest, times, |slab| slab);
+                let found = run_trials(&rest, times, |slab| slab);
                 assert_eq!(found.leaks(), 0, "{rest} {times:?} {found:?}");
             }
         }

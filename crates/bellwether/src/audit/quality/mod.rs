@@ -271,7 +271,7 @@ fn days_and_ends(subject: &Subject) -> Result<(Calendar, Ended)> {
         Ok(())
     };
     in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
-    Ok((Calendar::of(presence, subject), ends.ended()))
+    Ok((Calendar::of(presence, subject), ends.early_ends()))
 }
 
 /// An audit of some series in progress.
@@ -301,7 +301,7 @@ impl<'a> QualityAudit<'a> {
         }
         let of_series = |kind| Finding::of_series(kind, &history.key);
         let mut counted = TickerQuality::default();
-        for row in observed.known(history) {
+        for row in observed.known_rows(history) {
             let Some(date) = observed.written_date(row).filter(|date| subject.has_date(*date)) else { continue };
             counted.signals += 1;
             if let Some(confidence) = observed.value(row).number.filter(|value| !(0.0..=1.0).contains(value)) {
@@ -312,7 +312,7 @@ impl<'a> QualityAudit<'a> {
                 findings::push(&mut self.rows, &finding);
             }
         }
-        let dates = observed.known(history).filter(|row| observed.dates.is_valid(*row));
+        let dates = observed.known_rows(history).filter(|row| observed.dates.is_valid(*row));
         let dates = dates.map(|row| observed.dates.value(row));
         let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
         counted.suspect = suspect.len() as u64;
@@ -346,7 +346,7 @@ impl<'a> QualityAudit<'a> {
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
-            observed.known(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
+            observed.known_rows(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
         let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row));
         let suspect: Vec<i64> = suspect.collect();
         counted.suspect = suspect.len() as u64;

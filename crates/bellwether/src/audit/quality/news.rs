@@ -52,7 +52,7 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
     }
     let plan = plan.of_counts();
     let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
-    let whole = scope.unfiltered();
+    let whole = scope.without_filter();
     dataset::build(
         DatasetInput {
             slabs: || view.slabs(scope, plan.vintage),

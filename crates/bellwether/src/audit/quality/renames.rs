@@ -119,7 +119,7 @@ fn cells(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -
         let value = observed.value(row);
         Some(Cell { date, signal: value.signal.map(Signal::as_str), confidence: value.number.map(f64::to_bits) })
     };
-    Some((pair, observed.known(history).filter_map(cell).collect()))
+    Some((pair, observed.known_rows(history).filter_map(cell).collect()))
 }
 
 /// The hash of a week of a series; none if its signals are mostly equal.
@@ -171,7 +171,7 @@ impl Ends {
     }
 
     /// The tickers that ended before the others.
-    pub(super) fn ended(self) -> Ended {
+    pub(super) fn early_ends(self) -> Ended {
         let newest = self.0.values().map(|end| end.last).max().unwrap_or_default();
         let mut ended = Ended::default();
         for (ticker, end) in self.0.into_iter().filter(|(_, end)| end.last + LATE < newest) {
@@ -266,7 +266,7 @@ impl Candidates {
             renames.extend(candidates.iter().filter_map(|candidate| series.compare(candidate)));
         }
         for rename in &mut renames {
-            rename.id = subject.identity().shared(&rename.ticker, &rename.successor).map(str::to_owned);
+            rename.id = subject.identity().shared_id(&rename.ticker, &rename.successor).map(str::to_owned);
         }
         Ok(renames)
     }

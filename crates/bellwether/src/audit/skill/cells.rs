@@ -116,7 +116,7 @@ pub struct SignalCounts {
 
 impl SignalCounts {
     /// The share of the history that was seen while it was fresh.
-    pub(super) fn witnessed(&self) -> Option<f64> {
+    pub(super) fn witnessed_share(&self) -> Option<f64> {
         (self.all > 0).then(|| self.live as f64 / self.all as f64)
     }
 }

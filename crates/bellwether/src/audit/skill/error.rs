@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 
 /// Prices or signals that cannot be measured.
 #[derive(Debug, thiserror::Error)]
@@ -33,28 +33,28 @@ pub(crate) enum SkillError {
     Zone { path: PathBuf, column: String, zone: String },
 
     /// A row that cannot be used.
-    #[error("row {} of `{}`: {what}", grouped(*row), path.display())]
+    #[error("row {} of `{}`: {what}", group_digits(*row), path.display())]
     Row { path: PathBuf, row: u64, what: String },
 
     /// Two closes of a ticker on a day.
     #[error(
         "row {} of `{}` is a second close of {ticker} on {day}, after row {} of `{}`",
-        grouped(*row), path.display(), grouped(*first_row), first_path.display()
+        group_digits(*row), path.display(), group_digits(*first_row), first_path.display()
     )]
     Duplicate { path: PathBuf, row: u64, first_path: PathBuf, first_row: u64, ticker: String, day: String },
 
     /// No price at all.
-    #[error("no prices in {}", counted(*files, "file", "files"))]
+    #[error("no prices in {}", count_of(*files, "file", "files"))]
     NoPrices { files: u64 },
 
     /// More than the audit holds.
-    #[error("too many {what}: {} of at most {}", grouped(*found), grouped(*most))]
+    #[error("too many {what}: {} of at most {}", group_digits(*found), group_digits(*most))]
     TooMany { what: &'static str, found: u64, most: u64 },
 
     /// Too many signals without a price.
     #[error(
         "{} of {} have no price: {}, more than a fifth",
-        grouped(*missing), counted(*signals, "signal", "signals"), percent(*missing as f64 / *signals as f64)
+        group_digits(*missing), count_of(*signals, "signal", "signals"), percent(*missing as f64 / *signals as f64)
     )]
     Unpriced { missing: u64, signals: u64, worst: String, examples: Vec<String> },
 }

@@ -187,7 +187,7 @@ impl Measuring<'_> {
         for cells in of_pair.cells.chunk_by(|one, next| one.day == next.day) {
             let day = first_session + Day::from(cells[0].day);
             of_date.clear();
-            of_date.extend(cells.iter().map(|cell| self.dated(period, *cell, &mut changes)));
+            of_date.extend(cells.iter().map(|cell| self.date_cell(period, *cell, &mut changes)));
             let mean = of_date.iter().map(|cell| cell.value).sum::<f64>() / of_date.len() as f64;
             of_date.iter_mut().for_each(|cell| cell.excess = cell.value - mean);
             let [published, today, before, after] = self.columns(&of_date);
@@ -234,7 +234,7 @@ impl Measuring<'_> {
         columns
     }
 
-    fn dated(&self, period: Period, cell: Cell, changes: &mut impl Iterator<Item = Change>) -> DatedCell {
+    fn date_cell(&self, period: Period, cell: Cell, changes: &mut impl Iterator<Item = Change>) -> DatedCell {
         let entry = usize::from(cell.entry);
         let exit = self.exits.exit(period, entry).expect("a cell has a complete return");
         let value = self.prices.between(cell.ticker, entry, exit).expect("a cell has a complete return");

@@ -276,7 +276,7 @@ pub(crate) fn skill(
         prices: prices.summary.clone(),
         live_within: rules.live_within,
         lag_sessions: rules.lag,
-        witnessed: signals.witnessed(),
+        witnessed: signals.witnessed_share(),
         signals,
         worst_day,
         pairs,

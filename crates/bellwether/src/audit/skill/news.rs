@@ -166,13 +166,13 @@ impl KnownNews {
     }
 
     fn read(subject: &Subject, scope: &Scope, plan: &DatasetPlan, names: &[String], prices: &Prices) -> Result<Self> {
-        let (view, whole) = (subject.view(), scope.unfiltered());
+        let (view, whole) = (subject.view(), scope.without_filter());
         let scope = &scope.clone().with_suspects_of(plan);
         let past = plan.needs_past().then(|| view.past(scope, plan)).transpose()?;
         let seals = past.clone().filter(|_| plan.vintage == Vintage::First);
         let sessions = prices.sessions();
         let ready = |seen: i64| {
-            let sealed = seals.as_ref().map_or(i64::MIN, |past| past.sealed(seen)).div_euclid(MICROS_PER_DAY);
+            let sealed = seals.as_ref().map_or(i64::MIN, |past| past.seal_time(seen)).div_euclid(MICROS_PER_DAY);
             u16::try_from(first_after(sessions, Day::try_from(sealed).unwrap_or(Day::MIN))).unwrap_or(u16::MAX)
         };
         let mut known = Self::with(names.len());

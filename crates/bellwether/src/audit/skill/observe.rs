@@ -34,7 +34,7 @@ impl Earlier {
     /// What is known of a cell over time; none if it never had a direction and a confidence. Where it has none, it says no
     /// more than one that is not listed, and counts as withdrawn.
     pub(super) fn observe(self, observed: &ObservedColumns<'_>, rows: Range<usize>) -> Option<Observed> {
-        self.compare(rows.map(|row| (observed.seen.value(row), signed(observed, row))))
+        self.compare(rows.map(|row| (observed.seen.value(row), signed_confidence(observed, row))))
     }
 
     /// Compares successive values, each with the instant from which on it was seen.
@@ -72,7 +72,7 @@ impl Earlier {
 }
 
 /// The confidence of a signal, negative for a sell, and whether it is one; none if it is withdrawn, or says neither.
-fn signed(observed: &ObservedColumns<'_>, row: usize) -> Option<(f64, bool)> {
+fn signed_confidence(observed: &ObservedColumns<'_>, row: usize) -> Option<(f64, bool)> {
     if observed.is_withdrawn(row) {
         return None;
     }

@@ -233,7 +233,7 @@ impl Comparing {
                         let date = observed.written_date(row).filter(|date| subject.has_date(*date))?;
                         Some((if is_by_day { date - date.rem_euclid(MICROS_PER_DAY) } else { date }, row))
                     };
-                    said(history, answer, observed).filter_map(date).collect::<BTreeMap<i64, usize>>()
+                    listed_rows(history, answer, observed).filter_map(date).collect::<BTreeMap<i64, usize>>()
                 });
                 for (date, row) in ones {
                     let Some(&other) = others.get(&date) else { continue };
@@ -276,7 +276,7 @@ impl Comparing {
 }
 
 /// The rows that an answer listed: the values known by then of the cells that it covers.
-fn said<'a>(
+fn listed_rows<'a>(
     history: &'a History,
     answer: &'a SeriesAnswer,
     observed: &'a ObservedColumns<'_>,

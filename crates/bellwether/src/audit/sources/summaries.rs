@@ -65,7 +65,7 @@ fn article(
     (reference, link, summary): &(Reference, String, SourceValue),
 ) -> Option<((Ticker, Reference), Disagreement)> {
     let texts = observed.texts.expect("these are articles");
-    let listed: Vec<usize> = observed.known(history).filter(|&row| texts[1].value(row) == link).collect();
+    let listed: Vec<usize> = observed.known_rows(history).filter(|&row| texts[1].value(row) == link).collect();
     // A link may be listed several times; one match is enough.
     let agrees = listed.iter().copied().find(|&row| observed.value(row) == summary.value);
     let row = agrees.or(listed.last().copied())?;

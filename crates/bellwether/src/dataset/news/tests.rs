@@ -27,7 +27,7 @@ fn plan(change: impl FnOnce(&mut DatasetPlan)) -> DatasetPlan {
     plan
 }
 
-fn observed() -> DatasetPlan {
+fn plan_of_observed() -> DatasetPlan {
     plan(|plan| plan.availability = Availability::Observed)
 }
 
@@ -72,7 +72,7 @@ fn news_rows(table: Table, rows: &[Row<'_>], records: &[&str]) -> RecordBatch {
 fn slab(articles: RecordBatch, summaries: RecordBatch, records: RecordBatch) -> Slab {
     Slab {
         signals: RecordBatch::new_empty(Table::Signals.known_schema()),
-        articles: ArticlePieces::held(vec![articles]),
+        articles: ArticlePieces::in_memory(vec![articles]),
         summaries,
         records,
         watched: Arc::default(),
@@ -90,7 +90,7 @@ fn lists<'a>(plan: &'a DatasetPlan, past: Option<&'a Past>, watched: Watched) ->
 
 #[test]
 fn an_observation_counts_if_it_was_made_by_the_cutoff_by_the_signal_and_by_its_run() {
-    let as_observed = observed();
+    let as_observed = plan_of_observed();
     let first = plan(|plan| plan.vintage = Vintage::First);
     let dated = plan(|_| {});
     for (instant, hour, seen_by, expected) in [
@@ -111,7 +111,7 @@ fn an_observation_counts_if_it_was_made_by_the_cutoff_by_the_signal_and_by_its_r
 
 #[test]
 fn a_value_is_known_from_when_it_was_observed_until_it_was_replaced_and_never_before_its_date() {
-    let plan = observed();
+    let plan = plan_of_observed();
     let rows = |from, until, date, offset| {
         let mut values: HashMap<&str, f64> = [("date", date as f64)].into();
         values.extend(Some(("utc_offset_minutes", 0.0)).filter(|_| offset));
@@ -139,7 +139,7 @@ fn a_value_is_known_from_when_it_was_observed_until_it_was_replaced_and_never_be
 
 #[test]
 fn a_list_tells_of_the_days_between_its_first_answer_and_the_day_of_its_last() {
-    let (dated, as_observed) = (plan(|_| {}), observed());
+    let (dated, as_observed) = (plan(|_| {}), plan_of_observed());
     let tells = |plan: &DatasetPlan, watched, day| {
         let cut = Cutoff { day, ..cutoff(None, i64::MAX, plan) };
         let lists = lists(plan, None, watched);
@@ -167,7 +167,7 @@ fn a_list_tells_what_the_runs_knew_that_were_sealed_by_then() {
     past.add_list(&other, at(12, 0), at(12, 1));
     // Whether a signal knows the list for a day, by the day on which its run was sealed.
     let watched = Watched { from: at(5, 0), until: Some(at(8, 0)) };
-    for plan in [observed(), plan(|plan| plan.vintage = Vintage::First)] {
+    for plan in [plan_of_observed(), plan(|plan| plan.vintage = Vintage::First)] {
         let lists = lists(&plan, Some(&past), watched);
         let tells = |sealed, day| lists.tell(0, Cutoff { day, ..cutoff(None, at(sealed, 2), &plan) });
         assert!(!tells(4, 7), "before its first answer");

@@ -27,7 +27,7 @@ use crate::plan::Request;
 use crate::tables::dates;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
 pub use conservation::conserve;
-use oracle::{Item, expected};
+use oracle::{Item, contents};
 use records::Pairs;
 
 /// The ticker of requests for one ticker.
@@ -141,7 +141,7 @@ pub fn decode(data: &[u8]) {
     if outcome.reasons.iter().any(|reason| bounds.iter().any(|bound| reason.starts_with(bound))) {
         return;
     }
-    match expected(&answer, pairs_of(answer.shape(), body)) {
+    match contents(&answer, pairs_of(answer.shape(), body)) {
         Some(expected) => outcome.is_as(expected),
         None => assert!(outcome.rejected > 0, "invalid JSON was accepted: {outcome:?}"),
     }

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::super::Answer;
 use super::TICKER;
 use super::records::{
-    Article, Entry, Extra, Latest, Pairs, day, elements, finite, is_lenient, owned, record, score, spelled, typed,
-    weight,
+    Article, Entry, Extra, Latest, Pairs, canonical_signal, day, deserialize, elements, finite, into_text, is_lenient,
+    record, score, weight,
 };
 use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::dates;
@@ -65,7 +65,7 @@ pub(super) struct Expected {
 }
 
 /// The contents of an answer with these pieces; `None` if it is not JSON.
-pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>>) -> Option<Expected> {
+pub(super) fn contents(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>>) -> Option<Expected> {
     let mut expected = Expected::default();
     let mut seen = BTreeSet::new();
     for (position, (key, json)) in pieces?.iter().enumerate() {
@@ -81,7 +81,7 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
                 expected.typed += 1;
                 Some(())
             }
-            Endpoint::TickersAvailable => typed(json).map(|ticker| {
+            Endpoint::TickersAvailable => deserialize(json).map(|ticker| {
                 expected.items.push(Item::Ticker(ticker));
                 expected.typed += 1;
             }),
@@ -143,9 +143,9 @@ impl Expected {
             .filter(|name| ["predictions", "items"].contains(name))
             .collect();
         let key = SeriesKey {
-            ticker: typed(only("ticker")?)?,
-            period: Some(typed(only("period")?)?),
-            regime: Some(typed(only("regime")?)?),
+            ticker: deserialize(only("ticker")?)?,
+            period: Some(deserialize(only("period")?)?),
+            regime: Some(deserialize(only("regime")?)?),
             table: Table::of(answer.request.endpoint),
         };
         let name = *names.first()?;
@@ -169,7 +169,9 @@ impl Expected {
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
             let read = entry.and_then(|entry| Some((day(&entry.date)?, entry)));
-            match read.filter(|(_, entry)| finite(entry.confidence).is_some() && spelled(&entry.signal).is_some()) {
+            match read
+                .filter(|(_, entry)| finite(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some())
+            {
                 Some((date, entry)) => {
                     let extra =
                         self.unknown(&format!("{pattern}/{name}/*"), json.get(), &["date", "signal", "confidence"]);
@@ -193,7 +195,7 @@ impl Expected {
     fn row(&mut self, answer: &Answer<'_>, date: Option<dates::Date>, entry: &Entry<'_>, extra: Extra) {
         let confidence = finite(entry.confidence);
         self.typed += 1;
-        let name = spelled(&entry.signal).expect("it is valid");
+        let name = canonical_signal(&entry.signal).expect("it is valid");
         self.lenient.signals += u64::from(name != entry.signal);
         self.lenient.dates += is_lenient(&entry.date);
         self.unusual += u64::from(confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)));
@@ -234,7 +236,7 @@ impl Expected {
         let date = latest.date.as_deref().map(|text| day(text).ok_or(())).transpose().ok()?;
         let written = latest.date.unwrap_or_default();
         let entry = Entry { date: written, signal: latest.signal, confidence: latest.confidence };
-        let is_typed = finite(entry.confidence).is_some() && spelled(&entry.signal).is_some();
+        let is_typed = finite(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some();
         if !Self::is_requested(answer, TICKER, &key) || !is_typed {
             return None;
         }
@@ -281,9 +283,9 @@ impl Expected {
             forms.drain(..3);
             (debtor, ticker, dates) = (older.debtor.into_owned(), older.ticker, [None; 3]);
             scores = of("score_latest30").map(|name| field(&name).and_then(score));
-            links = [older.low_link_latest30, older.high_link_latest30, older.avg_link_latest30].map(owned);
+            links = [older.low_link_latest30, older.high_link_latest30, older.avg_link_latest30].map(into_text);
             summaries =
-                [older.low_summary_latest30, older.high_summary_latest30, older.avg_summary_latest30].map(owned);
+                [older.low_summary_latest30, older.high_summary_latest30, older.avg_summary_latest30].map(into_text);
         } else {
             let newer: SentimentSummary<'_> = record(json)?;
             forms.truncate(3);
@@ -296,7 +298,7 @@ impl Expected {
                 let Pairs(reference) = record(field(&name)?.get())?;
                 reference.iter().find(|(known, _)| known == "score").and_then(|(_, json)| score(json))
             });
-            links = references.map(|reference| owned(reference.link));
+            links = references.map(|reference| into_text(reference.link));
             summaries = [None, None, None];
         }
         let is_whole = scores.iter().all(Option::is_some) && (is_older || dates.iter().all(Option::is_some));

@@ -60,7 +60,7 @@ pub(super) fn elements(json: &str) -> u64 {
     serde_json::from_str::<Vec<&RawValue>>(json).map_or(0, |elements| elements.len() as u64)
 }
 
-pub(super) fn typed<T: DeserializeOwned>(json: &str) -> Option<T> {
+pub(super) fn deserialize<T: DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
@@ -81,13 +81,13 @@ pub(super) fn plain_zero(number: f64) -> f64 {
 
 pub(super) fn score(json: &RawValue) -> Option<f64> {
     finite(json).or_else(|| {
-        let text: String = typed(json.get())?;
+        let text: String = deserialize(json.get())?;
         text.parse().ok().filter(|value: &f64| value.is_finite()).map(plain_zero)
     })
 }
 
 /// The documented spelling of a signal in any letter case.
-pub(super) fn spelled(text: &str) -> Option<&'static str> {
+pub(super) fn canonical_signal(text: &str) -> Option<&'static str> {
     match text.to_ascii_lowercase().as_str() {
         "buy" => Some("buy"),
         "sell" => Some("sell"),
@@ -137,6 +137,6 @@ pub(super) struct Article<'a> {
     pub(super) link: String,
 }
 
-pub(super) fn owned(text: Cow<'_, str>) -> Option<String> {
+pub(super) fn into_text(text: Cow<'_, str>) -> Option<String> {
     Some(text.into_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{decoded, delivered, history, of_ticker, rejects, rows, sector};
+use super::{decode, deliver, history, of_ticker, rejects, rows, sector};
 use crate::decode::{Answer, Rules};
 use crate::interface::Endpoint;
 use crate::tables::{Leniencies, Reject};
@@ -15,7 +15,7 @@ fn a_history_is_ordered_by_date_and_its_invalid_entries_are_rejected() {
         {"date":"2026-11-20","signal":"sell","confidence":0.25},
         {"date":null,"signal":"sell","confidence":0.25},
         {"date":"2026-11-17","signal":"sell","confidence":NaN}"#;
-    let found = decoded(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
+    let found = decode(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
     let [part] = &found.parts[..] else { panic!("{:?}", found.parts) };
     assert_eq!(rows(part), ["2026-11-18T00:00:00|0|sell|-2.0|{\"model\":\"m2\"}", "2026-11-20T00:00:00||buy|0.75|"]);
     assert_eq!(
@@ -42,7 +42,7 @@ fn only_entries_that_are_kept_count_as_accepted_leniently() {
         {"date":"2026-11-19T00:00:00z","signal":"sell","confidence":2},
         {"date":"2026-11-19","signal":"SELL","confidence":0.25},
         {"date":"2026-11-18T00:00:00","signal":"BUY","confidence":"none"}"#;
-    let found = decoded(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
+    let found = decode(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
     assert_eq!(found.rejects.len(), 3, "{:?}", found.rejects);
     assert_eq!(found.lenient, Leniencies { signals: 2, dates: 1, repeated: 1 });
     assert_eq!((found.records, found.rejected, found.unusual), (5, 3, 0), "a repetition is no record");
@@ -63,7 +63,7 @@ fn a_history_that_was_not_requested_is_rejected_whole() {
         (other("[{", "[{},,{"), "expected a value, found `,`"),
         ("null".to_owned(), "expected an object, found null"),
     ] {
-        let found = decoded(&sector(), format!("{{\"A\":{piece},\"C\":{}}}", history("C", "")));
+        let found = decode(&sector(), format!("{{\"A\":{piece},\"C\":{}}}", history("C", "")));
         assert_eq!(rejects(&found), [("/A", reason)], "{piece}");
         assert_eq!(found.parts.len(), 1, "its neighbour is kept: {piece}");
         let entries = if piece.contains("[{},,{") { 2 } else { 1 };
@@ -76,15 +76,15 @@ fn a_history_that_was_not_requested_is_rejected_whole() {
 fn entries_are_read_under_either_key_and_the_first_wins() {
     let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
     let body = history("AAPL", entry).replace("predictions", "items");
-    let found = decoded(&of_ticker(Endpoint::LegacyHistory), &body);
+    let found = decode(&of_ticker(Endpoint::LegacyHistory), &body);
     assert_eq!(rows(&found.parts[0]), ["2026-11-20T00:00:00||buy|1.0|"]);
     let both = body.replace("]}", r#"],"predictions":[]}"#);
-    let found = decoded(&of_ticker(Endpoint::SignalsHistory), both);
+    let found = decode(&of_ticker(Endpoint::SignalsHistory), both);
     assert_eq!(rows(&found.parts[0]).len(), 1);
     assert_eq!(rejects(&found), [("/predictions", "`predictions` repeats `items`, which is kept")]);
     assert_eq!(found.rejects[0].raw, "[]");
     let twice = body.replace("]}", r#"],"predictions":[],"predictions":[]}"#);
-    let found = decoded(&of_ticker(Endpoint::SignalsHistory), twice);
+    let found = decode(&of_ticker(Endpoint::SignalsHistory), twice);
     assert_eq!(rejects(&found), [("", "duplicate field `predictions`")]);
     assert_eq!(found.rejects[0].ticker.as_deref(), Some("AAPL"));
 }
@@ -95,7 +95,7 @@ fn a_second_history_of_a_ticker_is_rejected_with_its_records_and_position() {
     let one = history("A", entry);
     for (other, lost) in [(history("A", ""), 1), (one.clone(), 1), (history("A", &[entry; 3].join(",")), 3)] {
         let body = format!("{{\"A\":{one},\"B\":{},\"\\u0041\":{other}}}", history("B", ""));
-        let found = decoded(&sector(), &body);
+        let found = decode(&sector(), &body);
         assert_eq!(found.parts.iter().map(|part| rows(part).len()).collect::<Vec<_>>(), [1, 0]);
         let offset = body.rfind(&other).unwrap();
         let reason = format!("duplicate ticker `A`: another history starts at byte {offset}; the first is kept");
@@ -111,7 +111,7 @@ fn a_repeated_ticker_is_recognized_in_a_later_batch() {
     let others: Vec<String> = (0..5_000).map(|at| format!("\"T{at}\":{}", history(&format!("T{at}"), ""))).collect();
     let a = history("A", entry);
     let body = format!("{{\"A\":{a},{},\"A\":{a}}}", others.join(","));
-    let (found, times) = delivered(&sector(), body.as_bytes()).unwrap();
+    let (found, times) = deliver(&sector(), body.as_bytes()).unwrap();
     assert!(times > 1);
     assert_eq!((found.parts.len(), found.records, found.rejected), (5_001, 2, 1));
 }
@@ -132,12 +132,12 @@ fn a_history_rejected_whole_counts_all_its_records() {
         ("truncated entries", good.replace("]}", ",,]}"), 40),
         ("longer than the limit", long, 700_000),
     ] {
-        let found = decoded(&sector(), format!("{{\"A\":{broken},\"C\":{}}}", history("C", entry)));
+        let found = decode(&sector(), format!("{{\"A\":{broken},\"C\":{}}}", history("C", entry)));
         assert_eq!((found.records, found.rejected, found.lost), (records + 1, records, 1), "{name}");
         assert_eq!(found.rejects.len(), 1, "{name}");
     }
     let nothing_left = good.replace("buy", "hold");
-    let found = decoded(&sector(), format!("{{\"A\":{nothing_left}}}"));
+    let found = decode(&sector(), format!("{{\"A\":{nothing_left}}}"));
     assert_eq!((found.records, found.rejected, found.lost), (40, 40, 1), "every entry is invalid");
 }
 
@@ -146,7 +146,7 @@ fn unknown_fields_are_counted_and_kept_with_their_row() {
     let entries = r#"{"date":"2026-11-20","signal":"buy","confidence":1,"a/b":[1, 2],"c":"x"},
         {"date":"2026-11-19","signal":"buy","confidence":1,"c":null}"#;
     let body = format!("{{\"A\":{}}}", history("A", entries).replace("\"regime\"", "\"note\":{},\"regime\""));
-    let found = decoded(&sector(), &body);
+    let found = decode(&sector(), &body);
     let drift: Vec<_> = found.drift.iter().map(|one| (one.field.as_str(), one.count, one.example.as_str())).collect();
     assert_eq!(
         drift,
@@ -171,18 +171,18 @@ fn unknown_fields_are_counted_and_kept_with_their_row() {
 fn many_unknown_fields_are_counted_together() {
     let fields: Vec<String> = (0..1000).map(|number| format!("\"f{number}\":0")).collect();
     let entry = format!(r#"{{"date":"2026-11-20","signal":"buy","confidence":1,{}}}"#, fields.join(","));
-    let found = decoded(&sector(), format!("{{\"A\":{}}}", history("A", &entry)));
+    let found = decode(&sector(), format!("{{\"A\":{}}}", history("A", &entry)));
     assert_eq!(found.drift.len(), 65);
     assert_eq!(found.drift.iter().map(|one| one.count).sum::<u64>(), 1000);
     assert_eq!(found.drift[64].field, "/…");
     let fields = vec!["\"f\":0"; 1025].join(",");
-    let found = decoded(&of_ticker(Endpoint::Signals), format!("{{{fields}}}"));
+    let found = decode(&of_ticker(Endpoint::Signals), format!("{{{fields}}}"));
     assert_eq!(rejects(&found), [("", "more than 1024 unknown fields")]);
 }
 
 #[test]
 fn the_last_fault_of_an_all_faulty_piece_is_counted() {
-    let found = decoded(&sector(), format!("{{\"A\":{}}}", history("A", &vec!["1"; 4000].join(","))));
+    let found = decode(&sector(), format!("{{\"A\":{}}}", history("A", &vec!["1"; 4000].join(","))));
     assert_eq!((found.records, found.rejected), (4000, 4000));
     let listed = found.rejects.len();
     assert!(listed < 300, "{listed} are listed of a piece of 8 KB");
@@ -192,14 +192,14 @@ fn the_last_fault_of_an_all_faulty_piece_is_counted() {
     let expected = format!("expected an object, found a number; {rest} more rejected records are not listed");
     assert_eq!(*reason, expected);
     let plain = r#"{"date":"2026-11-20","signal":"no","confidence":1}"#;
-    let found = decoded(&sector(), format!("{{\"A\":{}}}", history("A", &vec![plain; 4000].join(","))));
+    let found = decode(&sector(), format!("{{\"A\":{}}}", history("A", &vec![plain; 4000].join(","))));
     assert_eq!(found.rejects.len(), 4000, "all plausible records are listed");
 }
 
 #[test]
 fn invalid_utf_8_is_rejected_and_its_neighbours_are_kept() {
     let body = [b"{\"A\": \"\xff\", \"B\xfe\": 1, \"~/\": 2, \"C\": ", history("C", "").as_bytes(), b"}"].concat();
-    let found = decoded(&sector(), body);
+    let found = decode(&sector(), body);
     assert_eq!(
         rejects(&found),
         [
@@ -214,7 +214,7 @@ fn invalid_utf_8_is_rejected_and_its_neighbours_are_kept() {
 
 #[test]
 fn long_texts_of_rejected_records_are_truncated() {
-    let found = decoded(&sector(), format!("{{\"{}\":1,\"B\":\"{}\"}}", "k".repeat(2000), "ü".repeat(70_000)));
+    let found = decode(&sector(), format!("{{\"{}\":1,\"B\":\"{}\"}}", "k".repeat(2000), "ü".repeat(70_000)));
     let [key, value] = &found.rejects[..] else { panic!("{:?}", rejects(&found)) };
     assert_eq!(key.reason, "the key is longer than 1024 bytes; its value starts at byte 2004");
     assert_eq!((key.raw.len(), key.pointer.len()), (2000, 1024 + "/…".len()));

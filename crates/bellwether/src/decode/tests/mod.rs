@@ -27,7 +27,7 @@ fn tickers() -> Request {
 }
 
 /// The contents of an answer, and the number of deliveries.
-fn delivered(request: &Request, body: &[u8]) -> Result<(Decoded, usize), Fault<Infallible>> {
+fn deliver(request: &Request, body: &[u8]) -> Result<(Decoded, usize), Fault<Infallible>> {
     let answer = Answer { request, rules: Rules { keep_extra: true } };
     let (mut all, mut times) = (Decoded::default(), 0);
     answer.decode(body, |decoded| {
@@ -38,8 +38,8 @@ fn delivered(request: &Request, body: &[u8]) -> Result<(Decoded, usize), Fault<I
     Ok((all, times))
 }
 
-fn decoded(request: &Request, body: impl AsRef<[u8]>) -> Decoded {
-    delivered(request, body.as_ref()).unwrap().0
+fn decode(request: &Request, body: impl AsRef<[u8]>) -> Decoded {
+    deliver(request, body.as_ref()).unwrap().0
 }
 
 /// The rows as text, a line each; nulls are empty.
@@ -68,13 +68,13 @@ fn history(ticker: &str, entries: &str) -> String {
 
 #[test]
 fn an_empty_answer_is_delivered_once() {
-    let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), b"[]").unwrap();
+    let (found, times) = deliver(&of_ticker(Endpoint::NewsArticles), b"[]").unwrap();
     assert_eq!(times, 1);
     let [AnswerPart::Series(series)] = &found.parts[..] else { panic!("{:?}", found.parts) };
     assert_eq!(series.key, SeriesKey::of_ticker(Endpoint::NewsArticles, "AAPL".parse().unwrap()));
     assert_eq!(series.rows.schema(), Table::Articles.listed_schema());
     assert_eq!(series.rows.num_rows(), 0);
-    let (found, times) = delivered(&sector(), b" {} ").unwrap();
+    let (found, times) = deliver(&sector(), b" {} ").unwrap();
     assert_eq!((times, found.parts.len()), (1, 0));
 }
 
@@ -90,7 +90,7 @@ fn a_body_of_another_shape_is_an_error() {
         (of_ticker(Endpoint::HistoricalSentiment), page, 0, "expected a JSON value, found `<`"),
         (tickers(), "[\"A\"", 4, "expected `,` or `]`, found the end of the body"),
     ] {
-        let fault = delivered(&request, body.as_bytes()).map(|_| ()).unwrap_err();
+        let fault = deliver(&request, body.as_bytes()).map(|_| ()).unwrap_err();
         let Fault::Malformed { offset: found, reason: because } = fault else { panic!("{fault:?}") };
         assert_eq!((found, because.as_str()), (offset, reason), "{body}");
     }

@@ -1,6 +1,6 @@
 //! The other records: latest signals, articles, summaries, historical sentiment, tickers.
 
-use super::{decoded, delivered, of_ticker, rejects, rows, tickers};
+use super::{decode, deliver, of_ticker, rejects, rows, tickers};
 use crate::interface::Endpoint;
 
 #[test]
@@ -17,7 +17,7 @@ fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_shape() {
         (body("\"date\":\"2026-11-20\",", ["ei", "ci"]), "2026-11-20T00:00:00||sell|0.5|"),
         (body("\"ei\":1,", newer), "||sell|0.5|{\"ei\":1}"),
     ] {
-        let found = decoded(&of_ticker(Endpoint::Signals), &text);
+        let found = decode(&of_ticker(Endpoint::Signals), &text);
         assert_eq!(rows(&found.parts[0]), [expected], "{text}");
     }
     for (text, reason) in [
@@ -25,7 +25,7 @@ fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_shape() {
         (body("", newer).replace("AAPL", "MSFT"), "its ticker is `MSFT`, expected `AAPL`"),
         (body("\"date\":\"soon\",", newer), "`date`: `soon` is not a valid date"),
     ] {
-        let found = decoded(&of_ticker(Endpoint::LegacySignals), &text);
+        let found = decode(&of_ticker(Endpoint::LegacySignals), &text);
         assert_eq!(rejects(&found), [("", reason)], "{text}");
         assert_eq!(found.rejects[0].raw, text);
     }
@@ -36,7 +36,7 @@ fn articles_keep_their_positions_across_batches() {
     let article = r#"{"date":"2026-11-20","title":"a","score":"0.5","link":"l"}"#;
     let odd = r#"{"date":"2026-11-20","title":"\u00e4","score":null,"link":"l","by":"x"}"#;
     let list = format!("[{}{odd},{{}}]", format!("{article},").repeat(10_000));
-    let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), list.as_bytes()).unwrap();
+    let (found, times) = deliver(&of_ticker(Endpoint::NewsArticles), list.as_bytes()).unwrap();
     // Batches are smaller while other answers are decoded.
     assert!(times >= 3, "at most 4096 pieces per delivery, in {times}");
     let all: Vec<String> = found.parts.iter().flat_map(rows).collect();
@@ -57,7 +57,7 @@ fn a_summary_is_a_row_in_either_shape() {
         reference("2"),
         reference("3")
     );
-    let found = decoded(&request, &newer);
+    let found = decode(&request, &newer);
     let date = "2026-11-20T00:00:00";
     let extra = r#"{"x":1,"low_article":{"n":1},"high_article":{"n":2},"avg_article":{"n":3}}"#;
     assert_eq!(rows(&found.parts[0]), [format!("Apple|{date}|1.0|l1||{date}|2.0|l2||{date}|3.0|l3||{extra}")]);
@@ -71,7 +71,7 @@ fn a_summary_is_a_row_in_either_shape() {
         part("high"),
         part("avg")
     );
-    let found = decoded(&request, &older);
+    let found = decode(&request, &older);
     let extra = r#"{"crawl_date":"2026-11-20"}"#;
     assert_eq!(rows(&found.parts[0]), [format!("Apple||1.0|low|s||1.0|high|s||1.0|avg|s|{extra}")]);
     assert!(found.drift.is_empty(), "the older shape is known");
@@ -85,24 +85,24 @@ fn a_summary_is_a_row_in_either_shape() {
         (older.replace("AAPL", "MSFT"), "its ticker is `MSFT`, expected `AAPL`"),
         ("{}".to_owned(), "missing field `ticker`"),
     ] {
-        assert_eq!(rejects(&decoded(&request, &body)), [("", reason)], "{body}");
+        assert_eq!(rejects(&decode(&request, &body)), [("", reason)], "{body}");
     }
 }
 
 #[test]
 fn historical_sentiment_is_kept_verbatim() {
     let request = of_ticker(Endpoint::HistoricalSentiment);
-    let texts = |body: &str| decoded(&request, body).parts.iter().flat_map(rows).collect::<Vec<String>>();
+    let texts = |body: &str| decode(&request, body).parts.iter().flat_map(rows).collect::<Vec<String>>();
     assert_eq!(texts(r#"[{"a": 1}, [2], null]"#), [r#"0|{"a": 1}"#, "1|[2]", "2|null"]);
     assert_eq!(texts(r#" {"a": [1]} "#), [r#"0|{"a": [1]}"#]);
-    let found = decoded(&request, "[1, {\"a\" 2}, x]");
+    let found = decode(&request, "[1, {\"a\" 2}, x]");
     assert_eq!(rejects(&found), [("/1", "not JSON: expected `:`"), ("/2", "not JSON: expected value")]);
     assert_eq!(found.parts.iter().flat_map(rows).collect::<Vec<_>>(), ["0|1"]);
 }
 
 #[test]
 fn tickers_are_listed_and_invalid_symbols_are_rejected() {
-    let found = decoded(&tickers(), r#"["AAPL", "../x", 7, "\u0042"]"#);
+    let found = decode(&tickers(), r#"["AAPL", "../x", 7, "\u0042"]"#);
     assert_eq!(rows(&found.parts[0]), ["AAPL", "B"]);
     assert_eq!(
         rejects(&found),

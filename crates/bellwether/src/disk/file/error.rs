@@ -67,7 +67,7 @@ impl FileError {
     }
 
     /// A file with damaged content.
-    pub fn damaged(path: &Path, reason: impl Into<Reason>) -> Error {
+    pub fn damage(path: &Path, reason: impl Into<Reason>) -> Error {
         Self::Damaged { path: path.to_owned(), source: reason.into() }.into()
     }
 

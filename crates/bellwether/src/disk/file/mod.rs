@@ -345,7 +345,7 @@ impl FileRecord {
     pub fn of(path: &Path, name: &str, rows: u64, stop: &CancellationToken) -> Result<Self> {
         let failed = FileError::read(path);
         let read = digest::of_reader(open(path)?, || stop.is_cancelled()).map_err(failed)?;
-        let (hash, bytes) = read.ok_or_else(Error::interrupted)?;
+        let (hash, bytes) = read.ok_or_else(Error::interruption)?;
         Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hash) })
     }
 }

@@ -9,7 +9,7 @@ use super::forms::{Contents, FILES, FOLDERS, FileForm, RETIRED};
 use super::{check, file, folder, is_file_of_ours};
 
 /// A name that matches a pattern.
-fn named(pattern: &str) -> String {
+fn name_matching(pattern: &str) -> String {
     let one = |token: char| match token {
         '#' | '%' => "7".to_owned(),
         '@' => "a".to_owned(),
@@ -22,17 +22,17 @@ fn named(pattern: &str) -> String {
 }
 
 fn path_of(root: &Path, form: &[&str]) -> PathBuf {
-    form.iter().fold(root.to_owned(), |path, pattern| path.join(named(pattern)))
+    form.iter().fold(root.to_owned(), |path, pattern| path.join(name_matching(pattern)))
 }
 
 /// Creates everything that a folder may contain, some levels deep, and returns its folders.
 fn fill(folder: &Path, contents: &Contents, depth: usize) -> Vec<PathBuf> {
     fs::create_dir_all(folder).unwrap();
-    contents.files.iter().for_each(|pattern| fs::write(folder.join(named(pattern)), "ours").unwrap());
+    contents.files.iter().for_each(|pattern| fs::write(folder.join(name_matching(pattern)), "ours").unwrap());
     let mut folders = vec![folder.to_owned()];
     if depth > 0 {
         for (patterns, contents) in contents.folders {
-            let inside = patterns.iter().map(|pattern| folder.join(named(pattern)));
+            let inside = patterns.iter().map(|pattern| folder.join(name_matching(pattern)));
             folders.extend(inside.flat_map(|inside| fill(&inside, contents, depth - 1)));
         }
     }
@@ -114,7 +114,7 @@ fn a_folder_behind_a_link_in_the_data_folder_is_left_alone() {
     for form in &FOLDERS {
         for depth in 0..form.path.len() {
             let root = tempdir().unwrap();
-            let names: Vec<String> = form.path.iter().map(|pattern| named(pattern)).collect();
+            let names: Vec<String> = form.path.iter().map(|pattern| name_matching(pattern)).collect();
             let above = names[..depth].iter().fold(root.path().to_owned(), |path, name| path.join(name));
             fs::create_dir_all(&above).unwrap();
             let target = names[..=depth].iter().fold(decoy.0.path().to_owned(), |path, name| path.join(name));

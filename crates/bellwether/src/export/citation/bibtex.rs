@@ -14,16 +14,16 @@ impl Citation {
         let [as_of, content, _] = self.facts();
         let rebuild = format!(
             "Built again with bellwether {} by \\texttt{{{}}}",
-            spelled(&record.bellwether),
-            spelled(&self.rebuild())
+            escape(&record.bellwether),
+            escape(&self.rebuild())
         );
-        let note = format!("{}. {}. {}. {rebuild}", spelled(&as_of), spelled(&self.rows()), spelled(&content));
-        let license = record.license.as_ref().map(|license| spelled(&license.to_string()));
+        let note = format!("{}. {}. {}. {rebuild}", escape(&as_of), escape(&self.rows()), escape(&content));
+        let license = record.license.as_ref().map(|license| escape(&license.to_string()));
         let fields = [
-            ("author", Some(format!("{{{}}}", spelled(self.service())))),
-            ("title", Some(format!("{{{}}}", spelled(&self.title())))),
+            ("author", Some(format!("{{{}}}", escape(self.service())))),
+            ("title", Some(format!("{{{}}}", escape(&self.title())))),
             ("year", Some(record.built_at.year().to_string())),
-            ("version", Some(spelled(&record.version))),
+            ("version", Some(escape(&record.version))),
             ("howpublished", Some("Dataset".to_owned())),
             ("license", license),
             ("note", Some(note)),
@@ -45,7 +45,7 @@ fn key(text: &str) -> String {
 }
 
 /// A text as TeX reads it. BibTeX counts braces whatever is before them, so a brace has a name.
-fn spelled(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         match letter {
@@ -64,12 +64,12 @@ fn spelled(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{key, spelled};
+    use super::{escape, key};
 
     #[test]
     fn what_tex_would_obey_is_spelled_out_and_braces_stay_balanced() {
         let text = "50 % of {a}_b & #1 \\input{x} ~^$\u{1b}[0m\n}";
-        let out = spelled(text);
+        let out = escape(text);
         assert_eq!(
             out,
             "50 \\% of \\textbraceleft{}a\\textbraceright{}\\_b \\& \\#1 \\textbackslash{}input\\textbraceleft{}x\

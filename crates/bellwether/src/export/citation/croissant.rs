@@ -79,7 +79,7 @@ impl Citation {
         let found = hex(&blake3.finalize());
         if found != file.blake3 {
             let reason = format!("its BLAKE3 checksum is {found}, expected {}", file.blake3);
-            return Err(FileError::damaged(&path, reason));
+            return Err(FileError::damage(&path, reason));
         }
         let sha256: String = sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(json!({

@@ -14,7 +14,7 @@ use super::published::version_of;
 use super::record::{VersionRecord, VersionShape};
 use crate::error::Result;
 use crate::text::escape::shell;
-use crate::text::human::counted;
+use crate::text::human::count_of;
 use crate::time::to_record;
 
 /// The form of a citation.
@@ -136,8 +136,8 @@ impl Citation {
     /// How many rows it has.
     fn rows(&self) -> String {
         match self.record.shape {
-            VersionShape::Long => counted(self.record.rows, "row", "rows"),
-            VersionShape::Wide => format!("{} in matrices", counted(self.record.rows, "row", "rows")),
+            VersionShape::Long => count_of(self.record.rows, "row", "rows"),
+            VersionShape::Wide => format!("{} in matrices", count_of(self.record.rows, "row", "rows")),
         }
     }
 

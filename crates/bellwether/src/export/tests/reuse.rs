@@ -26,7 +26,7 @@ fn publish(place: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
     publish_as(place, plan, provenance, &[rows(&signals(&["AAPL", "XOM"], 100))]).unwrap()
 }
 
-fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVersion> {
+fn take_over(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVersion> {
     let latest = LatestVersion::of_basis(place, provenance).unwrap()?;
     let is_counted = latest.facts() == b"{}";
     match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
@@ -52,7 +52,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         plan.files.partition_by = partition_by;
         let (place, other) = (tempdir().unwrap(), tempdir().unwrap());
         let before = publish(place.path(), &plan, provenance());
-        let ReusedVersion { staged, from } = taken(place.path(), &plan, &later()).unwrap();
+        let ReusedVersion { staged, from } = take_over(place.path(), &plan, &later()).unwrap();
         assert_eq!(Path::new(&from), Path::new(before.path.file_name().unwrap()));
         let same = staged.publish().unwrap();
         assert_eq!(same.rows, 800);
@@ -74,7 +74,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         // The previous version may be removed.
         fs::remove_dir_all(&before.path).unwrap();
         assert_eq!(files(&same), files(&anew));
-        let again = taken(place.path(), &plan, &later()).unwrap();
+        let again = take_over(place.path(), &plan, &later()).unwrap();
         assert_eq!(Path::new(&again.from), Path::new(same.path.file_name().unwrap()));
     }
 }
@@ -83,7 +83,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
 fn files_of_another_basis_and_modified_files_are_not_reused() {
     let plan = plan(&[Format::Parquet, Format::Csv]);
     let place = tempdir().unwrap();
-    let taken = |provenance: &Provenance| taken(place.path(), &plan, provenance).is_some();
+    let taken = |provenance: &Provenance| take_over(place.path(), &plan, provenance).is_some();
     assert!(!taken(&later()), "there is no version");
     let dataset = publish(place.path(), &plan, provenance());
     assert!(taken(&later()));

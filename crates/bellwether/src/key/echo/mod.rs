@@ -54,7 +54,7 @@ impl Echo {
     }
 
     /// The text with `***` in place of the secret.
-    pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let found = self.find(text.as_bytes());
         if found.is_empty() {
             return text.into();
@@ -194,7 +194,7 @@ mod tests {
         by_chance(text, escape, |letter| "&<>\"'".contains(letter))
     }
 
-    fn spelled(secret: &str) -> String {
+    fn spell(secret: &str) -> String {
         let ways: [fn(&str) -> String; 7] = [
             str::to_owned,
             |text| byte_serialize(text.as_bytes()).collect(),
@@ -214,7 +214,7 @@ mod tests {
     fn a_secret_is_found_in_every_encoding() {
         for _ in 0..3_000 {
             let secret = secret();
-            let once = spelled(&secret);
+            let once = spell(&secret);
             let text = if below(2) == 0 { json(&once) } else { once };
             let around = ["the key is \"", "\" <b>50 %</b> \\", "?api_key=", "&a=%41"];
             let (before, after) = (around[below(4)], ["\", \"a\": 1", " said", "<br>", "\n"][below(4)]);
@@ -242,6 +242,6 @@ mod tests {
         ] {
             assert!(echo.find(text.as_bytes()).is_empty(), "{text}");
         }
-        assert_eq!(echo.masked("a S3CRET\\/key, S3CRET%2fkeyS3CRET%252Fkey b"), "a ***, ****** b");
+        assert_eq!(echo.mask("a S3CRET\\/key, S3CRET%2fkeyS3CRET%252Fkey b"), "a ***, ****** b");
     }
 }

@@ -22,7 +22,7 @@ pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> 
 }
 
 /// An answer whose body is sent as it is made.
-pub fn streamed(kind: &'static str, parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+pub fn stream(kind: &'static str, parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
     answer(StatusCode::OK, kind, StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync())
 }
 

@@ -172,7 +172,7 @@ impl<S: Site> Connections<S> {
             }
             let stalled = async || match requests {
                 Requests::Unbounded => pending().await,
-                Requests::One | Requests::Many => progress.stalled().await,
+                Requests::One | Requests::Many => progress.wait_for_stall().await,
             };
             let served = builder.serve_connection(
                 TokioIo::new(stream),
@@ -214,7 +214,7 @@ impl Progress {
     }
 
     /// Waits until nothing has happened for too long.
-    async fn stalled(&self) {
+    async fn wait_for_stall(&self) {
         loop {
             let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + LIMIT;
             if end <= Instant::now() {

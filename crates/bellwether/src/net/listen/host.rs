@@ -25,7 +25,7 @@ impl FromStr for HostName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         // The text is not repeated in the error: it may be an address with a password.
-        let address: Option<IpAddr> = unbracketed(text).parse().ok();
+        let address: Option<IpAddr> = strip_brackets(text).parse().ok();
         let is_name = || text.parse::<Uri>().is_ok_and(|uri| uri.host() == Some(text) && uri.port().is_none());
         match address {
             Some(address) => Ok(Self(address.to_canonical().to_string())),
@@ -53,7 +53,7 @@ impl Hosts {
             return false;
         }
         let given = |name: &str| self.0.iter().any(|HostName(known)| known.eq_ignore_ascii_case(name));
-        match unbracketed(host).parse::<IpAddr>().map(|address| address.to_canonical()) {
+        match strip_brackets(host).parse::<IpAddr>().map(|address| address.to_canonical()) {
             Ok(address) => {
                 address.is_loopback()
                     || local.is_some_and(|local| local.to_canonical() == address)
@@ -65,7 +65,7 @@ impl Hosts {
 }
 
 /// An address of version 6 as written in a URL, without its brackets.
-fn unbracketed(host: &str) -> &str {
+fn strip_brackets(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 

@@ -5,7 +5,7 @@ mod answer;
 mod connections;
 mod host;
 
-pub use answer::{Answer, Body, streamed, whole};
+pub use answer::{Answer, Body, stream, whole};
 pub use connections::{Connections, Requests, Site};
 pub use host::HostName;
 pub use host::Hosts;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::signals::{form_of, named_pairs};
-use super::{Validator, repeated};
+use super::{Validator, repetition};
 use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, List, Placed, Tickers};
 use crate::interface::{Period, Regime};
 use crate::plan::columns::{Column, Feature, RowKind};
@@ -25,7 +25,12 @@ pub(super) struct ChosenColumns {
 
 impl Validator {
     /// The columns of a dataset that may have these features.
-    pub(super) fn chosen(&mut self, definition: &Definition, kind: RowKind, features: Vec<Feature>) -> ChosenColumns {
+    pub(super) fn choose_columns(
+        &mut self,
+        definition: &Definition,
+        kind: RowKind,
+        features: Vec<Feature>,
+    ) -> ChosenColumns {
         let DatasetSection { columns: typed, add, .. } = &*definition.dataset;
         let added = |added: Added| Some(Column::of(added)).filter(|column| !kind.base().contains(column));
         if let (Some(_), Some(add)) = (typed, add) {
@@ -95,7 +100,7 @@ impl Validator {
                 let problem = Problem::new("`claimed` is the column that marks rows that rest on claims", name.span());
                 self.object(problem.with_hint("choose another name"));
             } else if !taken.insert(name) {
-                self.object(repeated("column", &name.as_str(), name.span()));
+                self.object(repetition("column", &name.as_str(), name.span()));
             }
             names.insert(column.clone(), (**name).clone());
         }

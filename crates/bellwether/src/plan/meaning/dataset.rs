@@ -7,7 +7,7 @@ use arrow::datatypes::Schema;
 
 use super::columns::{ChosenColumns, constant, is_wide};
 use super::kinds::{of_join, row_kind};
-use super::{Validator, repeated};
+use super::{Validator, repetition};
 use crate::definition::{
     Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, List, NaiveRule, NewsSource,
     OnSuspect, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
@@ -36,7 +36,7 @@ impl Validator {
             DatasetKind::Joined => self.features(&definition.join, &definition.sentiment),
             DatasetKind::Signals | DatasetKind::News => Vec::new(),
         };
-        let ChosenColumns { columns, features, written } = self.chosen(definition, rows, features);
+        let ChosenColumns { columns, features, written } = self.choose_columns(definition, rows, features);
         if let (Some(_), true, DatasetKind::Joined) = (&definition.dataset.columns, features.is_empty(), kind) {
             for (key, span) in of_join(definition).into_iter().filter_map(|(key, span)| Some((key, span?))) {
                 let problem =
@@ -212,7 +212,7 @@ impl Validator {
                 continue;
             };
             if columns.contains(&column) {
-                self.object(repeated("column", &column.name(), name.span()));
+                self.object(repetition("column", &column.name(), name.span()));
             } else {
                 columns.push(column);
             }

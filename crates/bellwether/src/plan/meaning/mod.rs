@@ -43,7 +43,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let ResolvedSource { source, variables: address_variables } = validator.source(&definition, &root);
     let service = validator.service(&definition, source.as_ref(), &address_variables);
     let limits = validator.limits(&definition.source, source.as_ref());
-    let excluded = validator.excluded(&definition);
+    let excluded = validator.excluded_tickers(&definition);
     let ways = validator.ways(&definition, &excluded);
     let whole = validator.whole(&definition);
     let of_each_ticker = of_each_ticker(&definition);
@@ -155,13 +155,13 @@ impl Validator {
         let mut seen = BTreeSet::new();
         for value in typed.iter() {
             if !seen.insert((**value).clone()) {
-                self.object(repeated(what, &**value, value.span()));
+                self.object(repetition(what, &**value, value.span()));
             }
         }
         Some(typed.iter().map(|value| (**value).clone()).collect())
     }
 }
 
-fn repeated(what: &str, value: &dyn Display, span: std::ops::Range<usize>) -> Problem {
+fn repetition(what: &str, value: &dyn Display, span: std::ops::Range<usize>) -> Problem {
     Problem::new(format!("duplicate {what} `{value}`"), span).with_hint("remove one")
 }

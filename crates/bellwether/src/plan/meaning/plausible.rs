@@ -19,7 +19,7 @@ fn plan(text: &str) -> Result<Plan, Error> {
 }
 
 /// What follows a mark, on each line that has it.
-fn expected(definition: &'static str, mark: &str) -> Vec<&'static str> {
+fn expectations(definition: &'static str, mark: &str) -> Vec<&'static str> {
     definition.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(mark)?.strip_prefix(": ")).collect()
 }
 
@@ -37,7 +37,7 @@ fn a_hundred_plausible_definitions_are_planned_or_refused_in_words() {
     let mut planned = 0;
     for (title, definition) in definitions() {
         let [refused, hints, columns, counts] =
-            ["refused", "hint", "columns", "requests"].map(|mark| expected(definition, mark));
+            ["refused", "hint", "columns", "requests"].map(|mark| expectations(definition, mark));
         match plan(definition) {
             Ok(plan) => {
                 planned += 1;
@@ -67,7 +67,7 @@ fn a_hundred_plausible_definitions_are_planned_or_refused_in_words() {
 
 #[test]
 fn they_type_every_key() {
-    let accepted = definitions().filter(|(_, definition)| expected(definition, "refused").is_empty());
+    let accepted = definitions().filter(|(_, definition)| expectations(definition, "refused").is_empty());
     let typed: Vec<toml::Table> = accepted.map(|(_, definition)| definition.parse().expect("TOML")).collect();
     let is_typed = |key: &str| {
         let (section, inner) = key.split_once('.').unwrap_or((key, ""));

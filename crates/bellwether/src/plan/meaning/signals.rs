@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::kinds::kind_of;
-use super::{Validator, repeated};
+use super::{Validator, repetition};
 use crate::definition::{
     DatasetKind, Definition, HistoryForm, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
@@ -73,7 +73,7 @@ fn without(list: TickerSource, excluded: &BTreeSet<Ticker>) -> TickerSource {
 
 impl Validator {
     /// The tickers to leave out.
-    pub(super) fn excluded(&mut self, definition: &Definition) -> BTreeSet<Ticker> {
+    pub(super) fn excluded_tickers(&mut self, definition: &Definition) -> BTreeSet<Ticker> {
         let Some(typed) = &definition.signals.exclude else { return BTreeSet::new() };
         let excluded = BTreeSet::from_iter(self.distinct("ticker", Some(typed)).unwrap_or_default());
         if let Some((section, listed)) = listed_tickers(definition) {
@@ -256,7 +256,7 @@ impl Validator {
             TypedTickers::Written(tickers) => {
                 let mut seen = BTreeSet::new();
                 if let Some(ticker) = tickers.iter().find(|ticker| !seen.insert(*ticker)) {
-                    self.object(repeated("ticker", ticker, typed.span()));
+                    self.object(repetition("ticker", ticker, typed.span()));
                 }
                 if tickers.is_empty() {
                     let problem = Problem::new("empty list: at least one ticker is required", typed.span());

@@ -8,7 +8,7 @@ use super::{Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
 use crate::report::svg::{Area, Plot, TextPosition};
-use crate::text::human::{counted, grouped, percent, portion, rounded};
+use crate::text::human::{count_of, group_digits, percent, portion, round};
 
 /// Height of a row; must match the style of the names beside it.
 const ROW_HEIGHT: f64 = 24.0;
@@ -20,7 +20,7 @@ impl Report {
         let extremes = self.facts.agreement_extremes();
         let asides: Vec<String> = extremes
             .map(|[least, most]| {
-                let named = |it: &Agreement| format!("{}, {}", self.facts.named(it), it.in_words());
+                let named = |it: &Agreement| format!("{}, {}", self.facts.pair_names(it), it.in_words());
                 format!("Least: {}. Most: {}.", named(least), named(most))
             })
             .into_iter()
@@ -40,22 +40,19 @@ impl Facts {
         let share = |it: &Agreement| percent(it.rate().unwrap_or_default());
         match (&self.agreements, self.agreement_extremes()) {
             _ if self.pairs.len() < 2 => None,
-            (None, _) => Some(format!("Agreement of {} pairs is not counted", grouped(self.pairs.len() as u64))),
+            (None, _) => Some(format!("Agreement of {} pairs is not counted", group_digits(self.pairs.len() as u64))),
             (_, None) => Some("No two pairs have a signal for the same ticker and date".to_owned()),
             (_, Some([least, most])) if least.pairs == most.pairs => {
-                Some(format!("{} agree on {}", self.named(least), least.in_words()))
+                Some(format!("{} agree on {}", self.pair_names(least), least.in_words()))
             }
             (_, Some([least, most])) => Some(match least.kappa().zip(most.kappa()) {
                 None => format!("Pairs agree on {} to {} of their signals", share(least), share(most)),
                 Some((low, high)) if self.are_apart(least, most) => {
-                    format!("Agreement of pairs beyond chance is {} to {}", rounded(low, 2), rounded(high, 2))
+                    format!("Agreement of pairs beyond chance is {} to {}", round(low, 2), round(high, 2))
                 }
                 Some(_) => {
                     let mean = self.mean_kappa().unwrap_or_default();
-                    format!(
-                        "Agreement of pairs beyond chance is {}, and differs by no more than noise",
-                        rounded(mean, 2)
-                    )
+                    format!("Agreement of pairs beyond chance is {}, and differs by no more than noise", round(mean, 2))
                 }
             }),
         }
@@ -99,7 +96,7 @@ impl Facts {
     }
 
     /// The names of the two: `5d bear and 5d bull`.
-    pub(in crate::report) fn named(&self, agreement: &Agreement) -> String {
+    pub(in crate::report) fn pair_names(&self, agreement: &Agreement) -> String {
         let [one, other] = agreement.pairs.map(|place| &self.pairs[place]);
         format!("{} {} and {} {}", one.period, one.regime, other.period, other.regime)
     }
@@ -111,7 +108,7 @@ impl Agreement {
         let share = portion(self.same, self.both);
         match (self.by_chance(), self.kappa()) {
             (Some(chance), Some(kappa)) => {
-                format!("{share} where chance gives {}: {} beyond it", percent(chance), rounded(kappa, 2))
+                format!("{share} where chance gives {}: {} beyond it", percent(chance), round(kappa, 2))
             }
             (Some(_), None) => format!("{share} where chance gives 100 %"),
             (None, _) => share,
@@ -162,8 +159,8 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
                         let share = agreement.rate().unwrap_or_default();
                         let top = row as f64 * ROW_HEIGHT;
                         let area = Area::column(column, count).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                        let (named, shown) = (facts.named(agreement), agreement.in_words());
-                        let both = counted(agreement.both, "signal", "signals");
+                        let (named, shown) = (facts.pair_names(agreement), agreement.in_words());
+                        let both = count_of(agreement.both, "signal", "signals");
                         canvas.mark(agreement.shade(), area, format_args!("{named}\nof {both} each, {shown}"));
                         let spot = TextPosition::within(area, top + ROW_HEIGHT / 2.0 + 4.0);
                         canvas.text("cell", spot, format_args!("{:.0}", share * 100.0));

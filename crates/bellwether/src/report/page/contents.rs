@@ -4,7 +4,7 @@
 use super::{Heading, Html, Topic};
 use crate::report::facts::ColumnFacts;
 use crate::report::{Report, Version};
-use crate::text::human::{grouped, portion};
+use crate::text::human::{group_digits, portion};
 
 impl Report {
     pub(super) fn contents(&self, html: &mut Html) {
@@ -31,9 +31,9 @@ impl Report {
         let with_nulls = self.columns.iter().filter(|column| column.nulls > 0).count();
         match (self.columns.len(), with_nulls) {
             (0, _) => "The columns were not counted".to_owned(),
-            (all, 0) => format!("No nulls in {} columns", grouped(all as u64)),
-            (all, 1) => format!("1 of {} columns has nulls", grouped(all as u64)),
-            (all, some) => format!("{} of {} columns have nulls", grouped(some as u64), grouped(all as u64)),
+            (all, 0) => format!("No nulls in {} columns", group_digits(all as u64)),
+            (all, 1) => format!("1 of {} columns has nulls", group_digits(all as u64)),
+            (all, some) => format!("{} of {} columns have nulls", group_digits(some as u64), group_digits(all as u64)),
         }
     }
 
@@ -42,7 +42,8 @@ impl Report {
         let Some(Version { reference, files, before, .. }) = &self.identity.version else { return Vec::new() };
         let load = format!("bellwether.load(\"{reference}\")");
         let diff = before.as_ref().map(|before| format!("bellwether diff {}/{before} {reference}", self.identity.name));
-        let more = (files.len() > FILES).then(|| format!("… and {} more files", grouped((files.len() - FILES) as u64)));
+        let more =
+            (files.len() > FILES).then(|| format!("… and {} more files", group_digits((files.len() - FILES) as u64)));
         files.iter().take(FILES).cloned().chain(more).chain([load]).chain(diff).collect()
     }
 }
@@ -70,7 +71,7 @@ fn columns(html: &mut Html, columns: &[ColumnFacts], rows: u64) {
         [Heading::Text("column"), Heading::Number("null"), Heading::Number("lowest"), Heading::Number("highest")];
     let note = "Share of rows without a value, and the range of the others.";
     html.figure("Columns", note, |html| {
-        html.compared(&heads, columns.len(), |html, row, column| {
+        html.comparison(&heads, columns.len(), |html, row, column| {
             let ColumnFacts { name, nulls, range } = &columns[row];
             match (column, range) {
                 (0, _) => html.leaf("code", &[], name),

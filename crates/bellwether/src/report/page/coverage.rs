@@ -4,7 +4,7 @@ use super::{Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Coverage, TickerCoverage};
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{counted, grouped, portion};
+use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;
@@ -42,9 +42,9 @@ impl Coverage {
         let all = self.all as u64;
         match self.incomplete as u64 {
             _ if self.axis.is_empty() => "No signals dated between 1900 and 2099".to_owned(),
-            0 => format!("No gaps in {}", counted(all, "ticker", "tickers")),
-            1 => format!("1 of {} has gaps", counted(all, "ticker", "tickers")),
-            some => format!("{} of {} have gaps", grouped(some), counted(all, "ticker", "tickers")),
+            0 => format!("No gaps in {}", count_of(all, "ticker", "tickers")),
+            1 => format!("1 of {} has gaps", count_of(all, "ticker", "tickers")),
+            some => format!("{} of {} have gaps", group_digits(some), count_of(all, "ticker", "tickers")),
         }
     }
 }
@@ -54,13 +54,13 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
     let Coverage { axis, days, tickers, .. } = coverage;
     let most = tickers.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Tickers with signals, by {}", axis.step.as_str());
-    let note = format!("Peak: {}.", counted(most, "ticker", "tickers"));
+    let note = format!("Peak: {}.", count_of(most, "ticker", "tickers"));
     html.figure(&title, &note, |html| {
         Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, (count, days)) in tickers.iter().zip(days).enumerate() {
                 let top = 44.0 * (1.0 - *count as f64 / most as f64);
                 let area = Area::column(place, axis.len()).between(top, 44.0);
-                let (count, days) = (counted(*count, "ticker", "tickers"), counted(*days, "day", "days"));
+                let (count, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
                 canvas.mark("bar", area, format_args!("{}\n{count}, {days} with signals", axis.in_words(place)));
             }
             canvas.rule("base", 44.0);
@@ -81,7 +81,7 @@ fn map(html: &mut Html, coverage: &Coverage) {
             keys.into_iter().for_each(|(class, text)| html.key(class, text));
         });
     };
-    html.captioned(&title, keys, |html| {
+    html.figure_with_note(&title, keys, |html| {
         html.element("div", &[("class", &"map")], |html| {
             html.element("ol", &[], |html| shown.iter().for_each(|covered| html.leaf("li", &[], &covered.ticker)));
             html.element("div", &[], |html| cells(html, coverage, shown, &title));
@@ -95,11 +95,11 @@ fn map(html: &mut Html, coverage: &Coverage) {
         let mut rest = Vec::new();
         if let Some(next) = coverage.rows.get(shown.len()).filter(|_| coverage.incomplete > shown.len()) {
             let (days, full) = next.total();
-            let others = counted((coverage.incomplete - shown.len()) as u64, "other has", "others have");
+            let others = count_of((coverage.incomplete - shown.len()) as u64, "other has", "others have");
             rest.push(format!("{others} at least {} of their possible signals", portion(days, full)));
         }
         if coverage.all > coverage.incomplete {
-            let complete = counted((coverage.all - coverage.incomplete) as u64, "ticker is", "tickers are");
+            let complete = count_of((coverage.all - coverage.incomplete) as u64, "ticker is", "tickers are");
             rest.push(format!("{complete} complete"));
         }
         if !rest.is_empty() {
@@ -117,7 +117,7 @@ fn cells(html: &mut Html, coverage: &Coverage, shown: &[TickerCoverage], title: 
             for (place, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
                 let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
                 let (ticker, when) = (&covered.ticker, axis.in_words(place));
-                let (present, possible) = (grouped(*days), grouped(*full));
+                let (present, possible) = (group_digits(*days), group_digits(*full));
                 canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{present} of {possible}"));
             }
         }

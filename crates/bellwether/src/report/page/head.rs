@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::Html;
 use crate::report::Report;
 use crate::report::facts::Facts;
-use crate::text::human::{counted, grouped};
+use crate::text::human::{count_of, group_digits};
 
 impl Report {
     pub(super) fn head(&self, html: &mut Html) {
@@ -36,19 +36,19 @@ impl Report {
             });
         };
         let facts = &self.facts;
-        let count = |count: usize| grouped(count as u64);
+        let count = |count: usize| group_digits(count as u64);
         let [from, to] =
             facts.bounds().map_or_else(Default::default, |(first, last)| [first.to_string(), format!("to {last}")]);
         html.element("dl", &[("class", &"figures")], |html| {
             let of_signals = !facts.pairs.is_empty();
-            figure(html, "rows", &grouped(facts.rows), &[if of_signals { "signals" } else { "rows" }]);
+            figure(html, "rows", &group_digits(facts.rows), &[if of_signals { "signals" } else { "rows" }]);
             figure(html, "tickers", &count(facts.tickers.len()), &["tickers"]);
-            figure(html, "days", &grouped(facts.day_count()), &["days,", &from, &to]);
+            figure(html, "days", &group_digits(facts.day_count()), &["days,", &from, &to]);
             if of_signals {
                 figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
             }
             if let Some(news) = &facts.news {
-                figure(html, "articles", &grouped(news.articles), &["articles", "about them"]);
+                figure(html, "articles", &group_digits(news.articles), &["articles", "about them"]);
             }
         });
     }
@@ -64,7 +64,7 @@ impl Report {
                 html.fact("Built", instant(version.built_at));
                 html.code_fact("Version", &version.name);
             }
-            html.fact("From", counted(self.work.runs.len() as u64, "run", "runs"));
+            html.fact("From", count_of(self.work.runs.len() as u64, "run", "runs"));
         });
     }
 }
@@ -82,8 +82,8 @@ impl Facts {
     /// A note on the signals that plots over time leave out, if there are any.
     pub(in crate::report) fn beyond_the_plots(&self) -> Option<String> {
         (self.undrawn > 0).then(|| {
-            let signals = counted(self.undrawn, "signal is", "signals are");
-            let days = counted(self.undrawn_days, "day", "days");
+            let signals = count_of(self.undrawn, "signal is", "signals are");
+            let days = count_of(self.undrawn_days, "day", "days");
             format!(
                 "{signals} dated before 1900 or after 2099, on {days}. They count towards shares and means, but charts over \
                  time and the gap analysis leave them out."

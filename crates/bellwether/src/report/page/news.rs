@@ -5,7 +5,7 @@ use super::{Bar, Html, Topic, level};
 use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, News, Step, WindowFacts};
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{counted, grouped, portion};
+use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;
@@ -16,7 +16,7 @@ impl Report {
             let finding = "This dataset has no news".to_owned();
             return html.section(&Topic::new("news", "News", finding), |_| ());
         };
-        let finding = self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles"));
+        let finding = self.facts.reach().unwrap_or_else(|| count_of(news.articles, "article", "articles"));
         let asides = [news.scope(&self.facts)];
         html.section(&Topic::new("news", "News", finding).with_asides(&asides), |html| {
             if !self.facts.windows.is_empty() {
@@ -60,7 +60,7 @@ impl Facts {
 impl WindowFacts {
     /// Its length: `1 day`, `30 days`.
     pub(in crate::report) fn in_words(&self) -> String {
-        counted(self.length.count().unsigned_abs().into(), "day", "days")
+        count_of(self.length.count().unsigned_abs().into(), "day", "days")
     }
 }
 
@@ -68,23 +68,23 @@ impl News {
     /// A note on the articles that a plot leaves out, if there are any.
     pub(in crate::report) fn beyond(&self, drawn: &[u64]) -> Option<String> {
         let beyond = self.articles - drawn.iter().sum::<u64>();
-        (beyond > 0).then(|| format!("{} dated outside this plot.", counted(beyond, "article is", "articles are")))
+        (beyond > 0).then(|| format!("{} dated outside this plot.", count_of(beyond, "article is", "articles are")))
     }
 
     /// What the counts cover.
     pub(in crate::report) fn scope(&self, facts: &Facts) -> String {
         let unscored = match self.unscored {
             0 => String::new(),
-            count => format!(", {} without a score", grouped(count)),
+            count => format!(", {} without a score", group_digits(count)),
         };
         let (tickers, all) =
-            (grouped(self.tickers.len() as u64), counted(facts.tickers.len() as u64, "ticker", "tickers"));
+            (group_digits(self.tickers.len() as u64), count_of(facts.tickers.len() as u64, "ticker", "tickers"));
         let dated = match (self.days.keys().next(), self.days.keys().next_back()) {
             (Some(first), Some(last)) if first != last => format!(", dated {first} to {last}"),
             (Some(only), _) => format!(", dated {only}"),
             _ => String::new(),
         };
-        let articles = counted(self.articles, "article", "articles");
+        let articles = count_of(self.articles, "article", "articles");
         format!("{articles} about {tickers} of {all}{unscored}{dated}, with their latest known scores.")
     }
 }
@@ -121,9 +121,9 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Articles by {}", axis.step.as_str());
     let beyond = news.beyond(&counts).map_or_else(String::new, |beyond| format!(" {beyond}"));
-    let note = format!("Peak: {} in a {}.{beyond}", grouped(most), axis.step.as_str());
+    let note = format!("Peak: {} in a {}.{beyond}", group_digits(most), axis.step.as_str());
     let values: Vec<(f64, String)> =
-        counts.iter().map(|count| (*count as f64 / most as f64, counted(*count, "article", "articles"))).collect();
+        counts.iter().map(|count| (*count as f64 / most as f64, count_of(*count, "article", "articles"))).collect();
     columns(html, &Columns { id: "plot-news", title: &title, note, axis: &axis, values });
     let Some(window) = facts.windows.iter().max_by_key(|window| window.length.count()) else { return };
     let by_day = |counts: &[u64]| axis.sums(facts.days.iter().copied().zip(counts.iter().copied()));
@@ -132,7 +132,7 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     let (some, all) = (by_day(&window.days), by_day(&known));
     let title = format!("Signals with news within {}, by {}", window.in_words(), axis.step.as_str());
     let value = |(some, all): (&u64, &u64)| {
-        let shown = format!("{} of {}", portion(*some, *all), counted(*all, "signal", "signals"));
+        let shown = format!("{} of {}", portion(*some, *all), count_of(*all, "signal", "signals"));
         (*some as f64 / (*all).max(1) as f64, shown)
     };
     let values = some.iter().zip(&all).map(value).collect();
@@ -167,7 +167,7 @@ fn scores(html: &mut Html, news: &News) {
     let title = "Article scores";
     let left_out = match bins.left_out {
         0 => String::new(),
-        count => format!(" {} fall outside the plotted range.", grouped(count)),
+        count => format!(" {} fall outside the plotted range.", group_digits(count)),
     };
     let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
     html.figure(title, note, |html| {
@@ -176,7 +176,7 @@ fn scores(html: &mut Html, news: &News) {
             let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
             for (bin, articles) in bins.counts.iter().enumerate() {
                 let area = Area::column(bin, count).between(96.0 * (1.0 - *articles as f64 / most as f64), 96.0);
-                let articles = counted(*articles, "article", "articles");
+                let articles = count_of(*articles, "article", "articles");
                 canvas.mark("bar", area, format_args!("score {}\n{articles}", bins.edges(bin)));
             }
             canvas.rule("base", 96.0);

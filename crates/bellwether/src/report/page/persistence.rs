@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::report::facts::{Facts, Histogram, PairFacts, Persistence};
 use crate::report::page::signals::quarters;
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{grouped, percent, portion};
+use crate::text::human::{group_digits, percent, portion};
 
 /// The most pairs shown.
 const PAIRS: usize = 27;
@@ -124,7 +124,7 @@ fn by_confidence(html: &mut Html, persistence: &Persistence) {
             for (bin, counts) in bins.iter().enumerate().filter(|(_, (all, _))| *all > 0) {
                 let area = Area::column(bin, bins.len()).between(96.0 * (1.0 - share(*counts) / most), 96.0);
                 let (edges, (all, flipped)) = (followed.edges(bin), *counts);
-                let (shown, all) = (portion(flipped, all), grouped(all));
+                let (shown, all) = (portion(flipped, all), group_digits(all));
                 canvas.mark("bar", area, format_args!("confidence {edges}\n{shown} of {all} flip"));
             }
             canvas.rule("base", 96.0);

@@ -6,7 +6,7 @@ use crate::interface::Ticker;
 use crate::report::Report;
 use crate::report::facts::{Axis, Step};
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;
@@ -27,7 +27,7 @@ impl Report {
             }
             (None, _) => Vec::new(),
         };
-        let topic = Topic::new("rewrites", "Revisions", self.rewritten()).with_asides(&asides);
+        let topic = Topic::new("rewrites", "Revisions", self.rewrite_finding()).with_asides(&asides);
         html.section(&topic, |html| {
             let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
             let tables = [(signals, "signals"), (articles, "articles")];
@@ -50,7 +50,7 @@ impl Report {
     }
 
     /// The finding: the share that changed.
-    pub(in crate::report) fn rewritten(&self) -> String {
+    pub(in crate::report) fn rewrite_finding(&self) -> String {
         match (self.changes(), &self.revisions) {
             (Some(changes), _) => {
                 let shares = [(&changes.signals, "signals"), (&changes.articles, "articles")];
@@ -78,13 +78,13 @@ impl Rewrites {
         let total = &self.total;
         let turned = match total.flipped {
             0 => String::new(),
-            flipped => format!(" ({} flipped between buy and sell)", grouped(flipped)),
+            flipped => format!(" ({} flipped between buy and sell)", group_digits(flipped)),
         };
-        let (revisions, late) = (counted(total.revised, "revision", "revisions"), grouped(total.added_late));
+        let (revisions, late) = (count_of(total.revised, "revision", "revisions"), group_digits(total.added_late));
         format!(
             "{} {what}: {revisions}{turned}, {late} added late, {} withdrawn.",
-            grouped(total.known),
-            grouped(total.withdrawn)
+            group_digits(total.known),
+            group_digits(total.withdrawn)
         )
     }
 
@@ -150,8 +150,8 @@ fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
             |canvas| {
                 for place in 0..axis.len() {
                     let area = Area::column(place, axis.len()).between(76.0 * (1.0 - rate(place) / most), 76.0);
-                    let (when, of) = (axis.in_words(place), grouped(known[place]));
-                    let (some, rate) = (grouped(changed[place]), percent(rate(place)));
+                    let (when, of) = (axis.in_words(place), group_digits(known[place]));
+                    let (some, rate) = (group_digits(changed[place]), percent(rate(place)));
                     canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {rate}"));
                 }
                 canvas.rule("base", 76.0);
@@ -177,13 +177,13 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
                             name: ticker,
                             class: "alert",
                             share: *changed as f64 / most as f64,
-                            value: &format_args!("{}, {}", grouped(*changed), percent(share(*changed, *known))),
+                            value: &format_args!("{}, {}", group_digits(*changed), percent(share(*changed, *known))),
                         },
                     );
                 }
             });
             if tickers.len() > TICKERS {
-                let others = counted((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
+                let others = count_of((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
                 html.cut(format_args!("{others} changed {what} too."));
             }
         },

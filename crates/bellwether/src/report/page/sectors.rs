@@ -5,7 +5,7 @@ use bellwether_statistics::CONFIDENCE;
 use super::{Heading, Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{SectorExtremes, SectorFacts, ShareDifference};
-use crate::text::human::{grouped, percent, portion};
+use crate::text::human::{group_digits, percent, portion};
 
 /// The most sectors listed.
 const SECTORS: usize = 24;
@@ -26,12 +26,12 @@ impl Report {
                 Heading::Number("flips"),
             ];
             html.figure("By sector", "Share of signals that are buys, and share followed by their opposite.", |html| {
-                html.compared(&columns, self.sectors.len().min(SECTORS), |html, row, column| {
+                html.comparison(&columns, self.sectors.len().min(SECTORS), |html, row, column| {
                     let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
                     match column {
-                        0 => html.text(self.sectors[row].named()),
-                        1 => html.text(grouped(*tickers)),
-                        2 => html.text(grouped(totals.rows)),
+                        0 => html.text(self.sectors[row].display_name()),
+                        1 => html.text(group_digits(*tickers)),
+                        2 => html.text(group_digits(totals.rows)),
                         3 => html.text(portion(totals.buys, totals.rows)),
                         4 => html.text(format_args!("{:.3}", totals.mean_confidence().unwrap_or_default())),
                         _ => html.text(flips.share().map_or_else(|| "-".to_owned(), percent)),
@@ -45,7 +45,7 @@ impl Report {
     pub(in crate::report) fn split(&self) -> Option<String> {
         let only = self.sectors.iter().find(|sector| sector.name.is_some())?;
         Some(match SectorExtremes::of(&self.sectors) {
-            None => format!("Every ticker with a sector is in {}", only.named()),
+            None => format!("Every ticker with a sector is in {}", only.display_name()),
             Some(SectorExtremes { test: None, .. }) => {
                 "There are too few tickers to tell whether sectors differ in their share of buys".to_owned()
             }
@@ -65,7 +65,7 @@ impl Report {
             let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
             let chosen = match comparisons {
                 1 => String::new(),
-                many => format!(", for the widest of {} differences", grouped(many)),
+                many => format!(", for the widest of {} differences", group_digits(many)),
             };
             format!("Welch's test with tickers as clusters gives {p}{chosen}.")
         });
@@ -77,11 +77,11 @@ impl Report {
 impl SectorFacts {
     /// Its share of buys, with its name.
     fn buying(&self) -> String {
-        format!("{} in {}", portion(self.totals.buys, self.totals.rows), self.named())
+        format!("{} in {}", portion(self.totals.buys, self.totals.rows), self.display_name())
     }
 
     /// Its name, or `no sector`.
-    pub(in crate::report) fn named(&self) -> &str {
+    pub(in crate::report) fn display_name(&self) -> &str {
         self.name.as_ref().map_or("no sector", |name| name.as_str())
     }
 }

@@ -6,7 +6,7 @@ use super::{Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Facts, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
-use crate::text::human::{counted, grouped, portion};
+use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets in the plot of a pair.
 const COLUMNS: usize = 64;
@@ -55,7 +55,7 @@ impl Report {
                     ));
                 });
             };
-            html.captioned(format_args!("By period, regime and {}", axis.step.as_str()), note, |html| {
+            html.figure_with_note(format_args!("By period, regime and {}", axis.step.as_str()), note, |html| {
                 html.element("div", &[("class", &"multiples")], |html| {
                     for (pair, totals) in facts.pairs.iter().zip(&of_pairs) {
                         multiple(html, pair, totals, &axis, scale);
@@ -72,7 +72,7 @@ impl Report {
         let mut asides = Vec::new();
         let left_out = of_buys.left_out + of_sells.left_out;
         if left_out > 0 {
-            asides.push(format!("{} confidences fall outside the plotted range.", grouped(left_out)));
+            asides.push(format!("{} confidences fall outside the plotted range.", group_digits(left_out)));
         }
         html.section(&Topic::new("confidence", "Confidence", finding).with_asides(&asides), |html| {
             let title = "Confidence of buys and sells";
@@ -87,7 +87,7 @@ impl Report {
                         canvas.mark(
                             "buy",
                             area,
-                            format_args!("confidence {}\n{}", of_buys.edges(bin), counted(*count, "buy", "buys")),
+                            format_args!("confidence {}\n{}", of_buys.edges(bin), count_of(*count, "buy", "buys")),
                         );
                     }
                     for (bin, count) in of_sells.counts.iter().enumerate() {
@@ -95,15 +95,15 @@ impl Report {
                         canvas.mark(
                             "sell",
                             area,
-                            format_args!("confidence {}\n{}", of_sells.edges(bin), counted(*count, "sell", "sells")),
+                            format_args!("confidence {}\n{}", of_sells.edges(bin), count_of(*count, "sell", "sells")),
                         );
                     }
                     let side = emptier_side([&of_buys, &of_sells]);
-                    canvas.text("name-buy", side.at(14.0), format_args!("{}", counted(buys.count(), "buy", "buys")));
+                    canvas.text("name-buy", side.at(14.0), format_args!("{}", count_of(buys.count(), "buy", "buys")));
                     canvas.text(
                         "name-sell",
                         side.at(178.0),
-                        format_args!("{}", counted(sells.count(), "sell", "sells")),
+                        format_args!("{}", count_of(sells.count(), "sell", "sells")),
                     );
                     quarters(canvas, of_buys.range(), 200.0);
                 });
@@ -181,7 +181,7 @@ fn multiple(html: &mut Html, pair: &PairFacts, totals: &[SignalTotals], axis: &A
                 let area = Area { width: (1.1 / axis.len() as f64).min(1.0 - column.x), ..column };
                 let edge = bottom - share * (bottom - top);
                 canvas.ground("sell flush", area.between(top, edge));
-                let (when, rows) = (axis.in_words(place), grouped(totals.rows));
+                let (when, rows) = (axis.in_words(place), group_digits(totals.rows));
                 let (buys, mean) = (portion(totals.buys, totals.rows), totals.mean_confidence().unwrap_or_default());
                 canvas.mark(
                     "buy flush",

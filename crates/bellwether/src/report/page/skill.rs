@@ -8,7 +8,7 @@ use super::{Html, Topic};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
-use crate::text::human::{counted, grouped, percent, portion, rounded};
+use crate::text::human::{count_of, group_digits, percent, portion, round};
 
 /// What pages with this section add to the style.
 pub(super) const STYLE: &str = include_str!("../skill.css");
@@ -37,7 +37,7 @@ impl Report {
         };
         html.section(&Topic::new("skill", "Skill", finding).with_asides(&asides), |html| {
             let Ok(skill) = skill else { return };
-            let pairs = skill.chosen();
+            let pairs = skill.drawn_pairs();
             if pairs.is_empty() {
                 return;
             }
@@ -57,7 +57,7 @@ impl Report {
 
 impl Skill {
     /// The pairs that are shown.
-    fn chosen(&self) -> Vec<&PairSkill> {
+    fn drawn_pairs(&self) -> Vec<&PairSkill> {
         let mut pairs: Vec<&PairSkill> = self.pairs.iter().filter(|pair| is_measured(pair)).collect();
         pairs.sort_by_key(|pair| {
             std::cmp::Reverse([State::Published, State::Today].map(|state| of(pair, state).ranks.dates))
@@ -68,15 +68,15 @@ impl Skill {
 
     /// The finding: the correlation of the pair with the most dates.
     pub(in crate::report) fn finding(&self) -> String {
-        let Some(pair) = self.chosen().first().copied() else {
+        let Some(pair) = self.drawn_pairs().first().copied() else {
             return "No date has five signals with a complete return".to_owned();
         };
         let said = |measure: &Measure| {
             let mean = measure.ranks.correlation.unwrap_or_default();
             let interval = measure.ranks.test.as_ref().map(|test| test.interval);
             let interval =
-                interval.map(|interval| format!(" ({} to {})", rounded(interval.lower, 3), rounded(interval.upper, 3)));
-            format!("{}{}", rounded(mean, 3), interval.unwrap_or_default())
+                interval.map(|interval| format!(" ({} to {})", round(interval.lower, 3), round(interval.upper, 3)));
+            format!("{}{}", round(mean, 3), interval.unwrap_or_default())
         };
         let [published, today] = [of(pair, State::Published), of(pair, State::Today)];
         let PairSkill { period, regime, .. } = pair;
@@ -97,13 +97,13 @@ impl Skill {
         let mut remarks = vec![format!(
             "{} of the history was witnessed: {} of {}.",
             portion(counts.live, counts.all),
-            grouped(counts.live),
-            counted(counts.all, "signal", "signals")
+            group_digits(counts.live),
+            count_of(counts.all, "signal", "signals")
         )];
         if self.hindsight.turned > 0 {
             remarks.push(format!(
                 "{} after the horizon was over, {} of them to where the price went; half is an honest correction.",
-                counted(self.hindsight.turned, "signal turned", "signals turned"),
+                count_of(self.hindsight.turned, "signal turned", "signals turned"),
                 portion(self.hindsight.agree, self.hindsight.turned)
             ));
         }
@@ -241,7 +241,7 @@ impl HitRate {
         let Self { name, class, rate, .. } = self;
         html.leaf("span", &[], name);
         let id = format!("plot-hits-{}", self.id);
-        let said = format!("{name}: {} of {}", percent(*rate), grouped(self.signals));
+        let said = format!("{name}: {} of {}", percent(*rate), group_digits(self.signals));
         Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
             let x = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
             let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
@@ -277,8 +277,8 @@ fn reliability(html: &mut Html, pairs: &[&PairSkill]) {
                 "{} {} {class}: {} of {}",
                 pair.period,
                 pair.regime,
-                counted(reliability.signals, "signal", "signals"),
-                counted(reliability.dates, "date", "dates")
+                count_of(reliability.signals, "signal", "signals"),
+                count_of(reliability.dates, "date", "dates")
             );
             let id = format!("plot-reliability-{}-{}", pair.period, pair.regime);
             let points = &reliability.points;
@@ -351,7 +351,7 @@ fn decay(html: &mut Html, pairs: &[&PairSkill]) {
                     canvas.mark(
                         &format!("dot {class}"),
                         area,
-                        format_args!("lag {lag}, {class}\n{}", rounded(*value, 4)),
+                        format_args!("lag {lag}, {class}\n{}", round(*value, 4)),
                     );
                 }
                 canvas.rule("base", y(0.0));

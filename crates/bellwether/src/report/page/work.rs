@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::report::facts::{Activity, OperationAnswers};
 use crate::report::svg::{Area, Plot};
 use crate::tables::Drift;
-use crate::text::human::{bytes, counted, grouped, took};
+use crate::text::human::{bytes, count_of, group_digits, took};
 
 /// The most rows of a table.
 const ROWS: usize = 12;
@@ -39,8 +39,8 @@ impl Report {
     }
 
     pub(super) fn timings(&self, html: &mut Html) {
-        let stages = self.timed();
-        let finding = self.fetched();
+        let stages = self.stage_times();
+        let finding = self.fetch_time();
         html.section(&Topic::new("timings", "Time", finding), |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
             if !stages.is_empty() {
@@ -61,13 +61,13 @@ impl Report {
     }
 
     /// Duration of each stage where known; fetching is that of the newest run.
-    pub(in crate::report) fn timed(&self) -> Vec<(&'static str, Duration)> {
+    pub(in crate::report) fn stage_times(&self) -> Vec<(&'static str, Duration)> {
         let fetched = self.work.answers.iter().filter_map(|answers| answers.complete.last()).max();
         fetched.map(|time| ("fetch", *time)).into_iter().chain(self.stages.iter().copied()).collect()
     }
 
     /// How long the newest run took to fetch.
-    pub(in crate::report) fn fetched(&self) -> String {
+    pub(in crate::report) fn fetch_time(&self) -> String {
         match self.work.runs.first() {
             Some(AnsweredRun { fetched_in, definition, .. }) => {
                 let is_other = *definition != self.identity.name;
@@ -85,16 +85,16 @@ impl Activity {
         let of_which = |new: Option<u64>| match new {
             None => String::new(),
             Some(0) => " (none new)".to_owned(),
-            Some(new) => format!(" ({} new)", grouped(new)),
+            Some(new) => format!(" ({} new)", group_digits(new)),
         };
         let Self { rejects, unknown, .. } = self;
         let rejected = match rejects.records {
             0 => "No rejected records".to_owned(),
-            some => counted(some, "rejected record", "rejected records") + &of_which(rejects.new),
+            some => count_of(some, "rejected record", "rejected records") + &of_which(rejects.new),
         };
         let unknown = match unknown.fields.len() as u64 {
             0 => "no unknown fields".to_owned(),
-            some => counted(some, "unknown field", "unknown fields") + &of_which(unknown.new),
+            some => count_of(some, "unknown field", "unknown fields") + &of_which(unknown.new),
         };
         format!("{rejected}, {unknown}")
     }
@@ -103,7 +103,7 @@ impl Activity {
 /// Notes how many rows were cut.
 fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
     if all > ROWS {
-        html.cut(format_args!("Showing {ROWS} of {} {what}.", grouped(all as u64)));
+        html.cut(format_args!("Showing {ROWS} of {} {what}.", group_digits(all as u64)));
     }
 }
 
@@ -113,7 +113,7 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
         [Heading::Text("reason"), Heading::Text("example"), Heading::Number("records"), Heading::Number("new")];
     let unlisted = match unlisted {
         0 => String::new(),
-        count => format!(" {} more are counted but not listed.", grouped(*count)),
+        count => format!(" {} more are counted but not listed.", group_digits(*count)),
     };
     let note = format!("Every rejected record is kept in the archive with its position and raw text.{unlisted}");
     html.figure("Why records were rejected", note, |html| {
@@ -122,8 +122,8 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
             match column {
                 0 => html.foreign(reason),
                 1 => html.foreign(&format!("{pointer} of {request}")),
-                2 => html.text(grouped(*records)),
-                _ => html.text(if rejects.new.is_some() { grouped(*new) } else { "-".to_owned() }),
+                2 => html.text(group_digits(*records)),
+                _ => html.text(if rejects.new.is_some() { group_digits(*new) } else { "-".to_owned() }),
             }
         });
         cut_at_rows(html, reasons.len(), "reasons");
@@ -138,7 +138,7 @@ fn unknown_fields(html: &mut Html, fields: &[Drift]) {
             0 => html.foreign(&fields[row].field),
             1 => html.text(fields[row].endpoint),
             2 => html.foreign(&fields[row].example),
-            _ => html.text(grouped(fields[row].count)),
+            _ => html.text(group_digits(fields[row].count)),
         });
         cut_at_rows(html, fields.len(), "fields");
     });
@@ -149,9 +149,9 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
     let end = end.as_secs_f64().max(1e-3);
     for (place, answers) in all.iter().enumerate() {
         let OperationAnswers { endpoint, again, rows, bytes: size, complete } = answers;
-        let title = format!("{}: {endpoint}", counted(complete.len() as u64, "answer", "answers"));
-        let again = if *again > 0 { format!(", {} retried", grouped(*again)) } else { String::new() };
-        let note = format!("{}, {}{again}.", counted(*rows, "row", "rows"), bytes(*size));
+        let title = format!("{}: {endpoint}", count_of(complete.len() as u64, "answer", "answers"));
+        let again = if *again > 0 { format!(", {} retried", group_digits(*again)) } else { String::new() };
+        let note = format!("{}, {}{again}.", count_of(*rows, "row", "rows"), bytes(*size));
         let mut stretches = vec![0_u64; STRETCHES];
         for time in complete {
             let stretch = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
@@ -166,7 +166,7 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
                     let top = 40.0 * (1.0 - *count as f64 / most as f64).min(0.95);
                     let area = Area::column(stretch, STRETCHES).between(top, 42.0);
                     let from = Duration::from_secs_f64(end * stretch as f64 / STRETCHES as f64);
-                    let count = counted(*count, "answer", "answers");
+                    let count = count_of(*count, "answer", "answers");
                     canvas.mark("bar", area, format_args!("after {}\n{count}", took(from)));
                 }
                 canvas.rule("base", 42.0);
@@ -196,11 +196,11 @@ fn runs(html: &mut Html, work: &Activity) {
                 0 => html.leaf("code", &[], &run.name),
                 1 => html.text(&run.definition),
                 2 => html.text(took(run.fetched_in)),
-                3 => html.text(grouped(run.requests)),
-                4 => html.text(grouped(run.changes.added)),
-                5 => html.text(grouped(run.changes.revised)),
-                6 => html.text(grouped(run.changes.withdrawn)),
-                _ => html.text(grouped(run.rejects)),
+                3 => html.text(group_digits(run.requests)),
+                4 => html.text(group_digits(run.changes.added)),
+                5 => html.text(group_digits(run.changes.revised)),
+                6 => html.text(group_digits(run.changes.withdrawn)),
+                _ => html.text(group_digits(run.rejects)),
             }
         });
         cut_at_rows(html, work.runs.len(), "runs");

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
-use crate::text::human::grouped;
+use crate::text::human::group_digits;
 
 pub(crate) use previous::PreviousVersion;
 pub(super) use previous::PreviousVersions;
@@ -120,10 +120,10 @@ impl Checking<'_> {
         let has_rows = |record: &&&AnswerRecord| Table::of(record.request.endpoint) == Table::of(self.scope.source);
         let mut now = Listing::new();
         for record in answered().filter(has_rows) {
-            now.entry(record.request.request.clone()).or_default().extend(record.listed().cloned());
+            now.entry(record.request.request.clone()).or_default().extend(record.listed_series().cloned());
         }
         self.universe(now, &mut outcome)?;
-        outcome.settled(&self.plan.name)
+        outcome.into_notes(&self.plan.name)
     }
 
     /// Checks the newest dataset of the definition. Returns notes.
@@ -131,15 +131,15 @@ impl Checking<'_> {
         let mut outcome = CheckOutcome::default();
         let listing = self.view.listing(&self.scope.requests)?;
         let demanded = demanded_of_archive(self.plan, self.scope);
-        let missing = Missing::of_archive(&demanded, &listing, self.answered()?.as_ref());
+        let missing = Missing::of_archive(&demanded, &listing, self.answered_requests()?.as_ref());
         outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, self.filtered_out()?);
         self.universe(listing, &mut outcome)?;
-        outcome.settled(&self.plan.name)
+        outcome.into_notes(&self.plan.name)
     }
 
     /// The answered requests of the last run of this exact definition; none if the archive has no such run.
-    fn answered(&self) -> Result<Option<BTreeSet<String>>> {
+    fn answered_requests(&self) -> Result<Option<BTreeSet<String>>> {
         let digest = digest::of(self.plan.text.as_bytes());
         let is_own = |run: &&SealedRun| {
             let definition = run.seal().definition.as_ref();
@@ -160,7 +160,7 @@ impl Checking<'_> {
         }
         let mut outcome = CheckOutcome::default();
         outcome.missing(self.plan, self.filtered_out()?);
-        outcome.settled(&self.plan.name)
+        outcome.into_notes(&self.plan.name)
     }
 
     /// The values of the dataset's filter that no series has, and the tickers that are left out and were never in.
@@ -179,7 +179,7 @@ impl Checking<'_> {
             RequestList::Listed(requests) => requests.clone(),
             RequestList::EachTicker(tickers, _) => tickers.listing(),
         });
-        let known = self.view.listed(&lists.map(|request| request.to_string()).collect())?;
+        let known = self.view.tickers_listed_by(&lists.map(|request| request.to_string()).collect())?;
         let absent: Vec<&Ticker> = self.scope.excluded.iter().filter(|ticker| !known.contains(ticker)).collect();
         let is_known = !known.is_empty() && !absent.is_empty();
         Ok(is_known.then(|| absent_tickers("nothing to exclude", &absent, known.iter())))
@@ -237,7 +237,7 @@ impl CheckOutcome {
     }
 
     /// The notes, or the failure.
-    fn settled(self, name: &str) -> Result<Vec<String>> {
+    fn into_notes(self, name: &str) -> Result<Vec<String>> {
         let checks: BTreeSet<Check> = self.failed.iter().map(|(check, _)| *check).collect();
         let Some(found) = Findings::of(self.failed.into_iter().map(|(_, found)| found)) else { return Ok(self.notes) };
         let remedies: Vec<&str> = checks.iter().map(|check| check.remedy()).collect();
@@ -256,7 +256,7 @@ fn no_news(records: &[Arc<AnswerRecord>]) -> Option<String> {
     let is_of_articles = |record: &&Arc<AnswerRecord>| record.request.endpoint == Endpoint::NewsArticles;
     let lists: Vec<_> = records.iter().filter(is_of_articles).collect();
     let is_empty = |record: &&Arc<AnswerRecord>| record.request.rows + record.request.rejects == 0;
-    let count = grouped(lists.len() as u64);
+    let count = group_digits(lists.len() as u64);
     (lists.len() >= FEWEST_EMPTY_LISTS && lists.iter().all(is_empty))
         .then(|| format!("no articles: the lists of all {count} tickers are empty"))
 }

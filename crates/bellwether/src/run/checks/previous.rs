@@ -34,7 +34,7 @@ impl PreviousVersions<'_> {
     /// is one, and notes for the user.
     pub(in crate::run) fn find(self, name: &str, archive: &Archive) -> (Option<PreviousVersion>, Vec<String>) {
         let Some(datasets) = self.datasets else { return (None, Vec::new()) };
-        let forgotten: BTreeSet<&str> = archive.forgotten().map(|run| run.run.as_str()).collect();
+        let forgotten: BTreeSet<&str> = archive.forgotten_runs().map(|run| run.run.as_str()).collect();
         let counts = |one: &&VersionRecord| !one.runs.iter().any(|run| forgotten.contains(run.as_str()));
         let found = export::latest(datasets, Some(name)).and_then(|here| {
             let all: Vec<&VersionRecord> = here.iter().chain(self.in_store).collect();

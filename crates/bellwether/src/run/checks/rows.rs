@@ -9,7 +9,7 @@ use crate::freshness::{Age, MAX_DAYS_AHEAD, days_ahead, today};
 use crate::plan::{OnFinding, Plan};
 use crate::report::facts::Facts;
 use crate::run::names::{in_words, list};
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 
 /// A share of fewer cells says nothing.
 const FEWEST_CELLS: u64 = 20;
@@ -35,8 +35,8 @@ impl RowChecks<'_> {
         outcome.add(Check::MaxAge, OnFinding::Fail, self.age(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.ahead(today));
         outcome.add(Check::Dates, self.plan.checks.dates, self.back());
-        self.rewritten(&mut outcome);
-        outcome.settled(&self.plan.name)
+        self.check_rewrites(&mut outcome);
+        outcome.into_notes(&self.plan.name)
     }
 
     /// The newest date is too old. What is dated in the future keeps nothing fresh.
@@ -49,8 +49,8 @@ impl RowChecks<'_> {
     /// The newest date is far in the future.
     fn ahead(self, today: NaiveDate) -> Option<String> {
         let (_, newest) = self.facts.bounds()?;
-        let days = counted(days_ahead(newest, today)?.into(), "day", "days");
-        let limit = counted(MAX_DAYS_AHEAD.into(), "day", "days");
+        let days = count_of(days_ahead(newest, today)?.into(), "day", "days");
+        let limit = count_of(MAX_DAYS_AHEAD.into(), "day", "days");
         Some(format!("the newest date is {newest}, {days} in the future, above the limit of {limit}"))
     }
 
@@ -72,14 +72,14 @@ impl RowChecks<'_> {
     }
 
     /// More was rewritten than is usual.
-    fn rewritten(self, outcome: &mut CheckOutcome) {
+    fn check_rewrites(self, outcome: &mut CheckOutcome) {
         let (Some(rewritten), Some(before)) = (self.rewritten, self.before) else { return };
         let version = &before.recorded.version;
         let RewrittenSince { signals, articles, series } = rewritten;
         let (limit, of_series) = (self.plan.checks.rewritten, self.plan.checks.rewritten_series);
         for (count, [one, many]) in [(signals, ["signal", "signals"]), (articles, ["article", "articles"])] {
             let found = is_above(*count, limit).then(|| {
-                let (some, all) = (grouped(count.rewritten), counted(count.known, one, many));
+                let (some, all) = (group_digits(count.rewritten), count_of(count.known, one, many));
                 let verb = if count.rewritten == 1 { "was" } else { "were" };
                 let limit = percent(limit);
                 format!(
@@ -91,10 +91,12 @@ impl RowChecks<'_> {
         let above: Vec<String> = series
             .iter()
             .filter(|(_, count)| is_above(*count, of_series))
-            .map(|(key, count)| format!("{} ({} of {})", in_words(key), grouped(count.rewritten), grouped(count.known)))
+            .map(|(key, count)| {
+                format!("{} ({} of {})", in_words(key), group_digits(count.rewritten), group_digits(count.known))
+            })
             .collect();
         let found = (!above.is_empty()).then(|| {
-            let (count, limit) = (counted(above.len() as u64, "series was", "series were"), percent(of_series));
+            let (count, limit) = (count_of(above.len() as u64, "series was", "series were"), percent(of_series));
             let names = list(above.iter());
             format!("{count} rewritten since version `{version}` by more than the limit of {limit}: {names}")
         });

@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{Plan, RequestList, TickerSource};
 use crate::run::names::{in_words, list};
-use crate::run::scope::archived;
+use crate::run::scope::archived_scope;
 use crate::tables::SeriesKey;
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 
 /// Tickers with a period and a regime each.
 type Universe = BTreeSet<SeriesKey>;
@@ -28,7 +28,7 @@ impl Checking<'_> {
         let Some(asked) = AskedByBoth::of(plan, self.plan) else { return Ok(()) };
         let earlier = View::of(self.view.archive().clone(), before.as_of);
         // The archive may be another one.
-        let Ok(scope) = archived(plan, &earlier) else { return Ok(()) };
+        let Ok(scope) = archived_scope(plan, &earlier) else { return Ok(()) };
         let listed = asked.universe(earlier.listing(&scope.requests)?);
         let filter = plan.dataset.filter.clone().and(self.scope.filter.clone());
         let sectors = if filter.sectors.is_some() { self.view.sectors(Some(self.scope))? } else { HashMap::new() };
@@ -140,7 +140,7 @@ impl<T: Ord> UniverseChange<'_, T> {
         ];
         let tell = |(how, shifted, all): (&str, Vec<&T>, usize)| {
             (shifted.len() as f64 > all as f64 * share).then(|| {
-                let (some, all) = (grouped(shifted.len() as u64), counted(all as u64, one, many));
+                let (some, all) = (group_digits(shifted.len() as u64), count_of(all as u64, one, many));
                 let (share, names) = (percent(share), list(shifted.iter().map(|it| name(it))));
                 format!("{some} of {all} {how} since version `{version}`, above the limit of {share}: {names}")
             })

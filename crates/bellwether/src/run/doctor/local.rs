@@ -18,7 +18,7 @@ use crate::run::as_of::newest;
 use crate::run::continuity::{self, Continuity, Expected};
 use crate::run::options::WhenLost;
 use crate::run::start::SKEW;
-use crate::text::human::{bytes, counted};
+use crate::text::human::{bytes, count_of};
 
 /// With less space than this there is a warning; a run of all sectors takes about as much.
 const LITTLE_SPACE: u64 = 1_000_000_000;
@@ -107,7 +107,7 @@ fn of_folder(path: &Path) -> Option<Diagnosis> {
     } else {
         return None;
     };
-    Some(Diagnosis::failed(CHECK, format!("`{}` {found}", there.display()), remedy))
+    Some(Diagnosis::failure(CHECK, format!("`{}` {found}", there.display()), remedy))
 }
 
 fn of_disk(folder: &Path) -> Diagnosis {
@@ -117,7 +117,7 @@ fn of_disk(folder: &Path) -> Diagnosis {
     };
     let found = format!("{} free for `{}`", bytes(free), folder.display());
     match free {
-        ..NO_SPACE => Diagnosis::failed(CHECK, found, "free some space, or choose another disk with `--data`"),
+        ..NO_SPACE => Diagnosis::failure(CHECK, found, "free some space, or choose another disk with `--data`"),
         NO_SPACE..LITTLE_SPACE => {
             Diagnosis::warning(CHECK, found, "free some space, or choose another disk with `--data`")
         }
@@ -173,11 +173,11 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
     // A run waits for a clock that is behind by less.
     if newest(&archive).is_some_and(|newest| newest - now > SKEW) {
         let found = "the clock is behind the archive's newest run";
-        return Diagnosis::failed(CHECK, found, "set the clock; a run refuses to start until it is later");
+        return Diagnosis::failure(CHECK, found, "set the clock; a run refuses to start until it is later");
     }
     if let Some(file) = archive.first_misfit() {
         let found = format!("`{}` is missing or has another size", file.display());
-        return Diagnosis::failed(
+        return Diagnosis::failure(
             CHECK,
             found,
             "restore it from a backup; `bellwether verify` lists all damaged files",
@@ -185,9 +185,9 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
     }
     let missing: Vec<&str> = archive.missing().collect();
     if let Some(first) = missing.first() {
-        let runs = counted(missing.len() as u64, "run", "runs");
+        let runs = count_of(missing.len() as u64, "run", "runs");
         let found = format!("`{}` lacks {runs} that others are based on, such as `{first}`", path.display());
-        return Diagnosis::failed(
+        return Diagnosis::failure(
             CHECK,
             found,
             "restore them from a backup, or fetch them with `bellwether store pull`",
@@ -196,8 +196,8 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
     let interrupted = unfinished_runs(path).map_or(0, |runs| runs.len() as u64);
     let interrupted = match interrupted {
         0 => String::new(),
-        count => format!(", {} to resume", counted(count, "interrupted run", "interrupted runs")),
+        count => format!(", {} to resume", count_of(count, "interrupted run", "interrupted runs")),
     };
-    let runs = counted(archive.runs().len() as u64, "run", "runs");
+    let runs = count_of(archive.runs().len() as u64, "run", "runs");
     Diagnosis::ok(CHECK, format!("{runs}, every file in place{interrupted}"))
 }

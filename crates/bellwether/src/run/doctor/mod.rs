@@ -62,7 +62,7 @@ impl Diagnosis {
         Self { health: Health::Warning, remedy: Some(remedy.into()), ..Self::ok(check, found) }
     }
 
-    fn failed(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { health: Health::Failed, ..Self::warning(check, found, remedy) }
     }
 
@@ -121,7 +121,7 @@ pub async fn doctor(plan: Option<Plan>, options: DoctorOptions) -> Result<Vec<Di
     };
     let (mut found, in_store) = tokio::select! {
         all = all => all,
-        () = options.control.stop.cancelled() => return Err(Error::interrupted()),
+        () = options.control.stop.cancelled() => return Err(Error::interruption()),
     };
     found.extend(blocking(move || Ok(local::of_plan(&plan, &options, in_store.as_ref()))).await?);
     Ok(found)

@@ -56,7 +56,7 @@ pub async fn offered_sectors(plan: &Plan, options: &DoctorOptions) -> Result<Vec
     let asking = answers(plan, &client);
     let answers = tokio::select! {
         answers = asking => answers?,
-        () = options.control.stop.cancelled() => return Err(Error::interrupted()),
+        () = options.control.stop.cancelled() => return Err(Error::interruption()),
     };
     Ok(answers.into_iter().filter_map(|(sector, has_signals)| has_signals.then_some(sector)).collect())
 }
@@ -78,7 +78,7 @@ pub(super) async fn diagnosis(plan: &Plan, client: &Client) -> Option<Diagnosis>
     let (here, missing) = (names(true), names(false));
     Some(match missing.is_empty() {
         true => Diagnosis::ok(CHECK, format!("signals of {here}")),
-        false => Diagnosis::failed(CHECK, format!("no signals of {missing}"), "correct `sectors` in `[signals]`"),
+        false => Diagnosis::failure(CHECK, format!("no signals of {missing}"), "correct `sectors` in `[signals]`"),
     })
 }
 

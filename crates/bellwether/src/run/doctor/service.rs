@@ -15,7 +15,7 @@ use crate::run::demo::Demo;
 use crate::run::error::RunError;
 use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::{addresses, key};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 
 /// The clocks of the service and of this machine may differ by this much: the service's has whole seconds, and its
 /// answer takes a while.
@@ -96,7 +96,7 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
         let tls = if address.scheme() == "https" { ", certificate ok" } else { "" };
         found.push(match failure {
             // Nothing of it is asked for.
-            Some(error) if needed(plan, base).is_empty() => {
+            Some(error) if needed_operations(plan, base).is_empty() => {
                 let Diagnosis { found, remedy, .. } = Diagnosis::of_error(name, &error);
                 Diagnosis { health: Health::Warning, found, remedy, check: name }
             }
@@ -120,7 +120,7 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
 }
 
 /// The operations of an address that a run could not do without.
-fn needed(plan: &Plan, base: Base) -> Vec<Endpoint> {
+fn needed_operations(plan: &Plan, base: Base) -> Vec<Endpoint> {
     let all = plan.ways.iter().map(|way| way.endpoint).chain(plan.of_each_ticker.iter().copied());
     all.filter(|endpoint| endpoint.base() == base).collect()
 }
@@ -132,7 +132,7 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
     if of_base().any(|(_, head)| is_of_service(head)) {
         return None;
     }
-    let needed = needed(plan, base);
+    let needed = needed_operations(plan, base);
     let (&endpoint, head) = of_base().find(|(endpoint, _)| needed.contains(endpoint)).or_else(|| of_base().next())?;
     let lacking: Vec<&str> = needed.iter().map(|it| it.as_str()).collect();
     let lacking = if lacking.is_empty() { "any operation".to_owned() } else { lacking.join(", ") };
@@ -190,14 +190,14 @@ fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, ResponseHead>) -> Option<D
     let remedy = "ask the vendor what replaced it, or change `history` or `[sentiment]` in the definition";
     Some(match (usual, used) {
         (Some(usual), None) => {
-            Diagnosis::failed(CHECK, format!("the service does not offer {}", usual.as_str()), remedy)
+            Diagnosis::failure(CHECK, format!("the service does not offer {}", usual.as_str()), remedy)
         }
         _ if !missing.is_empty() => {
-            Diagnosis::failed(CHECK, format!("the service does not offer {}", list(&missing)), remedy)
+            Diagnosis::failure(CHECK, format!("the service does not offer {}", list(&missing)), remedy)
         }
         _ if let Some((endpoint, status)) = refused => {
             let found = format!("the service refuses {} with status {status}", endpoint.as_str());
-            Diagnosis::failed(CHECK, found, "check the addresses, the sectors and the tickers of the definition")
+            Diagnosis::failure(CHECK, found, "check the addresses, the sectors and the tickers of the definition")
         }
         _ if !broken.is_empty() => {
             Diagnosis::warning(CHECK, format!("errors of the service: {}", list(&broken)), "try again later")
@@ -231,11 +231,11 @@ fn clock(skew: Option<TimeDelta>) -> Diagnosis {
     match skew.abs() > MOST_SKEW {
         true => {
             let which = if skew > TimeDelta::zero() { "behind" } else { "ahead of" };
-            let found = format!("this clock is {} {which} the service's", counted(seconds, "second", "seconds"));
+            let found = format!("this clock is {} {which} the service's", count_of(seconds, "second", "seconds"));
             Diagnosis::warning(CHECK, found, "synchronize it: observations are dated by it")
         }
         false => {
-            Diagnosis::ok(CHECK, format!("within {} of the service's", counted(seconds.max(1), "second", "seconds")))
+            Diagnosis::ok(CHECK, format!("within {} of the service's", count_of(seconds.max(1), "second", "seconds")))
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::fetch::Client;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, Plan, Request, RequestList, TickerSource, Way};
-use crate::text::human::counted;
+use crate::text::human::count_of;
 
 /// More requests than this are made only after the operations that the dataset depends on have answered.
 const MANY_REQUESTS: usize = 32;
@@ -83,7 +83,7 @@ impl<'a> Gathering<'a> {
             0 => Vec::new(),
             answers => {
                 options.control.observe(Event::Resumed { answers });
-                let answers = counted(answers as u64, "answer", "answers");
+                let answers = count_of(answers as u64, "answer", "answers");
                 vec![format!("resumed an interrupted run with {answers}")]
             }
         };
@@ -143,7 +143,7 @@ impl<'a> Gathering<'a> {
             };
             let requests = way.requests(&tickers);
             self.probe(&requests, &tickers).await?;
-            match self.staged(stage_of(way.endpoint), requests.clone()).await? {
+            match self.run_stage(stage_of(way.endpoint), requests.clone()).await? {
                 WaveOutcome::NotOffered(gone) => {
                     lacking = with(lacking, gone);
                     passed.push(way);
@@ -217,7 +217,7 @@ impl<'a> Gathering<'a> {
             TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
             TickerSource::NamedBy(requests) => requests.clone(),
         };
-        let gone = match self.staged("tickers", requests.clone()).await? {
+        let gone = match self.run_stage("tickers", requests.clone()).await? {
             WaveOutcome::Offered { named, .. } => {
                 self.demanded.extend(requests);
                 return Ok(Ok(named.into_iter().collect()));
@@ -280,7 +280,7 @@ impl<'a> Gathering<'a> {
     async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
         let requests: Vec<Request> =
             tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
-        match self.staged(stage_of(endpoint), requests.clone()).await? {
+        match self.run_stage(stage_of(endpoint), requests.clone()).await? {
             WaveOutcome::NotOffered(gone) if self.needs(endpoint) => Err(self.no_operation(&[gone], None)),
             WaveOutcome::NotOffered(MissingOperation { endpoint, .. }) => {
                 let setting = endpoint.base().setting();

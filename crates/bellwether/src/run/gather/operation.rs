@@ -44,7 +44,7 @@ pub(super) struct MissingOperation {
 
 impl Gathering<'_> {
     /// Makes the requests of one operation, as a stage of the run.
-    pub(super) async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
+    pub(super) async fn run_stage(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
         let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
         let wave = self.wave(&stage, &requests).await?;
         if matches!(wave, WaveOutcome::Offered { .. }) {
@@ -72,7 +72,7 @@ impl Gathering<'_> {
                 Answered::Taken(record) => {
                     answered += 1;
                     advance(stage, &record);
-                    named.extend(record.named().cloned());
+                    named.extend(record.tickers().cloned());
                 }
                 Answered::Missing { status } => {
                     unknown_subjects.insert(RequestSubject::of(request));
@@ -107,7 +107,7 @@ async fn next<T>(
     loop {
         tokio::select! {
             biased;
-            () = options.control.stop.cancelled() => return Err(Error::interrupted()),
+            () = options.control.stop.cancelled() => return Err(Error::interruption()),
             next = answers.next() => return Ok(next),
             () = tokio::time::sleep(EVENT_EVERY) => stage.wait(),
         }
@@ -115,5 +115,5 @@ async fn next<T>(
 }
 
 fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
-    stage.done(record.request.rows, record.request.bytes);
+    stage.count(record.request.rows, record.request.bytes);
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::interface::Endpoint;
-use crate::text::human::{counted, grouped, percent};
+use crate::text::human::{count_of, group_digits, percent};
 use crate::time::to_record;
 
 /// Files that cannot be imported. Nothing is written then.
@@ -29,15 +29,15 @@ pub(crate) enum ImportError {
     NoColumn { path: PathBuf, column: String, columns: Vec<String> },
 
     /// A row that cannot be taken.
-    #[error("`{}`, row {}: {what}", path.display(), grouped(*row))]
+    #[error("`{}`, row {}: {what}", path.display(), group_digits(*row))]
     Row { path: PathBuf, row: u64, what: String },
 
     /// A file whose bytes are no answer to its request.
-    #[error("`{}` is no answer to `{request}`: byte {}: {reason}", path.display(), grouped(*offset))]
+    #[error("`{}` is no answer to `{request}`: byte {}: {reason}", path.display(), group_digits(*offset))]
     Malformed { path: PathBuf, request: String, offset: u64, reason: String },
 
     /// Too many rejected records.
-    #[error("`{}`: rejected {} of {}, above the limit of {}", path.display(), grouped(*rejected), counted(*records, "record", "records"), percent(*max_share))]
+    #[error("`{}`: rejected {} of {}, above the limit of {}", path.display(), group_digits(*rejected), count_of(*records, "record", "records"), percent(*max_share))]
     Rejected { path: PathBuf, rejected: u64, records: u64, max_share: f64, first: String },
 
     /// A date that nobody can have seen by then.

@@ -36,7 +36,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Plan, Request, RequestList};
 use crate::process::cancel;
 use crate::tables::{RequestRecord, Series};
-use crate::text::escape::escaped;
+use crate::text::escape::escape;
 use crate::time::{Clock, as_record};
 
 use error::ImportError;
@@ -163,7 +163,7 @@ pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
     let mut answers = Vec::new();
     for path in &options.files {
         let read = answers_in(path, options)?;
-        stage.done(0, read.first().map_or(0, |answer| answer.file.1));
+        stage.count(0, read.first().map_or(0, |answer| answer.file.1));
         answers.extend(read);
     }
     stage.finish();
@@ -233,7 +233,7 @@ fn answers_in(path: &Path, options: &ImportOptions) -> Result<Vec<ClaimedAnswer>
     let file = File::open(path).map_err(FileError::read(path))?;
     let stop = &options.control.stop;
     let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
-    let (digest, bytes) = digest.ok_or_else(Error::interrupted)?;
+    let (digest, bytes) = digest.ok_or_else(Error::interruption)?;
     let file = (digest::hex(&digest), bytes);
     let at = match &options.observed {
         ObservedAt::Instant(at) => Some(*at),
@@ -313,7 +313,7 @@ impl Known {
         };
         let since = opened(folder)?.and_then(|archive| archive.runs().iter().map(|run| run.seal().started_at).min());
         let claims = opened(claims)?;
-        let forgotten = claims.iter().flat_map(Archive::forgotten).filter_map(|run| run.sealed_at).collect();
+        let forgotten = claims.iter().flat_map(Archive::forgotten_runs).filter_map(|run| run.sealed_at).collect();
         let claims = claims.map_or_else(Vec::new, |claims| claims.runs().to_vec());
         Ok(Self { now: Clock::System.now(), since, claims, forgotten })
     }
@@ -370,7 +370,7 @@ fn claimed_files(answers: &[ClaimedAnswer]) -> Vec<ClaimedFile> {
     let file = |answer: &ClaimedAnswer| {
         let (blake3, bytes) = answer.file.clone();
         let name = answer.path.file_name().unwrap_or_default().to_string_lossy();
-        ClaimedFile { name: escaped(&name).into_owned(), request: answer.request.to_string(), bytes, blake3 }
+        ClaimedFile { name: escape(&name).into_owned(), request: answer.request.to_string(), bytes, blake3 }
     };
     answers.iter().map(file).collect()
 }
@@ -437,7 +437,7 @@ impl Survey {
         let (path, at) = (answer.path.clone(), answer.at);
         let Self { records, rejected, first, newest } = self;
         if *rejected as f64 > *records as f64 * max_share {
-            let first = escaped(first.as_deref().unwrap_or_default()).into_owned();
+            let first = escape(first.as_deref().unwrap_or_default()).into_owned();
             return Err(ImportError::Rejected { path, rejected: *rejected, records: *records, max_share, first });
         }
         let limit = (at + AHEAD).timestamp_micros();

@@ -180,7 +180,7 @@ impl FromStr for RequestTemplate {
             Field::Regime => Regime::default().to_string(),
             Field::ObservedAt => String::new(),
         };
-        parsed(&template.filled(&|field| Some(example(field)))?)?;
+        parse(&template.fill(&|field| Some(example(field)))?)?;
         Ok(template)
     }
 }
@@ -188,10 +188,10 @@ impl FromStr for RequestTemplate {
 impl RequestTemplate {
     /// The request of a file whose name tells some fields.
     pub(super) fn of(&self, named: &Named) -> Result<Request, String> {
-        parsed(&self.filled(&|field| named.0.get(&field).cloned())?)
+        parse(&self.fill(&|field| named.0.get(&field).cloned())?)
     }
 
-    fn filled(&self, value: &dyn Fn(Field) -> Option<String>) -> Result<String, String> {
+    fn fill(&self, value: &dyn Fn(Field) -> Option<String>) -> Result<String, String> {
         let mut target = String::new();
         for part in &self.0 {
             match part {
@@ -211,7 +211,7 @@ impl RequestTemplate {
 }
 
 /// The request of a target, with the service's own defaults.
-fn parsed(target: &str) -> Result<Request, String> {
+fn parse(target: &str) -> Result<Request, String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = path.trim_start_matches('/');
     let of = |endpoint: Endpoint| match endpoint.is_of_one_ticker() {

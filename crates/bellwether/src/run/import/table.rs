@@ -28,7 +28,7 @@ use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::process::cancel::{self, CancellationToken};
-use crate::text::escape::escaped;
+use crate::text::escape::escape;
 use crate::text::problem::suggestion;
 use crate::time;
 
@@ -96,7 +96,7 @@ impl Table<'_> {
                 Some(column) => {
                     let text = values.pop().flatten().unwrap_or_default();
                     let at = time::instant(&text);
-                    let what = |wrong| format!("`{}` in `{column}`: {wrong}", escaped(&text));
+                    let what = |wrong| format!("`{}` in `{column}`: {wrong}", escape(&text));
                     Some(at.map_err(|wrong| self.row(number, what(wrong)))?)
                 }
                 None => None,
@@ -162,7 +162,7 @@ impl Table<'_> {
                 let history =
                     histories.entry(ticker.clone()).or_insert_with(|| (period.clone(), regime.clone(), Vec::new()));
                 if (&history.0, &history.1) != (&period, &regime) {
-                    let what = format!("`{}` has another period or regime before: an answer has one", escaped(&ticker));
+                    let what = format!("`{}` has another period or regime before: an answer has one", escape(&ticker));
                     return Err(self.row(row.0, what));
                 }
                 history.2.push(row);
@@ -233,7 +233,7 @@ impl Table<'_> {
             names.iter().position(|name| name == column).ok_or_else(|| ImportError::NoColumn {
                 path: self.path.to_owned(),
                 column: (*column).to_owned(),
-                columns: names.iter().take(20).map(|name| format!("`{}`", escaped(name))).collect(),
+                columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
             })
         };
         wanted.iter().map(place).collect()

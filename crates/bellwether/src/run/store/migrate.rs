@@ -69,8 +69,8 @@ impl RemoteStore {
         let folders: Vec<OldFolder> = stream::iter(seals).buffered(AT_ONCE).try_collect().await?;
         let old = folders.len();
         let (at, stop) = (self.archive.clone(), self.control.stop.clone());
-        let known = blocking(move || archive::known(&at, &stop)).await?;
-        let wanted = wanted(folders.clone(), &known);
+        let known = blocking(move || archive::known_seals(&at, &stop)).await?;
+        let wanted = folders_to_migrate(folders.clone(), &known);
         if options.mode == MigrateMode::List {
             let (options, control) = (options.clone(), self.control.clone());
             let seals: Vec<LegacySeal> = wanted.into_iter().map(|folder| folder.seal).collect();
@@ -85,7 +85,7 @@ impl RemoteStore {
         let sent = self.push_archives(self.archives_of_all().await?).await?;
         if options.mode == MigrateMode::Remove {
             if let Some(fault) = self.verify(&VerifyScope::All).await?.faults.into_iter().next() {
-                return Err(self.store.damaged(ARCHIVE, fault).into());
+                return Err(self.store.damage(ARCHIVE, fault).into());
             }
             for folder in &folders {
                 self.store.remove_older(&folder.at).await?;
@@ -101,7 +101,7 @@ impl RemoteStore {
         let at = format!("{ARCHIVE}/{name}");
         let path = PathBuf::from(self.store.address(&at));
         let text = self.store.record(&at, SEAL).await?;
-        let text = text.ok_or_else(|| self.store.damaged(&at, "its record is gone"))?.to_vec();
+        let text = text.ok_or_else(|| self.store.damage(&at, "its record is gone"))?.to_vec();
         Ok(OldFolder { seal: LegacySeal::of(&text, &path)?, at, text })
     }
 
@@ -121,13 +121,13 @@ impl RemoteStore {
     async fn fetch_folder(&self, folder: &OldFolder, archive: &Path, stage: &Stage<'_>) -> Result<()> {
         let incoming = IncomingLegacy::begin(archive, &folder.seal)?;
         let sealed = Sealed { at: folder.at.clone(), record: SEAL, files: folder.seal.files.clone() };
-        self.store.fetch(&sealed, incoming.path(), |bytes| stage.done(0, bytes)).await?;
+        self.store.fetch(&sealed, incoming.path(), |bytes| stage.count(0, bytes)).await?;
         incoming.finish(&folder.seal, &folder.text)
     }
 }
 
 /// The folders that have a run that is not known yet, those with the most runs first.
-fn wanted(mut folders: Vec<OldFolder>, known: &HashSet<String>) -> Vec<OldFolder> {
+fn folders_to_migrate(mut folders: Vec<OldFolder>, known: &HashSet<String>) -> Vec<OldFolder> {
     let mut known = known.clone();
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.seal.runs().count()));
     folders.retain(|folder| {

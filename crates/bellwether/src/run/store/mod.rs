@@ -155,7 +155,7 @@ impl RemoteStore {
         let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
         let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
         let forgotten: BTreeSet<&str> =
-            archives.iter().flat_map(Archive::forgotten).map(|run| run.run.as_str()).collect();
+            archives.iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
         Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
     }
 

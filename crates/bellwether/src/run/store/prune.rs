@@ -32,8 +32,8 @@ use crate::export::RECORD;
 use crate::run::blocking::blocking;
 use crate::run::prune::PruneMode;
 use crate::run::stage::Stage;
-use crate::store::{Object, abandoned, by_folder, clear_staged};
-use crate::text::human::counted;
+use crate::store::{Object, abandoned_folders, by_folder, clear_staged};
+use crate::text::human::count_of;
 use crate::time::{Clock, unique_name};
 
 /// How long something stays after it was replaced.
@@ -115,7 +115,7 @@ impl RemoteStore {
             self.prune_archive(&service, now, (&archive, &folders), &mut pruned).await?;
         }
         let uploads = match mode {
-            PruneMode::List => abandoned(&folders, now),
+            PruneMode::List => abandoned_folders(&folders, now),
             PruneMode::Remove => {
                 let mut cleared = self.store.clear_abandoned(&archive).await?;
                 cleared.extend(self.store.clear_abandoned(&datasets).await?);
@@ -137,7 +137,7 @@ impl RemoteStore {
         pruned: &mut StorePruned,
     ) -> Result<()> {
         let all: Vec<&str> = versions(listed).filter(|(of, _)| *of == name).map(|(_, version)| version).collect();
-        let count = counted(all.len() as u64, "version", "versions");
+        let count = count_of(all.len() as u64, "version", "versions");
         let Some(keep) = keep else {
             pruned.kept.push(format!("`{name}` has no valid definition here: kept its {count}"));
             return Ok(());
@@ -198,7 +198,7 @@ impl RemoteStore {
         let removed: Vec<String> = match (candidates.is_empty(), pruned.dry_run) {
             (true, _) => return Ok(()),
             (_, true) => candidates.into_iter().map(str::to_owned).collect(),
-            (_, false) => self.contained(service, &candidates, &settled).await?,
+            (_, false) => self.find_contained(service, &candidates, &settled).await?,
         };
         for name in removed {
             let at = format!("{}/{name}", service.there);
@@ -208,7 +208,12 @@ impl RemoteStore {
     }
 
     /// The candidates whose every row is in one of the packs, found by comparing copies.
-    async fn contained(&self, service: &ServiceArchive, candidates: &[&str], packs: &[&Seal]) -> Result<Vec<String>> {
+    async fn find_contained(
+        &self,
+        service: &ServiceArchive,
+        candidates: &[&str],
+        packs: &[&Seal],
+    ) -> Result<Vec<String>> {
         let scratch = file::scratch(&self.data(), &unique_name(Clock::System.now()));
         let copy = ServiceArchive { here: scratch.join(ARCHIVE), there: service.there.clone() };
         let found = async {
@@ -296,7 +301,7 @@ mod tests {
     use super::*;
 
     /// The versions of some days at noon that are removed on the 20th at noon, and the oldest that is kept.
-    fn removed(days: &[u32], latest: u32, keep: usize) -> (Vec<String>, String) {
+    fn remove(days: &[u32], latest: u32, keep: usize) -> (Vec<String>, String) {
         let name = |day: &u32| format!("202611{day:02}T120000Z-7f3a");
         let at = |day: u32| format!("2026-11-{day:02}T12:00:00Z").parse::<DateTime<Utc>>().unwrap();
         let dated = days.iter().map(|day| (at(*day), name(day))).collect();
@@ -312,17 +317,17 @@ mod tests {
 
     #[test]
     fn the_newest_stay_and_so_does_the_latest_with_all_after_it() {
-        assert_eq!(removed(&[10, 11, 12, 13], 13, 2), (names(&[10, 11]), names(&[12]).remove(0)));
-        assert_eq!(removed(&[13, 12, 11, 10], 13, 2), (names(&[10, 11]), names(&[12]).remove(0)), "in any order");
-        assert_eq!(removed(&[10, 11, 12, 13], 13, 4).0, names(&[]));
-        assert_eq!(removed(&[10, 11, 12, 13], 11, 1).0, names(&[10]), "newer than the latest");
-        assert_eq!(removed(&[10, 11, 12, 13], 9, 1).0, names(&[]), "the latest is not there");
+        assert_eq!(remove(&[10, 11, 12, 13], 13, 2), (names(&[10, 11]), names(&[12]).remove(0)));
+        assert_eq!(remove(&[13, 12, 11, 10], 13, 2), (names(&[10, 11]), names(&[12]).remove(0)), "in any order");
+        assert_eq!(remove(&[10, 11, 12, 13], 13, 4).0, names(&[]));
+        assert_eq!(remove(&[10, 11, 12, 13], 11, 1).0, names(&[10]), "newer than the latest");
+        assert_eq!(remove(&[10, 11, 12, 13], 9, 1).0, names(&[]), "the latest is not there");
     }
 
     #[test]
     fn what_was_replaced_within_a_day_stays() {
-        assert_eq!(removed(&[10, 18, 19, 20], 20, 1).0, names(&[10]), "the 19th at noon is not more than a day ago");
-        assert_eq!(removed(&[10, 11], 11, 1).0, names(&[10]));
-        assert_eq!(removed(&[10, 20], 20, 1).0, names(&[]));
+        assert_eq!(remove(&[10, 18, 19, 20], 20, 1).0, names(&[10]), "the 19th at noon is not more than a day ago");
+        assert_eq!(remove(&[10, 11], 11, 1).0, names(&[10]));
+        assert_eq!(remove(&[10, 20], 20, 1).0, names(&[]));
     }
 }

@@ -135,7 +135,7 @@ impl RemoteStore {
         let notes = self.pull_notes(archive, &listed).await?;
         let here = Archive::open(folder)?;
         let Some(there) = self.seals(archive, &here, &listed).await? else { return Ok(None) };
-        let wanted = archive::wanted(&here, &there, until);
+        let wanted = archive::missing_folders(&here, &there, until);
         if wanted.is_empty() {
             return Ok(Some(TransferCounts { notes, ..TransferCounts::default() }));
         }
@@ -155,7 +155,7 @@ impl RemoteStore {
         for name in archive.note_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
             let at = format!("{}/{name}", archive.there);
             if let Some(text) = self.store.record(&at, SEAL).await? {
-                Forgetting::parsed(&text, &PathBuf::from(self.store.address(&at)))?.add_to(&archive.here)?;
+                Forgetting::parse(&text, &PathBuf::from(self.store.address(&at)))?.add_to(&archive.here)?;
                 count += 1;
             }
         }
@@ -168,7 +168,7 @@ impl RemoteStore {
         for name in archive.proof_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
             let at = format!("{}/{name}", archive.there);
             let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-            if let Ok(proof) = Proof::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+            if let Ok(proof) = Proof::parse(&text, &PathBuf::from(self.store.address(&at))) {
                 proof.add_to(&archive.here)?;
             }
         }
@@ -176,9 +176,9 @@ impl RemoteStore {
     }
 
     pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
-        let sealed = archive.sealed(seal);
+        let sealed = archive.sealed_folder(seal);
         let incoming = Incoming::begin(&archive.here, seal)?;
-        self.store.fetch(&sealed, incoming.path(), |bytes| stage.done(0, bytes)).await?;
+        self.store.fetch(&sealed, incoming.path(), |bytes| stage.count(0, bytes)).await?;
         incoming.finish(seal)
     }
 
@@ -261,7 +261,7 @@ impl RemoteStore {
     /// An error of a record in the store, whose damage is not that of a local file.
     fn in_store(&self, key: &str, error: Error) -> Error {
         match error.downcast_ref() {
-            Some(FileError::Damaged { source, .. }) => self.store.damaged(key, source.to_string()).into(),
+            Some(FileError::Damaged { source, .. }) => self.store.damage(key, source.to_string()).into(),
             _ => error,
         }
     }
@@ -294,18 +294,18 @@ impl RemoteStore {
     pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some((text, whole)) = self.read_version(name, version).await? else {
-            return Err(self.store.damaged(&at, "it has no record").into());
+            return Err(self.store.damage(&at, "it has no record").into());
         };
         let arriving = IncomingVersion::begin(&self.datasets, name, version, Clock::System.now())?;
         let sealed = Sealed { at, record: RECORD, files: whole.files.clone() };
         let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
-        self.store.fetch(&sealed, &arriving.path(), |bytes| stage.done(0, bytes)).await?;
+        self.store.fetch(&sealed, &arriving.path(), |bytes| stage.count(0, bytes)).await?;
         for (name, expected) in whole.describing().iter() {
             let key = format!("{}/{name}", sealed.at);
             match self.store.read(&key).await? {
-                None => return Err(self.store.damaged(&key, "it is missing").into()),
+                None => return Err(self.store.damage(&key, "it is missing").into()),
                 Some(bytes) if digest::of(&bytes) != expected => {
-                    return Err(self.store.damaged(&key, "it does not match its checksum").into());
+                    return Err(self.store.damage(&key, "it does not match its checksum").into());
                 }
                 Some(bytes) => file::write_bytes(&arriving.path().join(name), &bytes)?,
             }
@@ -348,7 +348,7 @@ impl ServiceArchive {
     }
 
     /// A sealed folder of the archive, as `store` describes it.
-    pub(super) fn sealed(&self, seal: &Seal) -> Sealed {
+    pub(super) fn sealed_folder(&self, seal: &Seal) -> Sealed {
         Sealed { at: format!("{}/{}", self.there, seal.folder_name()), record: SEAL, files: seal.files.clone() }
     }
 }

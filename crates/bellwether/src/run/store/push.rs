@@ -64,10 +64,10 @@ impl RemoteStore {
     async fn push_missing(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<TransferCounts> {
         let there: HashSet<&str> = archive.sealed_names(listed).collect();
         let here = open_merged(&archive.here, &self.control.stop)?;
-        let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
+        let missing = here.folders_to_share().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let mut missing: Vec<(&Path, &Seal)> = missing.collect();
         if !missing.is_empty() {
-            let packed = self.packed(archive, here.all_seals(), listed).await?;
+            let packed = self.find_packed(archive, here.all_seals(), listed).await?;
             missing.retain(|(_, seal)| !packed.hold(seal));
         }
         let (packs, runs): (Vec<_>, Vec<_>) =
@@ -88,7 +88,7 @@ impl RemoteStore {
     }
 
     /// What the packs in the store stand for, some of whose seals are here. One that is damaged stands for nothing.
-    pub(super) async fn packed<'s>(
+    pub(super) async fn find_packed<'s>(
         &self,
         archive: &ServiceArchive,
         own: impl Iterator<Item = &'s Seal>,
@@ -114,7 +114,7 @@ impl RemoteStore {
     async fn push_notes(&self, archive: &ServiceArchive, here: &Archive, listed: &[Object]) -> Result<usize> {
         let there: HashSet<&str> = archive.note_names(listed).collect();
         let mut count = 0;
-        for forgotten in here.forgotten() {
+        for forgotten in here.forgotten_runs() {
             let ForgottenCause::Noted(note) = &forgotten.cause else { continue };
             if !there.contains(note.folder_name().as_str()) {
                 let at = format!("{}/{}/{SEAL}", archive.there, note.folder_name());
@@ -148,8 +148,8 @@ impl RemoteStore {
     ) -> Result<TransferCounts> {
         let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
         let mut moved = TransferCounts::default();
-        for (path, seal) in here.shared() {
-            let sealed = archive.sealed(seal);
+        for (path, seal) in here.folders_to_share() {
+            let sealed = archive.sealed_folder(seal);
             moved += self.mend_misfit(&sealed, path, &there).await?;
         }
         Ok(moved)
@@ -189,7 +189,7 @@ impl RemoteStore {
         stage: &Stage<'_>,
     ) -> Result<TransferCounts> {
         let sent = folders.iter().map(|(path, seal)| async move {
-            let sent = match self.store.send(&archive.sealed(seal), path, |bytes| stage.done(0, bytes)).await {
+            let sent = match self.store.send(&archive.sealed_folder(seal), path, |bytes| stage.count(0, bytes)).await {
                 // It was pruned meanwhile: the pack that has its runs is sent after the runs.
                 Err(_) if file::is_gone(path) => return Ok(TransferCounts::default()),
                 sent => sent?,
@@ -260,7 +260,7 @@ impl RemoteStore {
     async fn push_version(&self, path: &Path, sealed: &Sealed) -> Result<TransferCounts> {
         let stage = Stage::of_files(&self.control, "push", sealed.files.len());
         let bytes = sealed.files.iter().map(|file| file.bytes).sum();
-        self.store.send(sealed, path, |bytes| stage.done(0, bytes)).await?;
+        self.store.send(sealed, path, |bytes| stage.count(0, bytes)).await?;
         stage.finish();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }

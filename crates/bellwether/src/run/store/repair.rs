@@ -92,7 +92,7 @@ impl RemoteStore {
     async fn faults(&self, at: &str, files: &[FileRecord], stage: &Stage<'_>) -> Result<Vec<(FileRecord, String)>> {
         let faults = files.iter().map(|file| async {
             let fault = self.store.fault(&format!("{at}/{}", file.name), file).await?;
-            stage.done(0, file.bytes);
+            stage.count(0, file.bytes);
             Ok::<_, Error>(fault.map(|fault| (file.clone(), fault)))
         });
         let faults: Vec<_> = stream::iter(faults).buffered(FILES_AT_ONCE).try_collect().await?;
@@ -124,11 +124,11 @@ impl Repairing<'_> {
                         continue;
                     }
                     let copy = copy.filter(|(_, own)| own.seal == seal.seal).map(|(path, _)| path);
-                    self.mend(Damaged { sealed: service.sealed(&seal), files, copy: copy.as_deref() }).await?;
+                    self.mend(Damaged { sealed: service.sealed_folder(&seal), files, copy: copy.as_deref() }).await?;
                 }
                 Err(error) if is_damage(&error) => match copy {
                     Some((path, seal)) => {
-                        let sealed = service.sealed(&seal);
+                        let sealed = service.sealed_folder(&seal);
                         let files = self.of.faults(&at, &seal.files, &stage).await?;
                         // Last: until then, another repair knows the folder by its damaged record.
                         self.mend(Damaged { sealed: sealed.clone(), files, copy: Some(&path) }).await?;
@@ -152,7 +152,7 @@ impl Repairing<'_> {
             let path = service.here.join(folder);
             let Some(text) = self.of.store.record(&at, SEAL).await? else { continue };
             let fault_here = damaged_here.iter().find(|(damaged, _)| *damaged == path).map(|(_, fault)| fault);
-            match (Forgetting::parsed(&text, Path::new(folder)), fault_here) {
+            match (Forgetting::parse(&text, Path::new(folder)), fault_here) {
                 (Ok(note), Some(fault)) => {
                     if !self.is_dry() {
                         set_aside(&path)?;
@@ -381,7 +381,7 @@ impl Repairing<'_> {
         for service in self.of.archives().await? {
             let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let intact = || self.here.archives.get(name).into_iter().flatten().filter_map(|folder| folder.intact());
-            let packed = self.of.packed(&service, intact(), &archive).await?;
+            let packed = self.of.find_packed(&service, intact(), &archive).await?;
             let lacking = intact().filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
             runs.extend(lacking.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
         }

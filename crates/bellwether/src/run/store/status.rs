@@ -75,7 +75,7 @@ impl RemoteStore {
                 }
             }
         }
-        let unfinished = unfinished(&archive).chain(unfinished(&datasets)).collect();
+        let unfinished = unfinished_folders(&archive).chain(unfinished_folders(&datasets)).collect();
         Ok(StoreStatus {
             url: self.url().to_string(),
             runs: here.intersection(&there).count(),
@@ -138,7 +138,7 @@ fn version_of(object: &Object) -> Option<(&str, &str)> {
 }
 
 /// The folders in a listing that have objects and no record.
-pub(super) fn unfinished(listed: &[Object]) -> impl Iterator<Item = String> {
+pub(super) fn unfinished_folders(listed: &[Object]) -> impl Iterator<Item = String> {
     by_folder(listed.to_vec()).into_iter().filter_map(|(folder, objects)| {
         let record = format!("{folder}/{}", record_of(&folder));
         objects.iter().all(|object| object.key != record || !object.may_be_record()).then_some(folder)

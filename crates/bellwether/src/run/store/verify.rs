@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use super::push::latest_of;
-use super::status::{names_of_datasets, unfinished, versions};
+use super::status::{names_of_datasets, unfinished_folders, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Archive, Forgetting, Proof, SEAL, Seal, contradictions};
 use crate::disk::digest;
@@ -94,14 +94,14 @@ impl RemoteStore {
                 (VerifyScope::Sizes, Some(bytes)) => Some(format!("it has {bytes} bytes, expected {}", file.bytes)),
                 _ => self.store.fault(&key, file).await?,
             };
-            stage.done(0, file.bytes);
+            stage.count(0, file.bytes);
             Ok::<_, Error>(fault.map(|fault| format!("`{}`: {fault}", self.store.address(&key))))
         });
         let faults: Vec<Option<String>> = stream::iter(faults).buffered(FILES_AT_ONCE).try_collect().await?;
         stage.finish();
         verified.files += files.len();
         verified.faults.extend(faults.into_iter().flatten());
-        verified.unfinished = unfinished(&archive).chain(unfinished(&datasets)).collect();
+        verified.unfinished = unfinished_folders(&archive).chain(unfinished_folders(&datasets)).collect();
         Ok(verified)
     }
 
@@ -122,14 +122,14 @@ impl RemoteStore {
             for name in service.note_names(archive) {
                 let at = format!("{}/{name}", service.there);
                 let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-                if let Err(error) = Forgetting::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+                if let Err(error) = Forgetting::parse(&text, &PathBuf::from(self.store.address(&at))) {
                     verified.faults.push(fault(error)?);
                 }
             }
             for name in service.proof_names(archive) {
                 let at = format!("{}/{name}", service.there);
                 let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-                if let Err(error) = Proof::parsed(&text, &PathBuf::from(self.store.address(&at))) {
+                if let Err(error) = Proof::parse(&text, &PathBuf::from(self.store.address(&at))) {
                     verified.faults.push(fault(error)?);
                 }
             }
@@ -153,7 +153,7 @@ impl RemoteStore {
                 match seal {
                     Ok(Some(seal)) => {
                         if scope.reads(name) {
-                            folders.push(service.sealed(&seal));
+                            folders.push(service.sealed_folder(&seal));
                         }
                         known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
                         seals.push(seal);

@@ -93,9 +93,9 @@ impl ArchivedServices {
         refuse_unknown(given, &read)?;
         let moment = Moment::of(self.as_of, given.instant.as_deref(), &given.headers, self.clock);
         let moment = moment.map_err(Refusal::Unclear)?;
-        let opened = shelf.opened(moment.instant()).map_err(unreadable)?;
+        let opened = shelf.open(moment.instant()).map_err(unreadable)?;
         let asked = Asked::of(given, &read.question);
-        let (state, watch) = known(&opened, &asked, moment)?;
+        let (state, watch) = known_state(&opened, &asked, moment)?;
         let instant = moment.instant().unwrap_or_else(|| self.clock.now());
         let instants = opened.instants().filter(|at| *at >= watch.since && self.as_of.is_none_or(|_| *at == state.at));
         let mut instants: Vec<DateTime<Utc>> = instants.collect();
@@ -112,7 +112,7 @@ impl ArchivedServices {
             *same.status_mut() = StatusCode::NOT_MODIFIED;
             same
         } else {
-            answered(&opened, &state, &asked, given, read.question)?
+            answer(&opened, &state, &asked, given, read.question)?
         };
         mementos.add_to(answer.headers_mut(), &state.etag);
         answer.headers_mut().insert(WATCH, watch.header(instant));
@@ -185,7 +185,7 @@ impl Asked {
 }
 
 /// The state that answers, and when the service was asked.
-fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, Watch), Refusal> {
+fn known_state(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, Watch), Refusal> {
     let Some(state) = opened.state(moment.instant()) else {
         let first = opened.instants().next().map(to_record).unwrap_or_default();
         return Err(Refusal::Unknown(format!("nothing was known by then: the first run was sealed at {first}")));
@@ -208,13 +208,7 @@ fn known(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, 
 }
 
 /// What a state answers.
-fn answered(
-    opened: &Opened,
-    state: &State,
-    asked: &Asked,
-    given: &Given,
-    question: Question,
-) -> Result<Answer, Refusal> {
+fn answer(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Answer, Refusal> {
     let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
     let history_key = given.change_set.history_key();
     let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
@@ -261,7 +255,7 @@ fn of_series(
     let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
     let key = asked.series().unwrap_or_else(|| SeriesKey::of_ticker(asked.endpoint, ticker.clone()));
     let reader = opened.reader(table).map_err(unreadable)?;
-    let known = reader.known(&state.view, std::slice::from_ref(&key)).map_err(unreadable)?;
+    let known = reader.known_cells(&state.view, std::slice::from_ref(&key)).map_err(unreadable)?;
     let rows = known.into_iter().next().map(|(_, rows)| rows);
     let is_list = matches!(table, Table::Articles | Table::SentimentHistory);
     let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));

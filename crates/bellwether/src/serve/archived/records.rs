@@ -105,17 +105,17 @@ pub(super) fn history(
         confidence: signals.confidences.value(row),
     });
     if newest.iter().all(|&row| signals.extras.is_null(row)) {
-        return framed(before, key, form.key, entries.collect());
+        return frame(before, key, form.key, entries.collect());
     }
     let entries = entries.zip(&newest).map(|(entry, &row)| {
         let text = with_extra(to_json(&entry), extra_of(signals.extras, row));
         RawValue::from_string(text).expect("it is JSON")
     });
-    framed(before, key, form.key, entries.collect::<Vec<Box<RawValue>>>())
+    frame(before, key, form.key, entries.collect::<Vec<Box<RawValue>>>())
 }
 
-fn framed<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, entries: Vec<E>) -> String {
-    let (ticker, period, regime) = named(key);
+fn frame<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, entries: Vec<E>) -> String {
+    let (ticker, period, regime) = series_of(key);
     match of_entries {
         HistoryKey::Items => to_json_after(before, &BatchedHistory { items: entries, period, regime, ticker }),
         HistoryKey::Predictions => {
@@ -136,7 +136,7 @@ pub(super) fn latest(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet)
     let row = undated.or(newest)?;
     let date =
         signals.dates.is_valid(row).then(|| text_of(signals.dates.value(row), signals.offset(row), DateForm::Offset));
-    let (ticker, period, regime) = named(key);
+    let (ticker, period, regime) = series_of(key);
     let (signal, confidence) = (signals.signals[row], signals.confidences.value(row));
     let body = match (change_set.latest_form(), date) {
         (LatestForm::Indexed, Some(date)) => {
@@ -317,7 +317,7 @@ fn choices<T: Copy>(rows: &RecordBatch, name: &str, meaning: impl Fn(&str) -> T)
     column.keys().values().iter().map(|&key| meanings[key as usize]).collect()
 }
 
-fn named(key: &SeriesKey) -> (Ticker, Period, Regime) {
+fn series_of(key: &SeriesKey) -> (Ticker, Period, Regime) {
     (key.ticker.clone(), key.period.unwrap_or_default(), key.regime.unwrap_or_default())
 }
 

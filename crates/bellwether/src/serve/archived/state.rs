@@ -57,7 +57,7 @@ impl Shelf {
     }
 
     /// The archive with all runs that count at an instant; without one, with those that have appeared.
-    pub(super) fn opened(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<Opened>> {
+    pub(super) fn open(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<Opened>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = opened.as_ref().and_then(|opened| opened.instants().last());
         if instant.is_some_and(|instant| newest.is_none_or(|newest| instant > newest)) {

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::records::{DateTexts, HistoryForm, history};
 use crate::archive::{SeriesReader, View};
 use crate::error::Result;
-use crate::net::listen::{Answer, streamed};
+use crate::net::listen::{Answer, stream};
 use crate::tables::SeriesKey;
 
 /// The tickers that are read at once.
@@ -59,7 +59,7 @@ pub(super) fn histories(
         }
     });
     let parts = stream::unfold(receive, async |mut receive| receive.recv().await.map(|part| (part, receive)));
-    Ok(streamed("application/json", parts))
+    Ok(stream("application/json", parts))
 }
 
 /// Reads the series a few tickers at a time.
@@ -72,7 +72,7 @@ struct Reader {
 impl Reader {
     fn next(&mut self) -> Option<Known> {
         let some: Vec<SeriesKey> = self.left.drain(..TICKERS_AT_ONCE.min(self.left.len())).collect();
-        (!some.is_empty()).then(|| self.reader.known(&self.view, &some))
+        (!some.is_empty()).then(|| self.reader.known_cells(&self.view, &some))
     }
 }
 

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
 
-use super::{applied, continue_places, difference};
+use super::{apply, continue_places, difference};
 use crate::archive::coverage::{Coverage, Extent};
 use crate::interface::Endpoint;
 use crate::tables::{Change, Table, choices};
@@ -146,7 +146,7 @@ fn a_difference_has_each_date_that_changed_and_leads_to_what_was_answered() {
                 let changes = found.0.iter().copied().zip(read(&found.1));
                 let changes: Vec<_> = changes.map(|(kind, (date, value))| (kind, date, value)).collect();
                 assert_eq!(changes, expected, "{about}");
-                let state = read(&applied(Table::Signals, &before, &found).unwrap());
+                let state = read(&apply(Table::Signals, &before, &found).unwrap());
                 let after: Vec<_> = after.into_iter().map(|(date, value)| (date, Some(value))).collect();
                 assert_eq!(state, after, "{about}");
                 appended += usize::from(found.0.iter().all(|kind| *kind == Change::Added));

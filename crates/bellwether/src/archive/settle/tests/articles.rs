@@ -57,7 +57,7 @@ fn pieces(ticker: &str, list: &[Article], (articles, letters): (usize, usize)) -
     list.chunks(articles).enumerate().map(piece).collect()
 }
 
-fn told(request: &'static str, at: i64, series: Vec<(SeriesKey, RecordBatch)>) -> Told {
+fn tell(request: &'static str, at: i64, series: Vec<(SeriesKey, RecordBatch)>) -> Told {
     Told::new(Endpoint::NewsArticles, request, at, series)
 }
 
@@ -149,9 +149,9 @@ fn many_articles_of_a_ticker_are_compared_like_few_whatever_their_order() {
                         second - 3,
                         vec![(signals_of("M", "5d"), history(&[(1, true)]))],
                     ),
-                    told("before", second - 6, few("A")),
-                    told("many", second - 5, pieces("M", &list, (20, letters))),
-                    told("after", second - 4, few("Z")),
+                    tell("before", second - 6, few("A")),
+                    tell("many", second - 5, pieces("M", &list, (20, letters))),
+                    tell("after", second - 4, few("Z")),
                 ],
             );
             let expected = take_over(&mut known, &list);
@@ -200,7 +200,7 @@ fn copies_at_the_end_of_a_list_continue_the_known_ones_however_many_articles_the
     for letters in LETTERS {
         let place = Place::new(&[]);
         let articles = |list: &[Article]| pieces("M", list, (20, letters));
-        let settled = place.run(100, vec![told("many", 90, articles(&first))]);
+        let settled = place.run(100, vec![tell("many", 90, articles(&first))]);
         let of_day = |run: &SealedRun| -> Vec<Stored> {
             let mut stored = stored_articles(run, "M");
             stored.retain(|article| article.0 == 0);
@@ -215,7 +215,7 @@ fn copies_at_the_end_of_a_list_continue_the_known_ones_however_many_articles_the
         ];
         assert_eq!(of_day(&settled.run), expected, "{letters} letters");
 
-        let settled = place.run(200, vec![told("many", 190, articles(&later))]);
+        let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
         // They are the second and the third; what their list lacks comes before all of them.
         let expected = [
             (0, "copied".to_owned(), 1, "revised", Some((3, 2))),
@@ -240,8 +240,8 @@ fn a_whole_list_withdraws_what_it_lacks_on_its_oldest_date_too_however_many_arti
     for letters in LETTERS {
         let place = Place::new(&[Table::Articles]);
         let articles = |list: &[Article]| pieces("M", list, (20, letters));
-        place.run(100, vec![told("many", 90, articles(&first))]);
-        let settled = place.run(200, vec![told("many", 190, articles(&later))]);
+        place.run(100, vec![tell("many", 90, articles(&first))]);
+        let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
         let gone = |day, number: i64| (day, format!("{day:06}/{number}"), 0, "withdrawn", None);
         assert_eq!(stored_articles(&settled.run, "M"), [gone(1, 0), gone(2, 1)], "{letters} letters");
         assert_eq!(settled.run.answers().unwrap()[0].edge.text(), None, "{letters} letters");
@@ -262,10 +262,10 @@ fn a_list_that_another_request_repeats_is_rejected_if_it_differs_anywhere() {
         let settled = place.run(
             100,
             vec![
-                told("1 first", 90, articles(&list)),
-                told("2 same", 91, articles(&list)),
-                told("3 old differs", 92, articles(&changed(0))),
-                told("4 new differs", 93, articles(&changed(59))),
+                tell("1 first", 90, articles(&list)),
+                tell("2 same", 91, articles(&list)),
+                tell("3 old differs", 92, articles(&changed(0))),
+                tell("4 new differs", 93, articles(&changed(59))),
             ],
         );
         assert_eq!(settled.run.seal().changes.added, 120, "{letters} letters");
@@ -294,7 +294,7 @@ fn more_known_articles_than_are_read_at_once_are_compared_step_by_step() {
     for (pull, list) in [all, most, few].iter().enumerate() {
         let second = 100 * (pull as i64 + 1);
         let before = known.len() as u64;
-        let settled = place.run(second, vec![told("many", second - 5, pieces("M", list, (10_000, 0)))]);
+        let settled = place.run(second, vec![tell("many", second - 5, pieces("M", list, (10_000, 0)))]);
         assert_eq!(settled.known, before, "pull {pull}");
         let expected = take_over(&mut known, list);
         let found = stored_articles(&settled.run, "M");

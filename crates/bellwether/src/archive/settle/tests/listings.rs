@@ -6,7 +6,7 @@ use crate::archive::sealed::listings::{LISTINGS, schema};
 /// A change of what is listed: ticker, request, change, and the second of its observation.
 type Listed = (String, String, String, i64);
 
-pub(super) fn listed(ticker: &str, request: &str, change: &str, at: i64) -> Listed {
+pub(super) fn listing(ticker: &str, request: &str, change: &str, at: i64) -> Listed {
     (ticker.to_owned(), request.to_owned(), change.to_owned(), at)
 }
 
@@ -32,8 +32,8 @@ pub(super) fn of(request: &'static str, at: i64, tickers: &str) -> Told {
 fn a_series_is_no_longer_listed_by_a_request_whose_next_answer_lacks_it() {
     let place = Place::new(&[]);
     let settled = place.run(100, vec![of("x", 80, "ABCe"), of("y", 90, "CD")]);
-    let added = |ticker, request, at| listed(ticker, request, "added", at);
-    let withdrawn = |ticker, request, at| listed(ticker, request, "withdrawn", at);
+    let added = |ticker, request, at| listing(ticker, request, "added", at);
+    let withdrawn = |ticker, request, at| listing(ticker, request, "withdrawn", at);
     let expected =
         [added("A", "x", 80), added("B", "x", 80), added("C", "x", 80), added("C", "y", 90), added("D", "y", 90)];
     assert_eq!(stored_listings(&settled.run), expected, "an empty history is not listed");

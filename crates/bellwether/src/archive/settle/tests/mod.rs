@@ -183,6 +183,6 @@ fn stored_signals(run: &SealedRun) -> Vec<StoredSignal> {
 }
 
 /// A stored signal of ticker `A` and period `5d`.
-fn stored(day: i64, change: &str, signal: Option<&str>, at: i64) -> StoredSignal {
+fn stored_signal(day: i64, change: &str, signal: Option<&str>, at: i64) -> StoredSignal {
     ("A".to_owned(), "5d".to_owned(), day, change.to_owned(), signal.map(str::to_owned), at)
 }

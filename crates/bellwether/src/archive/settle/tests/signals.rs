@@ -64,19 +64,19 @@ fn what_a_later_operation_of_a_run_says_is_compared_with_what_an_earlier_one_sai
     };
     let settled = place.run(100, vec![whole(80, &[(1, false), (2, false)]), latest(90, (1, true))]);
     let expected = [
-        stored(1, "added", Some("buy"), 80),
-        stored(1, "revised", Some("sell"), 90),
-        stored(2, "added", Some("buy"), 80),
+        stored_signal(1, "added", Some("buy"), 80),
+        stored_signal(1, "revised", Some("sell"), 90),
+        stored_signal(2, "added", Some("buy"), 80),
     ];
     assert_eq!(stored_signals(&settled.run), expected, "in the order of their dates");
     assert_eq!(settled.known, 0);
 
     // What was said last is known: the history says nothing new of the first date, and the latest signal nothing at all.
     let settled = place.run(200, vec![whole(180, &[(1, true), (2, true)]), latest(190, (2, true))]);
-    assert_eq!(stored_signals(&settled.run), [stored(2, "revised", Some("sell"), 180)]);
+    assert_eq!(stored_signals(&settled.run), [stored_signal(2, "revised", Some("sell"), 180)]);
     assert_eq!(settled.known, 2);
     let settled = place.run(300, vec![latest(280, (2, false)), whole(290, &[(2, true)])]);
-    let expected = [stored(2, "revised", Some("buy"), 280), stored(2, "revised", Some("sell"), 290)];
+    let expected = [stored_signal(2, "revised", Some("buy"), 280), stored_signal(2, "revised", Some("sell"), 290)];
     assert_eq!(stored_signals(&settled.run), expected);
 }
 

@@ -99,7 +99,7 @@ impl Reading {
     pub(super) fn add_file(&mut self, path: &Path, columns: &PriceColumns, stop: &CancellationToken) -> Result<()> {
         let mut file = std::fs::File::open(path).map_err(FileError::read(path))?;
         let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
-        let (digest, _) = digest.ok_or_else(Error::interrupted)?;
+        let (digest, _) = digest.ok_or_else(Error::interruption)?;
         file.seek(SeekFrom::Start(0)).map_err(FileError::read(path))?;
         let numbers = self.add(table::rows_of_file(path, file, columns)?, stop)?;
         let digest = digest::hex(&digest);

@@ -20,7 +20,7 @@ use crate::error::{Reason, Result};
 use crate::interface::Ticker;
 use crate::tables::Leniencies;
 use crate::tables::dates;
-use crate::text::escape::escaped;
+use crate::text::escape::escape;
 use crate::time::MICROS_PER_DAY;
 
 /// Rows that are decoded at once.
@@ -48,7 +48,7 @@ pub(super) fn rows_of_file(
         Some("csv") => of_csv(path, file, &named)?,
         _ => return Err(SkillError::Format { path: path.to_owned() }.into()),
     };
-    Ok(typed(path, batches, named))
+    Ok(typed_rows(path, batches, named))
 }
 
 /// The rows of a table in memory.
@@ -60,14 +60,14 @@ pub(super) fn rows_in_memory<'a>(
     let named = names_of(columns);
     let names: Vec<&str> = rows.schema.fields().iter().map(|field| field.name().as_str()).collect();
     places(path, &names, &named)?;
-    Ok(typed(path, Box::new(rows.batches.iter().cloned().map(Ok)), named))
+    Ok(typed_rows(path, Box::new(rows.batches.iter().cloned().map(Ok)), named))
 }
 
 fn names_of(columns: &PriceColumns) -> [String; 3] {
     [&columns.ticker, &columns.date, &columns.close].map(String::clone)
 }
 
-fn typed<'a>(
+fn typed_rows<'a>(
     path: &Path,
     batches: Batches<'a>,
     named: [String; 3],
@@ -93,7 +93,7 @@ fn places(path: &Path, names: &[&str], wanted: &[String; 3]) -> Result<[usize; 3
         *place = names.iter().position(|name| name == column).ok_or_else(|| SkillError::NoColumn {
             path: path.to_owned(),
             column: column.clone(),
-            columns: names.iter().take(20).map(|name| format!("`{}`", escaped(name))).collect(),
+            columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
         })?;
     }
     Ok(places)
@@ -166,7 +166,7 @@ impl TypedRows<'_> {
                 (Some(texts), _) => {
                     let text = texts.value(row);
                     let number = text.parse::<f64>();
-                    Some(number.map_err(|_| self.row(row, format!("`{}` is not a number", escaped(text))))?)
+                    Some(number.map_err(|_| self.row(row, format!("`{}` is not a number", escape(text))))?)
                 }
                 (None, Some(numbers)) => numbers.is_valid(row).then(|| numbers.value(row)),
                 (None, None) => None,
@@ -193,7 +193,7 @@ impl TypedRows<'_> {
             DataType::Timestamp(_, Some(zone)) => Err(SkillError::Zone {
                 path: self.path.clone(),
                 column: self.columns[1].clone(),
-                zone: escaped(zone).into_owned(),
+                zone: escape(zone).into_owned(),
             }),
             _ => Err(self.type_of(1, dates, wanted)),
         }
@@ -205,9 +205,9 @@ impl TypedRows<'_> {
                 let texts = texts.as_string::<i32>();
                 let text = if texts.is_null(row) { "" } else { texts.value(row) };
                 let read = dates::read(text, &mut Leniencies::default());
-                let read = read.map_err(|what| self.row(row, format!("date `{}` {what}", escaped(text))))?;
+                let read = read.map_err(|what| self.row(row, format!("date `{}` {what}", escape(text))))?;
                 if read.offset_minutes.is_some() {
-                    let what = format!("date `{}` has a zone: write the day of the session", escaped(text));
+                    let what = format!("date `{}` has a zone: write the day of the session", escape(text));
                     return Err(self.row(row, what));
                 }
                 read.micros

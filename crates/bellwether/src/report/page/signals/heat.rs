@@ -3,7 +3,7 @@
 use crate::report::facts::{Axis, Facts, PairFacts, Step};
 use crate::report::html::Html;
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{grouped, portion};
+use crate::text::human::{group_digits, portion};
 
 /// The most buckets.
 const COLUMNS: usize = 24;
@@ -42,7 +42,7 @@ fn cells(html: &mut Html, facts: &Facts, pairs: &[&PairFacts], (axis, title): (&
             let top = row as f64 * ROW_HEIGHT;
             for (place, totals) in pair.over(&facts.days, axis).into_iter().enumerate() {
                 let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                let (when, rows) = (axis.in_words(place), grouped(totals.rows));
+                let (when, rows) = (axis.in_words(place), group_digits(totals.rows));
                 let (period, regime, buys) = (pair.period, pair.regime, portion(totals.buys, totals.rows));
                 canvas.mark(
                     shade(totals.buy_share()),

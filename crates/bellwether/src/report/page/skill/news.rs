@@ -5,7 +5,7 @@ use super::{STATES, of};
 use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
 use crate::interface::Period;
 use crate::report::svg::{Area, Plot};
-use crate::text::human::{counted, rounded};
+use crate::text::human::{count_of, round};
 use bellwether_statistics::MeanTest;
 
 /// The least end of a scale of correlations.
@@ -73,8 +73,8 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
                 let said = format!(
                     "{}: {} of {}",
                     mean.name,
-                    rounded(mean.correlation, 4),
-                    counted(mean.dates, "date", "dates")
+                    round(mean.correlation, 4),
+                    count_of(mean.dates, "date", "dates")
                 );
                 Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
                     let x = |value: f64| (value / end + 1.0) / 2.0;
@@ -90,7 +90,7 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
                     let begin = (x(mean.correlation) - width / 2.0).clamp(0.0, 1.0 - width);
                     canvas.mark(&format!("dot {}", mean.class), Area { x: begin, width, ..track }, &said);
                 });
-                html.leaf("span", &[], rounded(mean.correlation, 4));
+                html.leaf("span", &[], round(mean.correlation, 4));
             }
         });
     });

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Int8Type};
 use arrow::error::ArrowError;
 
 /// Rows with dictionaries reduced to the names that occur.
-pub fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub fn compact(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let column = |column: &ArrayRef| match column.data_type() {
         DataType::Dictionary(keys, _) if **keys == DataType::Int8 => occurring(column.as_dictionary()),
         _ => Ok(Arc::clone(column)),
@@ -50,7 +50,7 @@ mod tests {
     use arrow::compute::cast;
     use arrow::datatypes::{DataType, Int8Type};
 
-    use super::compacted;
+    use super::compact;
 
     #[test]
     fn a_dictionary_has_each_name_that_occurs_once() {
@@ -58,7 +58,7 @@ mod tests {
         let keys = Int8Array::from(vec![Some(3), Some(0), None, Some(4), Some(2), Some(0)]);
         let column: ArrayRef = Arc::new(DictionaryArray::try_new(keys, Arc::new(names)).unwrap());
         let rows = RecordBatch::try_from_iter_with_nullable([("regime", Arc::clone(&column), true)]).unwrap();
-        let compact = compacted(&rows).unwrap();
+        let compact = compact(&rows).unwrap();
         let found = compact.column(0).as_dictionary::<Int8Type>();
         let names: Vec<Option<&str>> = found.values().as_string::<i32>().iter().collect();
         assert_eq!(names, [Some("bull"), Some("bear")]);
