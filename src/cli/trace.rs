@@ -40,7 +40,7 @@ impl Trace {
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads: Vec<ThreadId> = Vec::new();
         write!(out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
-        for (place, piece) in pieces.iter().enumerate() {
+        for (index, piece) in pieces.iter().enumerate() {
             let thread = threads.iter().position(|known| *known == piece.thread).unwrap_or_else(|| {
                 threads.push(piece.thread);
                 threads.len() - 1
@@ -49,7 +49,7 @@ impl Trace {
             let event = json!({
                 "name": piece.name, "ph": "X", "pid": 1, "tid": thread + 1, "ts": micros(piece.from), "dur": micros(piece.took),
             });
-            write!(out, "{}\n{event}", if place == 0 { "" } else { "," })?;
+            write!(out, "{}\n{event}", if index == 0 { "" } else { "," })?;
         }
         writeln!(out, "\n]}}")?;
         out.flush()

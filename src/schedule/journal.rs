@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_number_of_runs_never_falls_and_each_run_writes_its_line_alone() {
-        let place = tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let now = Clock::System.now();
         let mut record = RunRecord::begin("energy", None, now);
         record.reasons = vec!["x".repeat(300_000)];
@@ -271,34 +271,34 @@ mod tests {
             let outcome = [Outcome::Success, Outcome::Failure][usize::from(number % 3 == 0)];
             record.outcome = outcome;
             written[usize::from(number % 3 == 0)] += 1;
-            let before = fs::metadata(path(place.path(), "energy")).map_or(0, |found| found.len());
-            append(place.path(), &record).unwrap();
-            let after = fs::metadata(path(place.path(), "energy")).map_or(0, |found| found.len());
+            let before = fs::metadata(path(folder.path(), "energy")).map_or(0, |found| found.len());
+            append(folder.path(), &record).unwrap();
+            let after = fs::metadata(path(folder.path(), "energy")).map_or(0, |found| found.len());
             assert!(after == 0 || after - before < 301_000, "{before} {after}");
-            let journal = read(place.path(), "energy").unwrap();
+            let journal = read(folder.path(), "energy").unwrap();
             let counts = journal.counts();
             assert_eq!([counts[&Outcome::Success], counts[&Outcome::Failure]], written);
             assert_eq!((journal.runs.last().unwrap().outcome, journal.fault), (outcome, None));
-            most = most.max(fs::read_dir(place.path().join("journal")).unwrap().count());
+            most = most.max(fs::read_dir(folder.path().join("journal")).unwrap().count());
         }
         assert_eq!(most, MOST_SEGMENTS + 1);
-        assert!(read(place.path(), "energy").unwrap().runs.len() < 100);
+        assert!(read(folder.path(), "energy").unwrap().runs.len() < 100);
     }
 
     #[test]
     fn a_journal_in_one_large_file_becomes_the_first_segment() {
-        let place = tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let mut record = RunRecord::begin("energy", None, Clock::System.now());
         record.reasons = vec!["x".repeat(1000)];
         let line = serde_json::to_string(&record).unwrap() + "\n";
-        fs::create_dir(place.path().join("journal")).unwrap();
-        fs::write(path(place.path(), "energy"), line.repeat(5000)).unwrap();
+        fs::create_dir(folder.path().join("journal")).unwrap();
+        fs::write(path(folder.path(), "energy"), line.repeat(5000)).unwrap();
         for number in 5001..5004 {
-            append(place.path(), &record).unwrap();
-            assert_eq!(read(place.path(), "energy").unwrap().counts()[&Outcome::Interrupted], number);
+            append(folder.path(), &record).unwrap();
+            assert_eq!(read(folder.path(), "energy").unwrap().counts()[&Outcome::Interrupted], number);
         }
-        assert!(place.path().join("journal/energy.00000001.jsonl").exists());
+        assert!(folder.path().join("journal/energy.00000001.jsonl").exists());
         // Another definition's journal is its own.
-        assert!(!read(place.path(), "energy-2").unwrap().exists);
+        assert!(!read(folder.path(), "energy-2").unwrap().exists);
     }
 }

@@ -210,8 +210,8 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
         ];
         html.element("svg", &attributes, |html| {
             for day in since.iter_days().take_while(|day| *day <= today) {
-                let place = (day - first).num_days() as u32;
-                let (x, y) = (place / 7 * STEP, MONTHS + place % 7 * STEP);
+                let index = (day - first).num_days() as u32;
+                let (x, y) = (index / 7 * STEP, MONTHS + index % 7 * STEP);
                 // A name at the edge would be cut off.
                 if day.day() == 1 && x + 2 * STEP <= width {
                     html.leaf("text", &[("x", &x), ("y", &(MONTHS - 6))], day.format("%b"));

@@ -24,13 +24,13 @@ fn occurring(column: &DictionaryArray<Int8Type>) -> Result<ArrayRef, ArrowError>
     }
     let mut kept: Vec<&str> = Vec::new();
     let mut keys = vec![0; names.len()];
-    for place in (0..names.len()).filter(|&place| occurs[place]) {
-        let name = names.value(place);
+    for index in (0..names.len()).filter(|&index| occurs[index]) {
+        let name = names.value(index);
         let key = kept.iter().position(|other| *other == name).unwrap_or_else(|| {
             kept.push(name);
             kept.len() - 1
         });
-        keys[place] = key as i8;
+        keys[index] = key as i8;
     }
     if kept.len() == names.len() {
         return Ok(Arc::new(column.clone()));

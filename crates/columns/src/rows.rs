@@ -56,8 +56,8 @@ impl Rows {
     }
 
     /// The rows with some of their columns, under the names of a schema.
-    pub fn project(&self, schema: &SchemaRef, places: &[usize]) -> Self {
-        let columns = places.iter().map(|&place| self.columns[place].clone()).collect();
+    pub fn project(&self, schema: &SchemaRef, indices: &[usize]) -> Self {
+        let columns = indices.iter().map(|&index| self.columns[index].clone()).collect();
         Self { schema: Arc::clone(schema), columns, count: self.count }
     }
 

@@ -43,9 +43,9 @@ pub fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
 
 /// Writes numbers of two digits, each at its position.
 fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUNT]) {
-    for (place, number) in numbers {
-        text[place] = b'0' + (number / 10) as u8;
-        text[place + 1] = b'0' + (number % 10) as u8;
+    for (index, number) in numbers {
+        text[index] = b'0' + (number / 10) as u8;
+        text[index + 1] = b'0' + (number % 10) as u8;
     }
 }
 

@@ -49,8 +49,8 @@ pub fn all() -> &'static [Company] {
 
 /// The company with exactly this symbol.
 pub fn find(symbol: &str) -> Option<&'static Company> {
-    let place = COMPANIES.binary_search_by(|company| company.ticker.as_str().cmp(symbol)).ok()?;
-    COMPANIES.get(place)
+    let index = COMPANIES.binary_search_by(|company| company.ticker.as_str().cmp(symbol)).ok()?;
+    COMPANIES.get(index)
 }
 
 #[cfg(test)]

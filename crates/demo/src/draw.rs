@@ -19,8 +19,8 @@ impl Draw {
     }
 
     /// The number at `place` of the SplitMix64 sequence that starts here.
-    pub fn at(self, place: u64) -> Self {
-        let state = self.0.wrapping_add(GAMMA.wrapping_mul(place.wrapping_add(1)));
+    pub fn at(self, index: u64) -> Self {
+        let state = self.0.wrapping_add(GAMMA.wrapping_mul(index.wrapping_add(1)));
         let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Self(state ^ (state >> 31))
@@ -87,8 +87,8 @@ mod tests {
     fn random_numbers_match_the_published_algorithms() {
         // SplitMix64 seeded with 1234567, the sequence that its reference implementation prints.
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        for (place, number) in (0..).zip(expected) {
-            assert_eq!(Draw(1_234_567).at(place), Draw(number));
+        for (index, number) in (0..).zip(expected) {
+            assert_eq!(Draw(1_234_567).at(index), Draw(number));
         }
         // From the test vectors of FNV-1a, 64 bits.
         assert_eq!(purpose(""), 0xcbf2_9ce4_8422_2325);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_within_their_bounds_and_reach_them() {
-        let draws: Vec<Draw> = (0..10_000).map(|place| Draw::from_seed(7).at(place)).collect();
+        let draws: Vec<Draw> = (0..10_000).map(|index| Draw::from_seed(7).at(index)).collect();
         for bound in [1, 2, 7, 125] {
             let mut seen = vec![0; bound as usize];
             draws.iter().for_each(|draw| seen[draw.below(bound) as usize] += 1);

@@ -91,9 +91,9 @@ impl Universe {
             // From 10 to 190.
             let mut price = 100.0 + 90.0 * own.signed_fraction();
             let mut closes = Vec::with_capacity(days.len());
-            for (place, day) in days.iter().enumerate() {
-                let before = place.checked_sub(1).map_or(0.0, |before| mood.on(days[before]));
-                price *= 1.0 + market[place] + OWN_NOISE * noise(own, *day) + SKILL * before + pull[place];
+            for (index, day) in days.iter().enumerate() {
+                let before = index.checked_sub(1).map_or(0.0, |before| mood.on(days[before]));
+                price *= 1.0 + market[index] + OWN_NOISE * noise(own, *day) + SKILL * before + pull[index];
                 closes.push((price * 10_000.0).round() / 10_000.0);
             }
             (company.ticker.clone(), closes.split_off(shown))
@@ -105,7 +105,7 @@ impl Universe {
     fn pull_of_turns(&self, company: &'static Company, days: &[NaiveDate]) -> Vec<f64> {
         // Each horizon adds to its first session and takes away after its last.
         let mut steps = vec![0.0; days.len() + 1];
-        let places: HashMap<NaiveDate, usize> = days.iter().enumerate().map(|(place, day)| (*day, place)).collect();
+        let index_of: HashMap<NaiveDate, usize> = days.iter().enumerate().map(|(index, day)| (*day, index)).collect();
         for (period, regime) in Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime))) {
             let series = self.series(company, Outlook { model: Model::Current, period, regime });
             let sessions = sessions_of(period);
@@ -121,7 +121,7 @@ impl Universe {
                 let side = if signals[1] == Signal::Buy { 1.0 } else { -1.0 };
                 let step = side * HINDSIGHT * OWN_NOISE / (sessions as f64).sqrt();
                 // Bought at the close of the next session, so the one after is the first that counts.
-                let from = (places[day] + 2).min(days.len());
+                let from = (index_of[day] + 2).min(days.len());
                 steps[from] += step;
                 steps[(from + sessions).min(days.len())] -= step;
             }
@@ -148,7 +148,7 @@ fn sessions_of(period: Period) -> usize {
 fn noise(draw: Draw, day: NaiveDate) -> f64 {
     let of_day = draw.on(day.num_days_from_ce());
     // The variance of each is a third.
-    (0..3).map(|place| of_day.at(place).signed_fraction()).sum()
+    (0..3).map(|index| of_day.at(index).signed_fraction()).sum()
 }
 
 #[cfg(test)]
@@ -200,21 +200,21 @@ mod tests {
         let (mut first, mut turned) = ([0_u64; 2], [0_u64; 2]);
         for period in periods {
             let sessions = sessions_of(period);
-            for place in 0..days.len() - sessions - 1 {
-                let result = |closes: &[f64]| closes[place + 1 + sessions] / closes[place + 1] - 1.0;
+            for index in 0..days.len() - sessions - 1 {
+                let result = |closes: &[f64]| closes[index + 1 + sessions] / closes[index + 1] - 1.0;
                 let mean = closes.iter().map(|(_, closes)| result(closes)).sum::<f64>() / closes.len() as f64;
                 for (company, (_, closes)) in companies.iter().zip(&closes) {
                     let is_above = result(closes) > mean;
                     for regime in Regime::ALL {
                         let series = universe.series(company, Outlook { model: Model::Current, period, regime });
-                        let [then, now] = [days[place], universe.today()].map(|today| series.get(days[place], today));
+                        let [then, now] = [days[index], universe.today()].map(|today| series.get(days[index], today));
                         let count = |counts: &mut [u64; 2], signal| {
                             counts[0] += 1;
                             counts[1] += u64::from((signal == Signal::Buy) == is_above);
                         };
                         count(&mut first, then.signal());
-                        let end = days[place + 1 + sessions];
-                        let is_late = series.revision(days[place]).is_some_and(|revision| revision.on > end);
+                        let end = days[index + 1 + sessions];
+                        let is_late = series.revision(days[index]).is_some_and(|revision| revision.on > end);
                         if is_late && then.signal() != now.signal() {
                             count(&mut turned, now.signal());
                         }

@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn a_revised_prediction_differs_within_the_same_bounds() {
-        for place in 0..10_000 {
+        for index in 0..10_000 {
             for basis_points in [5_000, 7_500, 7_501, 10_000] {
                 let before = Prediction { signal: Signal::Buy, basis_points };
-                let after = before.revise(Draw::from_seed(3).at(place));
+                let after = before.revise(Draw::from_seed(3).at(index));
                 assert_ne!(after.confidence(), before.confidence());
                 assert!((0.5..=1.0).contains(&after.confidence()));
             }

@@ -51,7 +51,7 @@ mod tests {
         let date = NaiveDate::from_ymd_opt(2026, 1, 2).unwrap();
         let cells = 200_000_u64;
         let revisions: Vec<_> =
-            (0..cells).filter_map(|place| Revision::of(Draw::from_seed(3).at(place), date)).collect();
+            (0..cells).filter_map(|index| Revision::of(Draw::from_seed(3).at(index), date)).collect();
         let share = revisions.len() as f64 / cells as f64;
         assert!((0.005..0.01).contains(&share), "{share}");
 

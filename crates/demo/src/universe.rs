@@ -87,8 +87,8 @@ impl Universe {
     pub fn own_series(&self, company: &Company) -> (Period, Regime) {
         let draw = self.seed.at(OWN).of(company.ticker.as_str());
         // Below 36.
-        let place = draw.at(PERIOD).below(Period::COUNT as u32) as usize;
-        (Period::all().nth(place).unwrap_or_default(), draw.at(REGIME).choose(&Regime::ALL))
+        let index = draw.at(PERIOD).below(Period::COUNT as u32) as usize;
+        (Period::all().nth(index).unwrap_or_default(), draw.at(REGIME).choose(&Regime::ALL))
     }
 
     /// Whether the latest signal of a company has no date, in change sets where dates are optional.

@@ -76,14 +76,14 @@ fn an_order_ranks_each_group_as_if_it_were_sorted_by_itself() {
         let expected = |is_taken: &dyn Fn(usize) -> bool| {
             let known = |value: Option<f64>| value.filter(|value| !value.is_nan());
             let both =
-                (0..count).filter(|place| is_taken(*place)).filter_map(|place| known(x[place]).zip(known(y[place])));
+                (0..count).filter(|index| is_taken(*index)).filter_map(|index| known(x[index]).zip(known(y[index])));
             let (x, y): (Vec<f64>, Vec<f64>) = both.unzip();
             RankedCases { cases: x.len() as u64, rank_correlation: rank_correlation(&x, &y) }
         };
         assert_eq!(of_x.correlation(&of_y), expected(&|_| true), "round {round}");
         // The last group is none of those that are asked for.
         let found = of_x.correlations(&of_y, &groups, 3);
-        let each: Vec<RankedCases> = (0..3).map(|group| expected(&|place| groups[place] == group)).collect();
+        let each: Vec<RankedCases> = (0..3).map(|group| expected(&|index| groups[index] == group)).collect();
         assert_eq!(found, each, "round {round}");
         assert_eq!(of_x.count(), x.iter().flatten().filter(|value| !value.is_nan()).count());
     }

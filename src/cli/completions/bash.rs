@@ -9,7 +9,7 @@ use clap::Command;
 use clap_complete::engine;
 use clap_complete::env::{Bash as Usual, EnvCompleter};
 
-/// The variable with the place of the word that is completed.
+/// The variable with the index of the word that is completed.
 pub(super) const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 
 /// What is between two candidates, as the script reads them.
@@ -51,7 +51,7 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// The words that the program would get, and the place of the one that is completed: without the `=` between an option and
+/// The words that the program would get, and the index of the one that is completed: without the `=` between an option and
 /// its value, and without quotes.
 pub(super) fn join_assignments(words: &[OsString]) -> (Vec<String>, usize) {
     let index: usize = env::var(INDEX).ok().and_then(|index| index.parse().ok()).unwrap_or_default();

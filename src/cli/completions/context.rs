@@ -56,10 +56,10 @@ impl Context {
 
     /// The value of an option, under any of its names.
     fn value(&self, names: &[&str]) -> Option<PathBuf> {
-        for (place, word) in self.words.iter().enumerate() {
+        for (index, word) in self.words.iter().enumerate() {
             for name in names {
                 match word.strip_prefix(name) {
-                    Some("") => return self.words.get(place + 1).map(|value| below_home(value)),
+                    Some("") => return self.words.get(index + 1).map(|value| below_home(value)),
                     Some(rest) if name.starts_with("--") => {
                         if let Some(value) = rest.strip_prefix('=') {
                             return Some(below_home(value));

@@ -57,24 +57,24 @@ pub(super) fn sample(
     for batch in batches {
         let batch = batch?;
         for row in 0..batch.num_rows() {
-            let place = if sampled.len() < count { sampled.len() } else { place_below(random, seen + row) };
-            if place >= count {
+            let index = if sampled.len() < count { sampled.len() } else { place_below(random, seen + row) };
+            if index >= count {
                 continue;
             }
             // A copy, or the whole batch would be held.
             let copied = (seen + row, concat_batches(batch.schema_ref(), [&batch.slice(row, 1)])?);
-            match sampled.get_mut(place) {
+            match sampled.get_mut(index) {
                 Some(taken) => *taken = copied,
                 None => sampled.push(copied),
             }
         }
         seen += batch.num_rows();
     }
-    sampled.sort_unstable_by_key(|(place, _)| *place);
+    sampled.sort_unstable_by_key(|(index, _)| *index);
     Ok(sampled.into_iter().map(|(_, row)| row).collect())
 }
 
-/// A random place among the rows up to one, and that one.
+/// A random index among the rows up to one, and that one.
 fn place_below(random: Draw, row: usize) -> usize {
     random.at(row as u64).below(u32::try_from(row + 1).unwrap_or(u32::MAX)) as usize
 }

@@ -40,9 +40,9 @@ pub(super) fn continue_copies(answered: RecordBatch, known: &RecordBatch) -> Res
     let renumbered = listed.iter().filter_map(|(article, listed)| {
         let known = known.get(article)?;
         let first = overlap(known, listed);
-        let next = |place: usize| match known.get(first + place) {
+        let next = |index: usize| match known.get(first + index) {
             Some(copy) => copy.number,
-            None => known[known.len() - 1].number + 1 + (first + place - known.len()) as i32,
+            None => known[known.len() - 1].number + 1 + (first + index - known.len()) as i32,
         };
         Some(with_repeats(&known[..first], listed, next))
     });
@@ -68,10 +68,10 @@ fn with_repeats(
 ) -> Vec<(usize, i32, i32)> {
     let mut same: HashMap<Option<u64>, i32> = HashMap::new();
     before.iter().for_each(|copy| *same.entry(copy.score).or_default() += 1);
-    let numbered = listed.iter().enumerate().map(|(place, copy)| {
+    let numbered = listed.iter().enumerate().map(|(index, copy)| {
         let repeats = same.entry(copy.score).or_default();
         *repeats += 1;
-        (copy.row, number(place), *repeats - 1)
+        (copy.row, number(index), *repeats - 1)
     });
     numbered.collect()
 }

@@ -68,7 +68,7 @@ impl Edge {
     /// The rows of some articles as the answer had them: of its oldest date those that it listed, at its places.
     pub(super) fn as_answered(&self, articles: &RecordBatch, oldest: i64) -> Result<RecordBatch, ArrowError> {
         let listed: HashMap<&str, usize> =
-            self.0.iter().enumerate().map(|(place, one)| (one.as_str(), place)).collect();
+            self.0.iter().enumerate().map(|(index, one)| (one.as_str(), index)).collect();
         let start = dates(articles).partition_point(|date| *date < oldest);
         let end = dates(articles).partition_point(|date| *date <= oldest);
         let place = |row: usize| Some((*listed.get(digest_of(articles, row).as_str())?, row));
@@ -78,7 +78,7 @@ impl Edge {
         let rows = UInt32Array::from_iter_values(rows.map(|row| row as u32));
         let answered = take_record_batch(articles, &rows)?;
         let known = answered.column(PLACE).as_primitive::<Int32Type>().values();
-        let places = of_oldest.iter().map(|(place, _)| *place as i32);
+        let places = of_oldest.iter().map(|(index, _)| *index as i32);
         let places: ArrayRef =
             Arc::new(Int32Array::from_iter_values(places.chain(known[of_oldest.len()..].iter().copied())));
         let mut columns = answered.columns().to_vec();

@@ -23,11 +23,11 @@ impl Lineage {
     /// Of the seals of an archive's runs, in order.
     pub(super) fn of<'s>(seals: impl Iterator<Item = &'s Seal>) -> Self {
         let seals: Vec<&Seal> = seals.collect();
-        let places: HashMap<&str, usize> =
-            seals.iter().enumerate().map(|(place, seal)| (seal.run.as_str(), place)).collect();
+        let index_of: HashMap<&str, usize> =
+            seals.iter().enumerate().map(|(index, seal)| (seal.run.as_str(), index)).collect();
         let lost: BTreeSet<&str> = seals.iter().flat_map(|seal| &seal.lost).map(String::as_str).collect();
         let parents = seals.iter().flat_map(|seal| &seal.basis).map(|parent| parent.run.as_str());
-        let is_missing = |run: &&str| !places.contains_key(run) && !lost.contains(run);
+        let is_missing = |run: &&str| !index_of.contains_key(run) && !lost.contains(run);
         let missing = parents.filter(is_missing).map(ToOwned::to_owned).collect();
         let is_next = |pair: &[&Seal]| matches!(&pair[1].basis[..], [only] if only.run == pair[0].run);
         let is_line = seals.windows(2).all(is_next);
@@ -36,11 +36,11 @@ impl Lineage {
             let heads = seals.last().map(|seal| seal.parent()).into_iter().collect();
             return Self { names, known: None, missing, heads };
         }
-        let known = closures(&seals, &places);
+        let known = closures(&seals, &index_of);
         let mut is_known = vec![0; words(seals.len())];
         known.iter().for_each(|of_run| add(&mut is_known, of_run));
-        let is_head = |place: &usize| !has(&is_known, *place);
-        let heads = (0..seals.len()).filter(is_head).map(|place| seals[place].parent()).collect();
+        let is_head = |index: &usize| !has(&is_known, *index);
+        let heads = (0..seals.len()).filter(is_head).map(|index| seals[index].parent()).collect();
         Self { names, known: Some(known), missing, heads }
     }
 
@@ -76,9 +76,9 @@ impl Lineage {
             .collect()
     }
 
-    /// The place of each run.
+    /// The index of each run.
     pub(super) fn places(&self) -> BTreeMap<&str, usize> {
-        self.names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect()
+        self.names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect()
     }
 }
 
@@ -110,9 +110,9 @@ pub(crate) fn contradictions<'s>(folders: impl Iterator<Item = &'s Seal> + Clone
 
 /// For each run, all runs that it knew, directly or through others. Clocks of different machines may differ, so a run
 /// may know one that was sealed later by the clock.
-fn closures(seals: &[&Seal], places: &HashMap<&str, usize>) -> Vec<Vec<u64>> {
+fn closures(seals: &[&Seal], index_of: &HashMap<&str, usize>) -> Vec<Vec<u64>> {
     let mut known = vec![vec![0; words(seals.len())]; seals.len()];
-    let parents = |run: usize| seals[run].basis.iter().filter_map(|parent| places.get(parent.run.as_str()).copied());
+    let parents = |run: usize| seals[run].basis.iter().filter_map(|parent| index_of.get(parent.run.as_str()).copied());
     let mut is_done = vec![false; seals.len()];
     for run in 0..seals.len() {
         // Runs whose parents are not done yet wait below them. A circle cannot occur, since a seal names the digests of
@@ -145,8 +145,8 @@ fn words(count: usize) -> usize {
     count.div_ceil(64)
 }
 
-fn has(bits: &[u64], place: usize) -> bool {
-    bits.get(place / 64).is_some_and(|word| word & (1 << (place % 64)) != 0)
+fn has(bits: &[u64], index: usize) -> bool {
+    bits.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
 }
 
 fn add(bits: &mut [u64], more: &[u64]) {

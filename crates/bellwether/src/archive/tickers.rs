@@ -106,10 +106,10 @@ impl SeriesReader {
     /// rows in the columns of [`Table::known_schema`].
     pub(crate) fn known_cells(&self, view: &View, series: &[SeriesKey]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
         let (mut batches, mut of_runs) = (Vec::new(), 0);
-        for (place, file) in self.files.iter().enumerate() {
+        for (index, file) in self.files.iter().enumerate() {
             let seal = file.folder.seal();
             let share = view.horizon().share(seal);
-            let rows = if share == Share::None { Vec::new() } else { self.rows_of(place, series)? };
+            let rows = if share == Share::None { Vec::new() } else { self.rows_of(index, series)? };
             of_runs += usize::from(!seal.is_pack() && !seal.is_merge()) * rows.len();
             for rows in rows {
                 // The last column says from when on a row counts.
@@ -139,8 +139,8 @@ impl SeriesReader {
         let SeriesFile { rows, .. } = &self.files[file];
         let of_group = |group: usize| {
             let places = self.files[file].places(self.table, group)?;
-            let place = |key: &SeriesKey| places.binary_search_by(|(known, _)| known.cmp(key)).ok();
-            let wanted: Vec<Range<usize>> = series.iter().filter_map(place).map(|at| places[at].1.clone()).collect();
+            let index_of = |key: &SeriesKey| places.binary_search_by(|(known, _)| known.cmp(key)).ok();
+            let wanted: Vec<Range<usize>> = series.iter().filter_map(index_of).map(|at| places[at].1.clone()).collect();
             if wanted.is_empty() {
                 return Ok(None);
             }

@@ -112,7 +112,7 @@ pub struct UnknownFields {
 /// Summarizes the answers to some requests, as of the instant of a view.
 pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
     let runs: Vec<&SealedRun> = view.runs().collect();
-    let places: HashMap<&str, usize> = runs.iter().enumerate().map(|(place, run)| (run.name(), place)).collect();
+    let index_of: HashMap<&str, usize> = runs.iter().enumerate().map(|(index, run)| (run.name(), index)).collect();
     let mut found = Answers::default();
     let (mut of_runs, mut asked, mut are_asked) = (RequestNumbers::default(), RequestNumbers::default(), Vec::new());
     let mut latest: Vec<LatestAnswers> = Vec::new();
@@ -132,11 +132,11 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
         if number == latest.len() {
             latest.push(LatestAnswers::default());
         }
-        latest[number].add(RequestAnswer::of(places[run.name()], record));
+        latest[number].add(RequestAnswer::of(index_of[run.name()], record));
     })?;
     let mut requests: HashMap<String, LatestAnswers> = asked.names.into_iter().zip(latest).collect();
     if let Some(newest) = found.runs.last() {
-        found.newest = runs[places[newest.name.as_str()]].requests()?;
+        found.newest = runs[index_of[newest.name.as_str()]].requests()?;
         found.newest.retain(|record| is_asked(&record.request));
     }
     found.runs.reverse();
@@ -299,7 +299,7 @@ impl UnknownFields {
 #[derive(Default)]
 struct RejectTally {
     reasons: Vec<RejectReason>,
-    places: HashMap<(&'static str, String), usize>,
+    index_of: HashMap<(&'static str, String), usize>,
     /// Those of the latest answers: identity, and index of the reason.
     now: Vec<(u64, usize)>,
     /// How often each occurred in the previous answers.
@@ -347,16 +347,16 @@ impl RejectTally {
     /// reason.
     fn reason(&mut self, operation: &'static str, reason: &str, example: impl FnOnce() -> (String, String)) -> usize {
         let mut name = (operation, reason.to_owned());
-        if self.reasons.len() >= MOST_REASONS && !self.places.contains_key(&name) {
+        if self.reasons.len() >= MOST_REASONS && !self.index_of.contains_key(&name) {
             OTHER_REASONS.clone_into(&mut name.1);
         }
-        let place = *self.places.entry(name).or_insert_with_key(|(operation, reason)| {
+        let index = *self.index_of.entry(name).or_insert_with_key(|(operation, reason)| {
             let (reason, example) = (reason.clone(), example());
             self.reasons.push(RejectReason { operation, reason, records: 0, new: 0, example });
             self.reasons.len() - 1
         });
-        self.reasons[place].records += 1;
-        place
+        self.reasons[index].records += 1;
+        index
     }
 
     fn finish(mut self, requests: &HashMap<String, LatestAnswers>) -> Rejects {

@@ -136,8 +136,8 @@ fn list_with_canaries(planted: &RecordBatch, known: &RecordBatch) -> Result<Reco
     order.sort_by_key(|&row| Reverse(places[row as usize]));
     let known = take_record_batch(known, &UInt32Array::from(order))?;
     let count = planted.num_rows() + known.num_rows();
-    let column = |(place, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
-        Some(known) => concat(&[planted.column(place).as_ref(), known.as_ref()]),
+    let column = |(index, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
+        Some(known) => concat(&[planted.column(index).as_ref(), known.as_ref()]),
         // Cells have no positions: they are renumbered.
         None => Ok(Arc::new(Int32Array::from_iter_values(0..count as i32)) as ArrayRef),
     };

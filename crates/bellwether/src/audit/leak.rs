@@ -253,8 +253,8 @@ impl Experiment<'_> {
                 before.and_then(NaiveDate::from_epoch_days)
             }
             DayCount::Trading(lag) => {
-                let place = all_days.partition_point(|other| *other < day);
-                place.checked_sub(lag.count() as usize).map(|place| all_days[place])
+                let index = all_days.partition_point(|other| *other < day);
+                index.checked_sub(lag.count() as usize).map(|index| all_days[index])
             }
         }
     }

@@ -148,6 +148,6 @@ fn compare(
 }
 
 /// A close that is up to twice as high, whatever the ticker and the session.
-fn other_close(place: usize, close: f64) -> f64 {
-    close * (1.0 + ((place * 7_919) % 1_009) as f64 / 1_009.0)
+fn other_close(index: usize, close: f64) -> f64 {
+    close * (1.0 + ((index * 7_919) % 1_009) as f64 / 1_009.0)
 }

@@ -61,11 +61,11 @@ pub(super) fn rows(
             Ok(decode_column(own.remove(other).ok_or_else(missing)?, *other, names)?.into())
         }
     };
-    let places = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.place));
+    let indices = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.index));
     // Usually each range of rows has its own features, in order.
-    let is_each = places.values().iter().copied().eq(0..features.rows as u32);
+    let is_each = indices.values().iter().copied().eq(0..features.rows as u32);
     let feature = |values: &ArrayRef| -> Result<_, ArrowError> {
-        let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
+        let values = if is_each { Arc::clone(values) } else { take(values, &indices, None)? };
         Ok(shared.column(values))
     };
     let mut columns: Vec<columns::Column> = plan.columns.iter().map(column).collect::<Result<_, ArrowError>>()?;

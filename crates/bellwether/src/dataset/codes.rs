@@ -71,11 +71,11 @@ fn codes(names: &mut ArrayRef, dictionary: &StringArray) -> Result<Vec<i8>, Arro
     let before = known.len();
     let mut codes = Vec::with_capacity(dictionary.len());
     for name in dictionary.iter().flatten() {
-        let place = known.iter().position(|known| *known == name).unwrap_or_else(|| {
+        let index = known.iter().position(|known| *known == name).unwrap_or_else(|| {
             known.push(name);
             known.len() - 1
         });
-        codes.push(i8::try_from(place).map_err(|_| ArrowError::DictionaryKeyOverflowError)?);
+        codes.push(i8::try_from(index).map_err(|_| ArrowError::DictionaryKeyOverflowError)?);
     }
     if known.len() > before {
         *names = Arc::new(StringArray::from(known));

@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn what_spills_with_other_dictionaries_is_delivered_in_order_with_one() {
-        let place = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
         for (first, column) in COLUMNS.into_iter().enumerate() {
             for sort_memory in [0, 1 << 12, usize::MAX] {
                 let plan = DatasetPlan { sort_memory, ..plan(column) };
                 let stop = CancellationToken::new();
-                let scratch = file::scratch(place.path(), "20261120T213000Z-7f3a");
+                let scratch = file::scratch(folder.path(), "20261120T213000Z-7f3a");
                 let mut sorting = ExternalSort::new(&plan, scratch.clone(), &stop).unwrap();
                 let batches = batches(&plan);
                 batches.iter().for_each(|batch| sorting.add(batch).unwrap());

@@ -45,8 +45,8 @@ pub(super) fn of(
     }
     table.trust_lists_that_began_empty();
     let is_field = |feature: &&Feature| matches!(feature, Feature::Historical(_));
-    let column = |(place, feature): (usize, &Feature)| {
-        table.column(feature, plan.features[..=place].iter().filter(is_field).count())
+    let column = |(index, feature): (usize, &Feature)| {
+        table.column(feature, plan.features[..=index].iter().filter(is_field).count())
     };
     let columns = plan.features.iter().enumerate().map(column).collect();
     Ok((Features { rows: keys.len(), columns }, counts))
@@ -226,7 +226,7 @@ impl<'a> FeatureTable<'a> {
         let is_passed = |ticker: i32, cutoff: Day| reached > Some((ticker, cutoff.saturating_add(2)));
         for windows in &mut self.windows {
             let (days, mut start) = (windows.days.count(), 0);
-            for (place, ((first, end), (key, cut))) in known().zip(self.keys.iter()).enumerate() {
+            for (index, ((first, end), (key, cut))) in known().zip(self.keys.iter()).enumerate() {
                 // The articles of the days that end at the cutoff.
                 start = start.max(first);
                 while start > first && day(articles[start - 1].date) > cut.day.saturating_sub(days) {
@@ -235,9 +235,9 @@ impl<'a> FeatureTable<'a> {
                 while start < end && day(articles[start].date) <= cut.day.saturating_sub(days) {
                     start += 1;
                 }
-                windows.add(place, &articles[start.min(end)..end], cut);
+                windows.add(index, &articles[start.min(end)..end], cut);
                 if is_passed(key.ticker, cut.day) {
-                    windows.close(place);
+                    windows.close(index);
                 }
             }
         }
@@ -268,10 +268,10 @@ impl<'a> FeatureTable<'a> {
 
     /// Lets the past be known of lists that never were cut off, once all articles were added.
     fn trust_lists_that_began_empty(&mut self) {
-        let mut place = 0;
+        let mut index = 0;
         for of_ticker in self.keys.list.chunk_by(|one, next| one.ticker == next.ticker) {
-            let known = &mut self.known_after[place..place + of_ticker.len()];
-            place += of_ticker.len();
+            let known = &mut self.known_after[index..index + of_ticker.len()];
+            index += of_ticker.len();
             if !self.cut_off.contains(&of_ticker[0].ticker) {
                 known.iter_mut().flatten().for_each(|after| *after = Day::MIN);
             }
@@ -305,8 +305,8 @@ impl<'a> FeatureTable<'a> {
                 whole(self.last.iter().zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - day(one.date()))))
             }
             Feature::Summary(reference) => {
-                let place = *reference as usize;
-                reals(self.statements(&self.news.summaries).map(|last| last?.values[place]))
+                let index = *reference as usize;
+                reals(self.statements(&self.news.summaries).map(|last| last?.values[index]))
             }
             Feature::SummaryDaysSince => {
                 let last = self.statements(&self.news.summaries);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     /// Compares means that decay with those of powers.
-    fn assert_decays(windows: &WindowsOfLength, place: usize, articles: &[NewsItem], of: (&NewsKey, Day)) {
+    fn assert_decays(windows: &WindowsOfLength, index: usize, articles: &[NewsItem], of: (&NewsKey, Day)) {
         let (key, cutoff) = of;
         for (Decay { half_life, window }, _, sums) in &windows.decays {
             let within = articles.iter().filter(|article| is_within(article, key, cutoff, window.count()));
@@ -393,7 +393,7 @@ mod tests {
             });
             let [weights, sum] =
                 weighed.fold([0.0, 0.0], |[all, sum], (weight, score)| [all + weight, sum + weight * score]);
-            match sums[place].mean(&windows.list[place]) {
+            match sums[index].mean(&windows.list[index]) {
                 Some(mean) => assert!((mean - sum / weights).abs() < 1e-6, "{mean} {sum} {weights}"),
                 None => assert_eq!(weights, 0.0),
             }
@@ -411,10 +411,10 @@ mod tests {
         };
         for round in 0..400 {
             let mut articles: Vec<NewsItem> = (0..random(40))
-                .map(|place| {
+                .map(|index| {
                     let date = (random(20) as i64 - 5) * MICROS_PER_DAY + random(3) as i64;
                     // Each score tells its article.
-                    NewsItem::of_test(random(4) as i32, date, place as i32, Some(place as f64))
+                    NewsItem::of_test(random(4) as i32, date, index as i32, Some(index as f64))
                 })
                 .collect();
             articles.sort_by_key(|article| (article.ticker, article.order()));
@@ -438,12 +438,12 @@ mod tests {
             let cut = random(articles.len() as u64 + 1) as usize;
             table.add(&articles[..cut]);
             table.add(&articles[cut..]);
-            for (place, (key, &cutoff)) in keys.iter().zip(&cutoffs).enumerate() {
+            for (index, (key, &cutoff)) in keys.iter().zip(&cutoffs).enumerate() {
                 for windows in &table.windows {
                     let days = windows.days;
                     let within = articles.iter().filter(|article| is_within(article, key, cutoff, days.count()));
                     let scores: Vec<f64> = within.filter_map(|article| article.score).collect();
-                    let window = &windows.list[place];
+                    let window = &windows.list[index];
                     let least = scores.iter().copied().reduce(f64::min);
                     let most = scores.iter().copied().reduce(f64::max);
                     let expected = (scores.len() as i32, least, most);
@@ -452,23 +452,23 @@ mod tests {
                     sorted.sort_by(f64::total_cmp);
                     let halves = sorted.len().checked_sub(1).map(|last| [sorted[last / 2], sorted[sorted.len() / 2]]);
                     let middle = halves.map(|[lower, upper]| (lower + upper) / 2.0);
-                    assert_eq!(windows.medians[place].value(), middle, "round {round}: {key:?}");
+                    assert_eq!(windows.medians[index].value(), middle, "round {round}: {key:?}");
                     assert_eq!(window.sum(), (!scores.is_empty()).then(|| scores.iter().sum()), "round {round}");
-                    assert_decays(windows, place, &articles, (key, cutoff));
+                    assert_decays(windows, index, &articles, (key, cutoff));
                 }
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
                 let newest = known.next_back().map(|article| (article.date, article.score));
-                assert_eq!(table.last[place].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
+                assert_eq!(table.last[index].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
                 // A list that may be cut off tells of what is after its oldest article.
                 let oldest = articles.iter().find(|article| article.ticker == key.ticker);
                 let after = oldest.map_or(Day::MIN, |oldest| day(oldest.date));
-                assert_eq!(table.known_after[place], Some(after), "round {round}: {key:?}");
+                assert_eq!(table.known_after[index], Some(after), "round {round}: {key:?}");
             }
             table.trust_lists_that_began_empty();
-            for (place, key) in keys.iter().enumerate() {
+            for (index, key) in keys.iter().enumerate() {
                 let oldest = articles.iter().find(|article| article.ticker == key.ticker);
                 let after = oldest.map_or(Day::MIN, |oldest| day(oldest.date));
-                assert_eq!(table.known_after[place], Some(after), "none of them began empty");
+                assert_eq!(table.known_after[index], Some(after), "none of them began empty");
             }
             table.cut_off.clear();
             table.trust_lists_that_began_empty();

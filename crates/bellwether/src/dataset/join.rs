@@ -1,4 +1,4 @@
-//! Orders the rows, each with the place of its features: aligned series by their positions, everything else by sorting.
+//! Orders the rows, each with the index of its features: aligned series by their positions, everything else by sorting.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub(super) struct Segment {
     pub(super) ticker: i32,
     pub(super) date: i64,
     /// The index of their features.
-    pub(super) place: u32,
+    pub(super) index: u32,
     /// Number of rows.
     pub(super) rows: usize,
 }
 
-/// Puts the rows of a slab in order, each with the place of its features.
+/// Puts the rows of a slab in order, each with the index of its features.
 pub(super) fn join(
     signals: Signals,
     arrangement: &Arrangement,
@@ -38,14 +38,14 @@ pub(super) fn join(
     plan: &DatasetPlan,
 ) -> Joined {
     let of_cells = &keyed.of_cells;
-    let segment = |row: usize, place: u32, rows: usize| {
+    let segment = |row: usize, index: u32, rows: usize| {
         let (ticker, date) = (signals.tickers[row], signals.dates[row]);
-        Segment { ticker, date, place, rows }
+        Segment { ticker, date, index, rows }
     };
     match arrangement {
         Arrangement::Aligned(aligned) => {
             let dates = aligned_series::dates(aligned).zip(of_cells);
-            let segments = dates.map(|((row, rows), &place)| segment(row, place, rows)).collect();
+            let segments = dates.map(|((row, rows), &index)| segment(row, index, rows)).collect();
             let ordered = |(column, values)| (column, in_order(values, aligned));
             Joined { segments, own: columns(signals).into_iter().map(ordered).collect() }
         }
@@ -68,11 +68,11 @@ pub(super) fn join(
 impl Segment {
     /// Whether another one, which follows it, says the same.
     fn is_shared_by(&self, next: &Self) -> bool {
-        (self.ticker, self.date, self.place) == (next.ticker, next.date, next.place)
+        (self.ticker, self.date, self.index) == (next.ticker, next.date, next.index)
     }
 }
 
-/// The rows in the order of the plan, given the cell of each and the place of its features.
+/// The rows in the order of the plan, given the cell of each and the index of its features.
 fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan) -> Vec<u32> {
     let mut order = RowOrder::of(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
@@ -82,9 +82,9 @@ fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan)
             Column::Date => {
                 // Most dates are whole days.
                 order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
-                // Where each ticker and day has one key, the places of the keys are the order of both, in few numbers.
+                // Where each ticker and day has one key, the indices of the keys are the order of both, in few numbers.
                 if keyed.are_of_days && columns.next_if_eq(&&Column::Ticker).is_some() {
-                    order.before(keyed.of_cells.iter().map(|&place| u64::from(place)));
+                    order.before(keyed.of_cells.iter().map(|&index| u64::from(index)));
                 } else {
                     order.before(cells.iter().map(|&cell| cell as u32 as u64));
                 }

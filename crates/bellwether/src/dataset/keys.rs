@@ -56,8 +56,8 @@ impl CellKeys {
         let mut keys = of_cells.clone();
         keys.sort_unstable();
         keys.dedup();
-        let place = |key: &NewsKey| keys.partition_point(|other| other < key) as u32;
-        let of_cells = of_cells.iter().map(place).collect();
+        let index_of = |key: &NewsKey| keys.partition_point(|other| other < key) as u32;
+        let of_cells = of_cells.iter().map(index_of).collect();
         Self { keys, of_cells, are_of_days: false }
     }
 }
@@ -69,7 +69,7 @@ fn of_cell(cell: i64, limit: Limit) -> NewsKey {
 /// Distinct cells, sorted.
 fn distinct(cells: &[i64]) -> Vec<i64> {
     let mut keys: Vec<i64> = Vec::new();
-    let (mut place, mut missing) = (0, Vec::new());
+    let (mut index, mut missing) = (0, Vec::new());
     let mut last = i64::MIN;
     for &cell in cells {
         // A series is in date order, and mostly has the same days as the one before.
@@ -79,13 +79,13 @@ fn distinct(cells: &[i64]) -> Vec<i64> {
                 keys.sort();
                 keys.dedup();
             }
-            place = keys.partition_point(|&key| key < cell);
+            index = keys.partition_point(|&key| key < cell);
         }
         last = cell;
-        while keys.get(place).is_some_and(|&key| key < cell) {
-            place += 1;
+        while keys.get(index).is_some_and(|&key| key < cell) {
+            index += 1;
         }
-        if keys.get(place) != Some(&cell) {
+        if keys.get(index) != Some(&cell) {
             missing.push(cell);
         }
     }
@@ -97,16 +97,16 @@ fn distinct(cells: &[i64]) -> Vec<i64> {
 
 /// The index of each cell among the distinct ones.
 fn places(cells: &[i64], distinct: &[i64]) -> Vec<u32> {
-    let mut place = 0;
+    let mut index = 0;
     let of_cell = |&wanted: &i64| {
         // A series and the distinct cells are both in date order, so only the start of each series is searched for.
-        if distinct.get(place).is_none_or(|&cell| cell > wanted) {
-            place = distinct.partition_point(|&cell| cell < wanted);
+        if distinct.get(index).is_none_or(|&cell| cell > wanted) {
+            index = distinct.partition_point(|&cell| cell < wanted);
         }
-        while distinct.get(place).is_some_and(|&cell| cell < wanted) {
-            place += 1;
+        while distinct.get(index).is_some_and(|&cell| cell < wanted) {
+            index += 1;
         }
-        place as u32
+        index as u32
     };
     cells.iter().map(of_cell).collect()
 }
@@ -154,7 +154,7 @@ mod tests {
             let distinct: BTreeSet<_> = cells.iter().copied().collect();
             assert_eq!(found, distinct.into_iter().collect::<Vec<_>>(), "round {round}: {cells:?}");
             assert!(are_of_days && keys.iter().all(|key| key.limit == Limit::NONE));
-            let of_cells: Vec<_> = of_cells.iter().map(|&place| found[place as usize]).collect();
+            let of_cells: Vec<_> = of_cells.iter().map(|&index| found[index as usize]).collect();
             assert_eq!(of_cells, cells, "round {round}");
         }
     }
@@ -175,7 +175,7 @@ mod tests {
             let distinct: BTreeSet<_> = expected.iter().copied().collect();
             assert_eq!(found, distinct.into_iter().collect::<Vec<_>>(), "round {round}");
             assert!(!are_of_days);
-            let of_cells: Vec<_> = of_cells.iter().map(|&place| found[place as usize]).collect();
+            let of_cells: Vec<_> = of_cells.iter().map(|&index| found[index as usize]).collect();
             assert_eq!(of_cells, expected, "round {round}");
         }
     }

@@ -89,10 +89,10 @@ impl Moment {
 ///
 /// Never in practice: the dates keep their type.
 pub fn with_naive_dates(cells: &RecordBatch, rule: NaiveRule) -> Result<RecordBatch, ArrowError> {
-    let (place, _) = cells.schema_ref().column_with_name("date").expect("the cells have dates");
+    let (index, _) = cells.schema_ref().column_with_name("date").expect("the cells have dates");
     let mut columns = cells.columns().to_vec();
     let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(dates_of(cells, rule)));
-    columns[place] = naive;
+    columns[index] = naive;
     RecordBatch::try_new(cells.schema(), columns)
 }
 

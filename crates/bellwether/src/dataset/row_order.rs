@@ -69,16 +69,16 @@ fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
     let mut sorted = vec![0; keyed.len()];
     for shift in (0..bits).step_by(DIGIT as usize).map(|shift| shift + u32::BITS) {
         let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT) - 1);
-        let mut places = vec![0_usize; 1 << DIGIT];
-        keyed.iter().for_each(|&key| places[digit(key)] += 1);
+        let mut indices = vec![0_usize; 1 << DIGIT];
+        keyed.iter().for_each(|&key| indices[digit(key)] += 1);
         let mut next = 0;
-        for place in &mut places {
-            next += std::mem::replace(place, next);
+        for index in &mut indices {
+            next += std::mem::replace(index, next);
         }
         for &key in &*keyed {
-            let place = &mut places[digit(key)];
-            sorted[*place] = key;
-            *place += 1;
+            let index = &mut indices[digit(key)];
+            sorted[*index] = key;
+            *index += 1;
         }
         std::mem::swap(keyed, &mut sorted);
     }

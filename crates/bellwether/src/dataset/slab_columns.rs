@@ -329,7 +329,7 @@ pub(super) fn decode<K: ArrowDictionaryKeyType, C: Copy>(column: &ArrayRef, mut 
     let keys = dictionary.keys().values();
     // Unused entries may be invalid: a reader may have added some.
     let mut codes: Vec<Option<C>> = vec![None; names.len()];
-    let mut of_key = |place: usize| *codes[place].get_or_insert_with(|| code(names.value(place)));
+    let mut of_key = |index: usize| *codes[index].get_or_insert_with(|| code(names.value(index)));
     let mut decoded = Vec::with_capacity(keys.len());
     for keys in keys.chunks(STRIDE) {
         if keys[1..] == keys[..keys.len() - 1] {

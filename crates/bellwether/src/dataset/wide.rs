@@ -65,10 +65,10 @@ impl Wide {
             for row in start..end {
                 by_pair.entry((periods[row], regimes[row])).or_default().push(row as u32);
             }
-            for (pair, places) in by_pair {
-                let places = UInt32Array::from(places);
-                let own: Vec<i64> = places.values().iter().map(|&row| dates[row as usize]).collect();
-                let values = values.iter().map(|column| take(column, &places, None)).collect::<Result<_, _>>()?;
+            for (pair, indices) in by_pair {
+                let indices = UInt32Array::from(indices);
+                let own: Vec<i64> = indices.values().iter().map(|&row| dates[row as usize]).collect();
+                let values = values.iter().map(|column| take(column, &indices, None)).collect::<Result<_, _>>()?;
                 let histories = self.matrices.entry(pair).or_default();
                 let dates = match histories.last() {
                     Some(last) if *last.dates == own => Arc::clone(&last.dates),
@@ -96,8 +96,8 @@ impl Wide {
                     dates.dedup();
                 }
             }
-            for (place, value) in self.values.iter().enumerate() {
-                deliver(period, regime, value, &matrix(&dates, &histories, place).map_err(failure)?)?;
+            for (index, value) in self.values.iter().enumerate() {
+                deliver(period, regime, value, &matrix(&dates, &histories, index).map_err(failure)?)?;
             }
         }
         Ok(())
@@ -109,10 +109,10 @@ fn matrix(dates: &[i64], histories: &[History], value: usize) -> Result<RecordBa
     let mut columns: Vec<ArrayRef> = vec![Arc::new(TimestampMicrosecondArray::from(dates.to_vec()))];
     for history in histories {
         let values = &history.values[value];
-        let place = |date: &i64| history.dates.binary_search(date).ok().map(|place| place as u32);
-        let places: UInt32Array = dates.iter().map(place).collect();
+        let index_of = |date: &i64| history.dates.binary_search(date).ok().map(|index| index as u32);
+        let indices: UInt32Array = dates.iter().map(index_of).collect();
         fields.push(Field::new(&history.ticker, values.data_type().clone(), true));
-        columns.push(take(values, &places, None)?);
+        columns.push(take(values, &indices, None)?);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }

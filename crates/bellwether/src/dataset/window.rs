@@ -191,8 +191,8 @@ mod tests {
         let mut state: u64 = 7;
         for _ in 0..1_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let places = [state >> 33, state >> 13].map(|random| random as usize % scores.len());
-            scores.swap(places[0], places[1]);
+            let indices = [state >> 33, state >> 13].map(|random| random as usize % scores.len());
+            scores.swap(indices[0], indices[1]);
             assert_eq!(bits(&of(&scores)), expected, "{scores:?}");
         }
     }

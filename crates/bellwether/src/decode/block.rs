@@ -60,7 +60,7 @@ impl Marks {
 #[inline]
 fn load(bytes: &[u8; 32]) -> std::arch::x86_64::__m256i {
     let (words, _) = bytes.as_chunks::<8>();
-    let word = |place: usize| i64::from_le_bytes(words[place]);
+    let word = |index: usize| i64::from_le_bytes(words[index]);
     std::arch::x86_64::_mm256_set_epi64x(word(3), word(2), word(1), word(0))
 }
 

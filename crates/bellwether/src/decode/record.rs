@@ -111,11 +111,11 @@ impl<'a, const N: usize> Sorted<'a, N> {
 
     #[inline]
     fn add(&mut self, name: Cow<'a, str>, value: RawValue<'a>) -> Result<(), String> {
-        let Some(place) = (self.next..N).chain(0..self.next).find(|&place| self.fields[place].name == name) else {
+        let Some(index) = (self.next..N).chain(0..self.next).find(|&index| self.fields[index].name == name) else {
             return push_unknown(&mut self.unknown, name, value.json);
         };
-        self.next = place + 1;
-        if self.fields[place].value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
+        self.next = index + 1;
+        if self.fields[index].value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
     }
 }
 

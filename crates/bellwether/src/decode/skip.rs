@@ -273,7 +273,7 @@ mod tests {
             for at in 0..=length {
                 for special in (0..=255).filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')) {
                     let mut text: Vec<u8> =
-                        (0..length).map(|place| [b'a', b' ', 0x7f, 0x80, 0xff, b'!'][place % 6]).collect();
+                        (0..length).map(|index| [b'a', b' ', 0x7f, 0x80, 0xff, b'!'][index % 6]).collect();
                     assert_eq!(plain_length(&text), length);
                     text.insert(at, special);
                     assert_eq!(plain_length(&text), at, "{text:?}");

@@ -110,8 +110,8 @@ impl Content {
     /// Adds the rows of some pieces.
     pub(crate) fn update(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let columns = self.columns.par_iter_mut().enumerate();
-        columns.try_for_each(|(place, column)| {
-            pieces.iter().try_for_each(|rows| column.runs.update(&rows.columns()[place]))
+        columns.try_for_each(|(index, column)| {
+            pieces.iter().try_for_each(|rows| column.runs.update(&rows.columns()[index]))
         })
     }
 

@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_long_file_releases_its_preallocated_space() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("long");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
         let mut file = DurableFile::create(&path).unwrap();
         let piece: Vec<u8> = (0..999_983_u32).map(|at| (at % 251) as u8).collect();
         let mut written = 0;

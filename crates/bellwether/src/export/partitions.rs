@@ -69,9 +69,9 @@ impl Partitions {
         (by, sort): (&[String], &[String]),
         limits: Limits,
     ) -> Self {
-        let place = |name: &str| schema.index_of(name).expect("rows have the partition columns");
-        let columns: Vec<(String, usize)> = by.iter().map(|name| (name.clone(), place(name))).collect();
-        let is_kept = |place: &usize| columns.iter().all(|(_, folder)| folder != place);
+        let index_of = |name: &str| schema.index_of(name).expect("rows have the partition columns");
+        let columns: Vec<(String, usize)> = by.iter().map(|name| (name.clone(), index_of(name))).collect();
+        let is_kept = |index: &usize| columns.iter().all(|(_, folder)| folder != index);
         let kept: Vec<usize> = (0..schema.fields().len()).filter(is_kept).collect();
         let schema = schema.project(&kept).expect("these are indices of its columns");
         let leading = sort.iter().map_while(|column| by.iter().position(|folder| folder == column)).collect();
@@ -92,7 +92,7 @@ impl Partitions {
     pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         let groups = self.groups(rows).map_err(|error| FileError::encode(&self.shelf.root, error))?;
         for Group { folders, rows } in groups {
-            let leading: Vec<String> = self.leading.iter().map(|&place| folders[place].clone()).collect();
+            let leading: Vec<String> = self.leading.iter().map(|&index| folders[index].clone()).collect();
             if leading != self.now {
                 self.close()?;
                 self.now = leading;
@@ -140,17 +140,17 @@ impl Partitions {
 
     /// The rows of each folder, in order of first occurrence.
     fn groups(&self, rows: &RecordBatch) -> Result<Vec<Group>, ArrowError> {
-        let columns: Vec<ArrayRef> = self.columns.iter().map(|(_, place)| rows.column(*place).clone()).collect();
+        let columns: Vec<ArrayRef> = self.columns.iter().map(|(_, index)| rows.column(*index).clone()).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
         let mut groups: Vec<Vec<u32>> = Vec::new();
-        let mut places: HashMap<Row<'_>, usize> = HashMap::new();
+        let mut index_of: HashMap<Row<'_>, usize> = HashMap::new();
         for (row, key) in keys.iter().enumerate() {
-            let place = *places.entry(key).or_insert(groups.len());
-            if place == groups.len() {
+            let index = *index_of.entry(key).or_insert(groups.len());
+            if index == groups.len() {
                 groups.push(Vec::new());
             }
-            groups[place].push(row as u32);
+            groups[index].push(row as u32);
         }
         let kept = rows.project(&self.kept)?;
         let taken = |group: Vec<u32>| {
@@ -171,11 +171,11 @@ impl Partitions {
 
     /// Of the columns that do not lead the sort order, the one with the most open folders.
     fn widest(&self) -> String {
-        let count = |place: &usize| {
-            let names = self.open.keys().filter_map(|folder| folder.split('/').nth(*place));
+        let count = |index: &usize| {
+            let names = self.open.keys().filter_map(|folder| folder.split('/').nth(*index));
             names.collect::<BTreeSet<_>>().len()
         };
-        let following = (0..self.columns.len()).filter(|place| !self.leading.contains(place));
+        let following = (0..self.columns.len()).filter(|index| !self.leading.contains(index));
         let widest = following.max_by_key(count).expect("leading columns alone never have many open folders");
         self.columns[widest].0.clone()
     }

@@ -263,7 +263,7 @@ impl Output {
 /// A matrix with another name for its first column, the dates.
 fn rename_dates(rows: &RecordBatch, date: &str) -> Rows {
     let fields = rows.schema_ref().fields().iter().enumerate();
-    let field = |(place, field): (usize, &FieldRef)| match place {
+    let field = |(index, field): (usize, &FieldRef)| match index {
         0 => Arc::new(field.as_ref().clone().with_name(date)),
         _ => Arc::clone(field),
     };

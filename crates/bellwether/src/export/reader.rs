@@ -250,7 +250,7 @@ impl PublishedReader {
                 let columns = metadata.parquet_schema().columns().iter().enumerate();
                 let read = columns
                     .filter(|(_, column)| self.selection.reads(column.name(), &self.names))
-                    .map(|(place, _)| place);
+                    .map(|(index, _)| index);
                 let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
                 let groups = self.selection.row_groups(&metadata, &self.names);
                 let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
@@ -276,9 +276,9 @@ impl PublishedReader {
             if let Some(column) = batch.column_by_name(field.name()) {
                 return cast(column, field.data_type());
             }
-            let place = self.record.partition_by.iter().position(|name| name == field.name());
+            let index = self.record.partition_by.iter().position(|name| name == field.name());
             let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
-            let value = &folders[place.ok_or_else(missing)?];
+            let value = &folders[index.ok_or_else(missing)?];
             let value = (value != folder_names::NOTHING).then_some(value.as_str());
             let texts: StringArray = std::iter::repeat_n(value, batch.num_rows()).collect();
             cast(&texts, field.data_type())

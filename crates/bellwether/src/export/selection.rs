@@ -104,7 +104,7 @@ impl Selection {
     /// The schema of the selected columns.
     pub(crate) fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         let Some(columns) = &self.columns else { return Ok(Arc::clone(schema)) };
-        let repeats = |(place, name): &(usize, &String)| columns[..*place].contains(name);
+        let repeats = |(index, name): &(usize, &String)| columns[..*index].contains(name);
         if let Some((_, name)) = columns.iter().enumerate().find(repeats) {
             return Err(Error::usage(format!("column `{name}` is named twice"), "name each column once"));
         }
@@ -180,8 +180,8 @@ impl Selection {
     pub(crate) fn part(&self, batch: &RecordBatch, names: &ColumnNames) -> Result<RecordBatch, ArrowError> {
         let rows = self.rows(batch, names)?;
         let Some(columns) = &self.columns else { return Ok(rows) };
-        let places = columns.iter().map(|name| batch.schema_ref().index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        rows.project(&places)
+        let indices = columns.iter().map(|name| batch.schema_ref().index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        rows.project(&indices)
     }
 
     /// The selected rows of a batch that has the filtered columns.

@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_key_command_that_times_out_is_killed_with_its_children() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("late");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("late");
         let script = format!("(sleep 2; echo late > '{}') & wait", file.display());
         shell(&script).unwrap_err();
         std::thread::sleep(Duration::from_secs(3));

@@ -42,8 +42,8 @@ impl Dataset {
 }
 
 fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
-    let column = |(place, field): (usize, &FieldRef)| {
-        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
+    let column = |(index, field): (usize, &FieldRef)| {
+        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
         column(field.name().as_str().into(), field.data_type(), &parts)
     };
     let columns = schema.fields().iter().enumerate().map(column).collect::<PolarsResult<Vec<Column>>>();

@@ -11,8 +11,8 @@ use crate::columns::Rows;
 /// The columns that are written, out of those that are built.
 #[derive(Clone, Debug)]
 pub struct WrittenColumns {
-    /// Their places among those that are built.
-    places: Vec<usize>,
+    /// Their indices among those that are built.
+    indices: Vec<usize>,
     schema: SchemaRef,
     names: ColumnNames,
     /// The written columns that identify a row; `None` if they are not unique without the others.
@@ -71,9 +71,9 @@ impl WrittenColumns {
     /// Some of the columns that are built.
     pub(super) fn of(schema: &SchemaRef, choice: ColumnChoice<'_>) -> Self {
         let ColumnChoice { columns, names, key, sort, constant } = choice;
-        let places: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name).ok()).collect();
-        let field = |&place: &usize| {
-            let field = schema.field(place);
+        let indices: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+        let field = |&index: &usize| {
+            let field = schema.field(index);
             field.clone().with_name(names.of(field.name()))
         };
         let has = |column: &Column| columns.iter().any(|name| name == column.name());
@@ -85,8 +85,8 @@ impl WrittenColumns {
         // Without one of the columns, the order of those that follow it cannot be seen.
         let sort = written(&mut sort.iter().take_while(is_known));
         Self {
-            schema: Arc::new(Schema::new(places.iter().map(field).collect::<Vec<Field>>())),
-            places,
+            schema: Arc::new(Schema::new(indices.iter().map(field).collect::<Vec<Field>>())),
+            indices,
             names,
             key,
             sort,
@@ -96,9 +96,9 @@ impl WrittenColumns {
     /// The same, and the last column that is built.
     #[must_use]
     pub(super) fn with_last(mut self, schema: &SchemaRef) -> Self {
-        let place = schema.fields().len() - 1;
-        let field = Arc::clone(&schema.fields()[place]);
-        self.places.push(place);
+        let index = schema.fields().len() - 1;
+        let field = Arc::clone(&schema.fields()[index]);
+        self.indices.push(index);
         self.schema = Arc::new(Schema::new(self.schema.fields().iter().cloned().chain([field]).collect::<Vec<_>>()));
         self
     }
@@ -127,6 +127,6 @@ impl WrittenColumns {
 
     /// Rows that were built, as they are written.
     pub fn part(&self, rows: &Rows) -> Rows {
-        rows.project(&self.schema, &self.places)
+        rows.project(&self.schema, &self.indices)
     }
 }

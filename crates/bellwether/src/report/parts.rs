@@ -231,8 +231,8 @@ impl Html {
             html.element("tbody", &[], |html| {
                 for row in 0..rows {
                     html.element("tr", &[], |html| {
-                        for (place, column) in columns.iter().enumerate() {
-                            let content = |html: &mut Self| cell(html, row, place);
+                        for (index, column) in columns.iter().enumerate() {
+                            let content = |html: &mut Self| cell(html, row, index);
                             match column {
                                 Heading::Text(name) => html.element("td", &[("data-head", name)], content),
                                 Heading::Number(name) => {

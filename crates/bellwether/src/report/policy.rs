@@ -15,9 +15,9 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let of_three = |three: &[u8]| {
         let number =
-            (0..3).fold(0_usize, |number, place| number << 8 | usize::from(three.get(place).copied().unwrap_or(0)));
-        let digit = move |place: usize| {
-            if place > three.len() { '=' } else { char::from(DIGITS[number >> (18 - 6 * place) & 63]) }
+            (0..3).fold(0_usize, |number, index| number << 8 | usize::from(three.get(index).copied().unwrap_or(0)));
+        let digit = move |index: usize| {
+            if index > three.len() { '=' } else { char::from(DIGITS[number >> (18 - 6 * index) & 63]) }
         };
         [digit(0), digit(1), digit(2), digit(3)]
     };

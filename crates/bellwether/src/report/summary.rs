@@ -249,7 +249,7 @@ impl Report {
             signals: Signals::of(pair.total()),
             flips: Flipping::of(pair.flips),
         };
-        let name = |place: usize| format!("{} {}", facts.pairs[place].period, facts.pairs[place].regime);
+        let name = |index: usize| format!("{} {}", facts.pairs[index].period, facts.pairs[index].regime);
         let agreeing = |it: &Agreement| Agreeing {
             pairs: it.pairs.map(name),
             both: it.both,

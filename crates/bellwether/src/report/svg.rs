@@ -39,9 +39,9 @@ pub(super) struct Area {
 
 impl Area {
     /// One of several columns of equal width, with a small gap on the right.
-    pub(super) fn column(place: usize, columns: usize) -> Self {
+    pub(super) fn column(index: usize, columns: usize) -> Self {
         let width = 1.0 / columns.max(1) as f64;
-        Self { x: place as f64 * width, width: width * 0.88, y: 0.0, height: 0.0 }
+        Self { x: index as f64 * width, width: width * 0.88, y: 0.0, height: 0.0 }
     }
 
     /// The same area with another vertical extent.
@@ -189,8 +189,8 @@ impl Canvas<'_> {
     pub(super) fn times(&mut self, axis: &Axis, y: f64, most: usize) {
         let labels = labels(axis);
         let every = labels.len().div_ceil(most.max(1)).max(1);
-        for (place, label) in labels.into_iter().step_by(every) {
-            let x = place as f64 / axis.len() as f64;
+        for (index, label) in labels.into_iter().step_by(every) {
+            let x = index as f64 / axis.len() as f64;
             self.upright("grid", x, (y - 15.0, y - 11.0));
             self.below(x, y, label);
         }
@@ -201,8 +201,8 @@ impl Canvas<'_> {
 fn labels(axis: &Axis) -> Vec<(usize, String)> {
     let year = |start: NaiveDate| start.year();
     let of_years = || {
-        let begins = |place: &usize| *place == 0 || year(axis.starts[*place]) != year(axis.starts[place - 1]);
-        (0..axis.len()).filter(begins).map(|place| (place, year(axis.starts[place]).to_string())).collect::<Vec<_>>()
+        let begins = |index: &usize| *index == 0 || year(axis.starts[*index]) != year(axis.starts[index - 1]);
+        (0..axis.len()).filter(begins).map(|index| (index, year(axis.starts[index]).to_string())).collect::<Vec<_>>()
     };
     let years = of_years();
     if years.len() > 2 || axis.step > Step::Month {
@@ -210,9 +210,9 @@ fn labels(axis: &Axis) -> Vec<(usize, String)> {
         let is_cut = years.get(1).is_some_and(|(next, _)| *next * 8 < axis.len()) && axis.step <= Step::Month;
         return years.into_iter().skip(usize::from(is_cut)).collect();
     }
-    let month = |place: usize| (year(axis.starts[place]), axis.starts[place].month());
-    let begins = |place: &usize| *place == 0 || month(*place) != month(place - 1);
-    (0..axis.len()).filter(begins).map(|place| (place, axis.starts[place].format("%b ’%y").to_string())).collect()
+    let month = |index: usize| (year(axis.starts[index]), axis.starts[index].month());
+    let begins = |index: &usize| *index == 0 || month(*index) != month(index - 1);
+    (0..axis.len()).filter(begins).map(|index| (index, axis.starts[index].format("%b ’%y").to_string())).collect()
 }
 
 /// A share of the width.

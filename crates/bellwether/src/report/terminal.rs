@@ -272,8 +272,8 @@ impl Lines {
                 }
             }
         }
-        for (place, piece) in pieces.iter().enumerate() {
-            let head = if place == 0 { head.to_owned() } else { " ".repeat(indent) };
+        for (index, piece) in pieces.iter().enumerate() {
+            let head = if index == 0 { head.to_owned() } else { " ".repeat(indent) };
             self.line(format_args!("{head}{piece}"));
         }
     }

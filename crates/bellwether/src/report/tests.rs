@@ -100,9 +100,9 @@ fn counts_do_not_depend_on_the_order_of_rows() {
     let mut days = months(30);
     days.push("1850-03-04".parse().unwrap());
     let rows = rows(0..7, &days, 9);
-    let mut places: Vec<u64> = (0..rows.num_rows() as u64).collect();
-    places.sort_by_key(|place| place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(places)).unwrap();
+    let mut indices: Vec<u64> = (0..rows.num_rows() as u64).collect();
+    indices.sort_by_key(|index| index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(indices)).unwrap();
     // Flips are not counted if rows are not sorted by date.
     let facts = |rows: &RecordBatch| {
         let mut tally = Tally::new(&sorted_by("confidence"));

@@ -182,8 +182,8 @@ fn services(legacy: &Legacy, options: &MigrateOptions) -> Result<Vec<Option<Serv
     let migrated = archive::services_of_migrated(legacy)?;
     let known = KnownDefinitions::of(options)?;
     let named = options.service.clone().map(|name| ServiceIdentity { name, base_url: None, sentiment_base_url: None });
-    let service = |(place, run): (usize, &LegacyRun)| {
-        let before = migrated.get(&place).cloned();
+    let service = |(index, run): (usize, &LegacyRun)| {
+        let before = migrated.get(&index).cloned();
         before.or_else(|| known.service(run.definition()?)).or_else(|| named.clone())
     };
     Ok(legacy.runs().iter().enumerate().map(service).collect())

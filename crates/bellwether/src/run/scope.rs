@@ -29,8 +29,8 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
 
 fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
-    for (place, way) in plan.ways.iter().enumerate() {
-        let requests = requests(way, &plan.ways[..place], view)?;
+    for (index, way) in plan.ways.iter().enumerate() {
+        let requests = requests(way, &plan.ways[..index], view)?;
         let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)? {
             latest = answered_at;

@@ -210,9 +210,9 @@ where
     const AHEAD: usize = 2;
 
     let write = Arc::new(write);
-    let members = stream::iter(companies.into_iter().enumerate()).map(move |(place, company)| {
+    let members = stream::iter(companies.into_iter().enumerate()).map(move |(index, company)| {
         let write = Arc::clone(&write);
-        let separator = if place == 0 { "" } else { "," };
+        let separator = if index == 0 { "" } else { "," };
         spawn_blocking(move || {
             // A ticker needs no escaping in JSON.
             let opening = format!("{separator}\"{}\":", company.ticker);

@@ -190,10 +190,10 @@ impl<'r> Query<'r> {
 fn alternatives(spellings: impl ExactSizeIterator<Item = &'static str>) -> String {
     let last = spellings.len() - 1;
     let mut text = String::new();
-    for (place, spelling) in spellings.enumerate() {
-        let separator = match place {
+    for (index, spelling) in spellings.enumerate() {
+        let separator = match index {
             0 => "",
-            place if place == last => " or ",
+            index if index == last => " or ",
             _ => ", ",
         };
         text += &format!("{separator}'{spelling}'");

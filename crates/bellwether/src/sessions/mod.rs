@@ -130,8 +130,8 @@ impl Sessions {
     pub(crate) fn count_after(&self, day: NaiveDate, until: NaiveDate) -> u32 {
         match &self.0 {
             Some(calendar) => {
-                let place = |day: NaiveDate| calendar.days.partition_point(|other| *other <= number(day));
-                place(until).saturating_sub(place(day)) as u32
+                let index_of = |day: NaiveDate| calendar.days.partition_point(|other| *other <= number(day));
+                index_of(until).saturating_sub(index_of(day)) as u32
             }
             None => {
                 let days = u32::try_from((until - day).num_days()).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Sessions {
             Some(calendar) => {
                 let next = calendar.days.partition_point(|other| *other <= day) + count as usize;
                 let beyond = || day + days_until_nth_weekday(weekday(day), count.into()) as Day;
-                next.checked_sub(1).and_then(|place| calendar.days.get(place).copied()).unwrap_or_else(beyond)
+                next.checked_sub(1).and_then(|index| calendar.days.get(index).copied()).unwrap_or_else(beyond)
             }
             None => day + days_until_nth_weekday(weekday(day), count.into()) as Day,
         }
@@ -158,7 +158,7 @@ impl Sessions {
     pub(crate) fn nth_before(&self, day: Day, count: usize) -> Option<Day> {
         let calendar = self.0.as_ref()?;
         let before = calendar.days.partition_point(|other| *other < day);
-        before.checked_sub(count).map(|place| calendar.days[place])
+        before.checked_sub(count).map(|index| calendar.days[index])
     }
 
     /// The trading days from one day to another, if a calendar tells.

@@ -304,8 +304,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_not_in_circles() {
-        let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let root = place.path();
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = folder.path();
         let listed = ["a/1", "a/b/2#x", "a/b/c/d/e/f/g/8", "a/linked/3"];
         for key in [listed[0], listed[1], listed[2], "a/b/c/d/e/f/g/h/9", "a/b/2#1", "z/1", "3"] {
             write(root, key);

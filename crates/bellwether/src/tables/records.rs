@@ -96,13 +96,13 @@ impl Drift {
 
     /// Adds it to a list in which each field occurs once.
     pub fn add_to(mut self, list: &mut Vec<Self>) {
-        let place = |list: &[Self], drift: &Self| {
+        let index_of = |list: &[Self], drift: &Self| {
             list.iter().position(|known| known.endpoint == drift.endpoint && known.field == drift.field)
         };
-        if list.len() >= Self::MAX_FIELDS && place(list, &self).is_none() {
+        if list.len() >= Self::MAX_FIELDS && index_of(list, &self).is_none() {
             Self::THE_REST.clone_into(&mut self.field);
         }
-        match place(list, &self) {
+        match index_of(list, &self) {
             Some(known) => list[known].count += self.count,
             None => list.push(self),
         }

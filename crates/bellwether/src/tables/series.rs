@@ -213,8 +213,8 @@ impl Table {
         if self == Self::Signals {
             columns.extend([period, regime]);
         }
-        for place in 0..self.open_row_schema().fields().len() {
-            columns.push(concat_arrays(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
+        for index in 0..self.open_row_schema().fields().len() {
+            columns.push(concat_arrays(changes.iter().map(|one| Arc::clone(one.rows.column(index))).collect())?);
         }
         let instants = |instant: fn(&Changes) -> DateTime<Utc>| -> ArrayRef {
             let mut instants = Vec::with_capacity(changes.iter().map(|one| one.kinds.len()).sum());

@@ -182,16 +182,16 @@ impl Excerpt {
 
     /// An excerpt around a place, which may be past the end of a line without its secrets.
     fn of(line: &str, span: &Range<usize>) -> Self {
-        let place = floor_char_boundary(line, span.start);
-        let from = if fits(line) { 0 } else { place - reach(line[..place].chars().rev(), Self::BEFORE) };
+        let index = floor_char_boundary(line, span.start);
+        let from = if fits(line) { 0 } else { index - reach(line[..index].chars().rev(), Self::BEFORE) };
         let to = from + reach(line[from..].chars(), Self::COLUMNS);
-        let end = floor_char_boundary(line, span.end).clamp(place, to.max(place));
+        let end = floor_char_boundary(line, span.end).clamp(index, to.max(index));
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
-        let before = ellipsis(from > 0).chars().chain(line[from..place].chars()).map(columns).sum();
+        let before = ellipsis(from > 0).chars().chain(line[from..index].chars()).map(columns).sum();
         Self {
             line: format!("{}{}{}", ellipsis(from > 0), expand_tabs(&line[from..to]), ellipsis(to < line.len())),
             indent: " ".repeat(before),
-            carets: line[place..end].chars().map(columns).sum::<usize>().max(1),
+            carets: line[index..end].chars().map(columns).sum::<usize>().max(1),
         }
     }
 }

@@ -76,10 +76,10 @@ impl<'a, const N: usize> Items<'a, N> {
     pub(crate) fn of(text: &'a str, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
         let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
         let names: Vec<&str> = lines.next().map(|(line, _)| fields(line).collect()).unwrap_or_default();
-        let mut places = [0; N];
-        for (place, column) in places.iter_mut().zip(columns) {
+        let mut indices = [0; N];
+        for (index, column) in indices.iter_mut().zip(columns) {
             let found = names.iter().position(|other| other == column);
-            *place = found.ok_or(CsvError::Column { column, columns })?;
+            *index = found.ok_or(CsvError::Column { column, columns })?;
         }
         let mut items = Vec::new();
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
@@ -88,7 +88,7 @@ impl<'a, const N: usize> Items<'a, N> {
                 let what = format!("it has {} fields, and the first line has {}", fields.len(), names.len());
                 return Err(CsvError::Line { line, what });
             }
-            items.push((line, places.map(|place| fields.get(place).copied().unwrap_or_default())));
+            items.push((line, indices.map(|index| fields.get(index).copied().unwrap_or_default())));
         }
         Ok(Self { names, items })
     }

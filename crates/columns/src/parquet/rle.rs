@@ -158,14 +158,14 @@ mod tests {
             }
             if head & 1 == 0 {
                 let length = width.div_ceil(8);
-                let number = (0..length).fold(0, |number, place| number | (u32::from(bytes[place]) << (8 * place)));
+                let number = (0..length).fold(0, |number, index| number | (u32::from(bytes[index]) << (8 * index)));
                 numbers.extend(std::iter::repeat_n(number, head >> 1));
                 bytes = &bytes[length..];
             } else {
                 let length = (head >> 1) * width;
-                for place in 0..(head >> 1) * 8 {
+                for index in 0..(head >> 1) * 8 {
                     let bit = |at: usize| u32::from(bytes[at / 8] >> (at % 8)) & 1;
-                    numbers.push((0..width).fold(0, |number, at| number | (bit(place * width + at) << at)));
+                    numbers.push((0..width).fold(0, |number, at| number | (bit(index * width + at) << at)));
                 }
                 bytes = &bytes[length..];
             }

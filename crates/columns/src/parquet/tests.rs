@@ -133,19 +133,19 @@ fn a_small_column_is_not_compressed() {
 fn the_footer_has_the_minimum_maximum_and_null_count_of_each_column() {
     let rows = rows(5000, 20, 3);
     let (_, metadata) = read(write(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
-    for (place, field) in rows.schema().fields().iter().enumerate() {
-        let column = metadata.row_group(0).column(place);
-        let nulls = rows.column(place).logical_null_count() as u64;
+    for (index, field) in rows.schema().fields().iter().enumerate() {
+        let column = metadata.row_group(0).column(index);
+        let nulls = rows.column(index).logical_null_count() as u64;
         let statistics = column.statistics().unwrap();
         assert_eq!(statistics.null_count_opt(), Some(nulls), "{field}");
         match (field.name().as_str(), statistics) {
             ("confidence" | "mean" | "nothing", Statistics::Double(found)) => {
-                let values = rows.column(place).as_primitive::<Float64Type>().iter().flatten();
+                let values = rows.column(index).as_primitive::<Float64Type>().iter().flatten();
                 assert_eq!(found.min_opt().copied(), values.clone().reduce(f64::min), "{field}");
                 assert_eq!(found.max_opt().copied(), values.reduce(f64::max), "{field}");
             }
             ("count" | "one", Statistics::Int32(found)) => {
-                let values = rows.column(place).as_primitive::<Int32Type>().values();
+                let values = rows.column(index).as_primitive::<Int32Type>().values();
                 assert_eq!((found.min_opt(), found.max_opt()), (values.iter().min(), values.iter().max()), "{field}");
             }
             ("text", Statistics::ByteArray(found)) => {

@@ -116,7 +116,7 @@ impl Cells {
         let rows = concat_batches(&schema, batches)?;
         let order = Order::of(table, &rows, &starts)?;
         let fields = schema.fields().iter().enumerate();
-        let kept: Vec<usize> = fields.filter(|(_, field)| is_kept(field.name())).map(|(place, _)| place).collect();
+        let kept: Vec<usize> = fields.filter(|(_, field)| is_kept(field.name())).map(|(index, _)| index).collect();
         let rows = rows.project(&kept)?;
         Self::of_groups(table, order.rows.of(&rows)?, order.groups())
     }
@@ -168,8 +168,8 @@ impl Cells {
         }
         let mut columns = rows.columns().to_vec();
         for (compared, from) in is_same_value.iter().zip(from).filter(|(_, from)| *from != own) {
-            let place = rows.schema_ref().index_of(compared.name)?;
-            columns[place] = take(&columns[place], &UInt32Array::from(from), None)?;
+            let index = rows.schema_ref().index_of(compared.name)?;
+            columns[index] = take(&columns[index], &UInt32Array::from(from), None)?;
         }
         let rows = RecordBatch::try_new(rows.schema(), columns)?;
         let is_same_value = Self::comparators(table, &rows)?;

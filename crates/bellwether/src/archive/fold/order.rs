@@ -30,7 +30,7 @@ const TIES: [&str; 3] = ["extra", "source", SEALED_AT];
 pub(in crate::archive) struct Order {
     /// The rows, in order.
     pub(in crate::archive) rows: RowRanges,
-    /// The places at which a row is of the same cell as the one before it.
+    /// The indices at which a row is of the same cell as the one before it.
     repeats: Vec<usize>,
 }
 
@@ -96,7 +96,7 @@ impl Order {
         let first = self.rows.len();
         let is_repeat = |pair: &[usize]| columns.order_of_cells(pair[0], pair[1]).is_eq();
         let repeats = rows.windows(2).enumerate().filter(|(_, pair)| is_repeat(pair));
-        self.repeats.extend(repeats.map(|(place, _)| first + place + 1));
+        self.repeats.extend(repeats.map(|(index, _)| first + index + 1));
         rows.into_iter().for_each(|row| self.rows.push(row..row + 1));
     }
 }
@@ -235,14 +235,14 @@ pub(super) mod tests {
         };
         for (round, table) in [Table::Signals, Table::Articles].into_iter().cycle().take(120).enumerate() {
             let mut all: Vec<Vec<Row>> = Vec::new();
-            for place in 0..=random(5) {
+            for index in 0..=random(5) {
                 let (series, dates) = (random(12) + 1, random(40) + 1);
                 let count = if random(4) > 0 { random(300) } else { 0 };
                 let mut rows: Vec<Row> = (0..count)
                     .map(|_| {
                         let date = (table == Table::Articles || random(50) > 0).then(|| random(dates) as i64);
                         let title = if table == Table::Articles { random(3) as usize } else { 0 };
-                        (random(series) as usize, date, title, (place + random(3)) as i64)
+                        (random(series) as usize, date, title, (index + random(3)) as i64)
                     })
                     .collect();
                 // Sorted at least by series, as files are; usually also by cell, with each cell once.

@@ -194,8 +194,8 @@ fn the_known_state_and_the_values_over_time_are_those_of_a_replay() {
             let mut expected = Vec::new();
             for &cell in &cells {
                 let values = replay(&observations, cell, as_of);
-                for (place, &(from, value)) in values.iter().enumerate() {
-                    let until = values.get(place + 1).map(|(until, _)| *until);
+                for (index, &(from, value)) in values.iter().enumerate() {
+                    let until = values.get(index + 1).map(|(until, _)| *until);
                     expected.extend(value.map(|value| (((cell, value), from), until)));
                 }
             }

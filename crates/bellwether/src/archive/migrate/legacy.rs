@@ -150,7 +150,7 @@ impl LegacySeal {
 #[derive(Clone, Debug)]
 pub(crate) struct LegacyRun {
     pub(super) run: SealedRun,
-    /// The place of the folder that it is read from.
+    /// The index of the folder that it is read from.
     pub(super) folder: usize,
 }
 
@@ -224,13 +224,13 @@ impl Legacy {
 fn runs(folders: &[Arc<Folder>]) -> Result<Vec<LegacyRun>> {
     let mut found: HashMap<&str, &Seal> = HashMap::new();
     let mut best: BTreeMap<&str, (bool, usize, usize)> = BTreeMap::new();
-    for (place, folder) in folders.iter().enumerate() {
+    for (index, folder) in folders.iter().enumerate() {
         for seal in folder.seal().parts() {
             if *found.entry(&seal.run).or_insert(seal) != seal {
                 let reason = format!("its record of run `{}` differs from that of another folder", seal.run);
                 return Err(MigrateError::of(FileError::damage(&folder.path().join(SEAL), reason)));
             }
-            let rank = (folder.seal().is_pack(), usize::MAX - folder.seal().parts().len(), place);
+            let rank = (folder.seal().is_pack(), usize::MAX - folder.seal().parts().len(), index);
             best.entry(&seal.run).and_modify(|known| *known = rank.min(*known)).or_insert(rank);
         }
     }

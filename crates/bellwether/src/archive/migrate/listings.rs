@@ -20,7 +20,7 @@ use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
 use crate::tables::{Change, RequestRecord, SeriesKey};
 
-/// The listings of each run, by its place; `services` has the service of each run.
+/// The listings of each run, by its index; `services` has the service of each run.
 pub(super) fn listings(
     legacy: &Legacy,
     origins: &[Arc<Origins>],
@@ -28,9 +28,9 @@ pub(super) fn listings(
     services: &[usize],
 ) -> Result<Vec<Vec<Listing>>> {
     let mut listings: Vec<(usize, Listing)> = Vec::new();
-    for (place, origins) in origins.iter().enumerate() {
-        let of_folder = |run: &usize| legacy.runs()[*run].folder == place;
-        for (run, listing) in read(legacy, place, origins)? {
+    for (index, origins) in origins.iter().enumerate() {
+        let of_folder = |run: &usize| legacy.runs()[*run].folder == index;
+        for (run, listing) in read(legacy, index, origins)? {
             if of_folder(&run) {
                 listings.push((run, listing));
             }
@@ -110,9 +110,9 @@ fn apart(answers: &[Answered], listings: &[Listing], mut tell: impl FnMut(usize,
     }
 }
 
-/// The listings in a folder, each with the place of its run.
-fn read(legacy: &Legacy, place: usize, origins: &Origins) -> Result<Vec<(usize, Listing)>> {
-    let folder = &legacy.folders[place];
+/// The listings in a folder, each with the index of its run.
+fn read(legacy: &Legacy, index: usize, origins: &Origins) -> Result<Vec<(usize, Listing)>> {
+    let folder = &legacy.folders[index];
     if folder.seal().rows(LISTINGS) == 0 {
         return Ok(Vec::new());
     }

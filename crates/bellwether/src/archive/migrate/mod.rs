@@ -53,14 +53,14 @@ pub(crate) fn pending(legacy: &Legacy, services: &[ServiceIdentity]) -> Result<B
     let is_pending = |run: &LegacyRun, service: &ServiceIdentity| {
         there[service.name.as_str()].get(run.name()).is_none_or(|seal| !is_of(seal, run))
     };
-    Ok(runs.filter(|(_, (run, service))| is_pending(run, service)).map(|(place, _)| place).collect())
+    Ok(runs.filter(|(_, (run, service))| is_pending(run, service)).map(|(index, _)| index).collect())
 }
 
 /// The old runs that were migrated before, each with its service.
 pub(crate) fn services_of_migrated(legacy: &Legacy) -> Result<HashMap<usize, ServiceIdentity>> {
     let migrated = migrated_seals(&legacy.archive)?;
     let runs = legacy.runs().iter().enumerate();
-    Ok(runs.filter_map(|(place, run)| Some((place, migrated.get(&run.seal().seal)?.clone()))).collect())
+    Ok(runs.filter_map(|(index, run)| Some((index, migrated.get(&run.seal().seal)?.clone()))).collect())
 }
 
 /// The old runs that an archive has, migrated or not, by the digests of their old seals.
@@ -94,14 +94,14 @@ pub(crate) fn migrate(legacy: &Legacy, services: &[ServiceIdentity], mut done: i
 }
 
 fn write(legacy: &Legacy, services: &[ServiceIdentity], mut done: impl FnMut(&Seal)) -> Result<()> {
-    let places: HashMap<&str, usize> =
-        legacy.runs().iter().enumerate().map(|(place, run)| (run.name(), place)).collect();
-    let origins = legacy.folders.iter().map(|folder| Origins::of(folder, &places).map(Arc::new));
+    let index_of: HashMap<&str, usize> =
+        legacy.runs().iter().enumerate().map(|(index, run)| (run.name(), index)).collect();
+    let origins = legacy.folders.iter().map(|folder| Origins::of(folder, &index_of).map(Arc::new));
     let origins = origins.collect::<Result<Vec<_>>>()?;
     let requests = legacy.runs().iter().map(|run| run.run.requests()).collect::<Result<Vec<_>>>()?;
     let mut of_services: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (place, service) in services.iter().enumerate() {
-        of_services.entry(&service.name).or_default().push(place);
+    for (index, service) in services.iter().enumerate() {
+        of_services.entry(&service.name).or_default().push(index);
     }
     let numbers: HashMap<&str, usize> = of_services.keys().enumerate().map(|(number, name)| (*name, number)).collect();
     let numbers: Vec<usize> = services.iter().map(|service| numbers[service.name.as_str()]).collect();

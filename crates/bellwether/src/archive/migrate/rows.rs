@@ -41,15 +41,15 @@ pub(super) enum Origins {
 }
 
 impl Origins {
-    /// Of the rows of a folder, by the places of its runs.
-    pub(super) fn of(folder: &Arc<Folder>, places: &HashMap<&str, usize>) -> Result<Self> {
+    /// Of the rows of a folder, by the indices of its runs.
+    pub(super) fn of(folder: &Arc<Folder>, index_of: &HashMap<&str, usize>) -> Result<Self> {
         let seal = folder.seal();
         if !seal.is_pack() {
-            return Ok(Self::One(places[seal.run.as_str()]));
+            return Ok(Self::One(index_of[seal.run.as_str()]));
         }
         let mut answered: HashMap<(i64, Endpoint), Vec<(usize, String)>> = HashMap::new();
         for member in &seal.members {
-            let run = places[member.run.as_str()];
+            let run = index_of[member.run.as_str()];
             for request in SealedRun::of(member.clone(), Arc::clone(folder)).requests()? {
                 let answer = (request.observed_at.timestamp_micros(), request.endpoint);
                 answered.entry(answer).or_default().push((run, request.request));
@@ -81,33 +81,33 @@ fn names(request: &str, ticker: &str) -> bool {
 /// The runs of one service, and where their rows are.
 pub(super) struct Source<'a> {
     pub(super) legacy: &'a Legacy,
-    /// The places of its runs, in the order in which they were sealed.
+    /// The indices of its runs, in the order in which they were sealed.
     pub(super) runs: &'a [usize],
     /// For each folder, which run each row is from.
     pub(super) origins: &'a [Arc<Origins>],
 }
 
 impl Source<'_> {
-    pub(super) fn run(&self, place: usize) -> &LegacyRun {
-        &self.legacy.runs()[place]
+    pub(super) fn run(&self, index: usize) -> &LegacyRun {
+        &self.legacy.runs()[index]
     }
 
     /// The rows of a table, merged, in the current layout.
     pub(super) fn merge(&self, table: Table) -> Result<Merged> {
         let read: BTreeSet<usize> = self.runs.iter().map(|&run| self.run(run).folder).collect();
         let folders: Vec<&Arc<Folder>> = read.iter().map(|&folder| &self.legacy.folders[folder]).collect();
-        let places: HashMap<_, usize> =
-            read.iter().map(|&place| (Arc::as_ptr(&self.legacy.folders[place]), place)).collect();
+        let index_of: HashMap<_, usize> =
+            read.iter().map(|&index| (Arc::as_ptr(&self.legacy.folders[index]), index)).collect();
         Merged::of(table, &folders, |folder| {
-            let place = places[&Arc::as_ptr(folder)];
+            let index = index_of[&Arc::as_ptr(folder)];
             // Only the rows of runs of this service that are read from this folder.
             let sealed: HashMap<usize, i64> = self
                 .runs
                 .iter()
-                .filter(|&&run| self.run(run).folder == place)
+                .filter(|&&run| self.run(run).folder == index)
                 .map(|&run| (run, self.run(run).seal().sealed_at.timestamp_micros()))
                 .collect();
-            let origins = Arc::clone(&self.origins[place]);
+            let origins = Arc::clone(&self.origins[index]);
             let convert = move |rows: RecordBatch| convert(table, &rows, &origins, &sealed);
             Ok(ByTicker::open(folder, &table.file(), &schema(table))?
                 .with_conversion(table.file_schema(), Arc::new(convert)))
@@ -173,9 +173,9 @@ pub(super) fn changed_rows(cells: &Cells) -> Result<RecordBatch, ArrowError> {
     let rows = take_record_batch(&cells.rows, &UInt32Array::from(kept))?;
     let change = choices(kinds.iter().map(|kind| *kind as i8).collect::<Int8Array>(), Change::ALL.map(Change::as_str));
     let schema = rows.schema();
-    let column = |(place, field): (usize, &Arc<Field>)| match field.name().as_str() {
+    let column = |(index, field): (usize, &Arc<Field>)| match field.name().as_str() {
         "change" => Arc::clone(&change),
-        _ => Arc::clone(rows.column(place)),
+        _ => Arc::clone(rows.column(index)),
     };
     let columns = schema.fields().iter().enumerate().map(column).collect();
     RecordBatch::try_new(Arc::clone(&schema), columns)

@@ -46,7 +46,7 @@ pub(super) struct Writing<'a> {
     /// The folder of the service.
     pub(super) target: &'a Path,
     pub(super) source: Source<'a>,
-    /// The service of each run, by its place among all.
+    /// The service of each run, by its index among all.
     pub(super) services: &'a [ServiceIdentity],
     pub(super) requests: &'a [Vec<RequestRecord>],
     pub(super) listings: &'a [Vec<Listing>],
@@ -103,7 +103,8 @@ impl Writing<'_> {
     /// Writes a table of some runs.
     fn table(&self, table: Table, runs: &[usize], drafts: &mut [RunDraft]) -> Result<()> {
         let instant = |run: usize| self.source.run(run).seal().sealed_at.timestamp_micros();
-        let places: HashMap<i64, usize> = runs.iter().enumerate().map(|(place, &run)| (instant(run), place)).collect();
+        let index_of: HashMap<i64, usize> =
+            runs.iter().enumerate().map(|(index, &run)| (instant(run), index)).collect();
         let create = |draft: &RunDraft| {
             let path = draft.folder.path.join(table.file());
             Pieces::create(&path, table.file_schema(), table.key_columns())
@@ -112,13 +113,13 @@ impl Writing<'_> {
         let mut merged = self.source.merge(table)?;
         while let Some(portion) = merged.next(Cuts::of_cells(table))? {
             let cells = Cells::as_stored(table, &portion.batches).map_err(ArchiveError::merge)?;
-            for (place, rows) in by_run(&cells.rows, &places)? {
-                observed_by(table, &rows, &mut drafts[place].observations).map_err(ArchiveError::merge)?;
+            for (index, rows) in by_run(&cells.rows, &index_of)? {
+                observed_by(table, &rows, &mut drafts[index].observations).map_err(ArchiveError::merge)?;
             }
             let rows = changed_rows(&cells).map_err(ArchiveError::merge)?;
-            for (place, rows) in by_run(&rows, &places)? {
-                drafts[place].counts += count_changes(&changes(&rows));
-                out[place].write(rows)?;
+            for (index, rows) in by_run(&rows, &index_of)? {
+                drafts[index].counts += count_changes(&changes(&rows));
+                out[index].write(rows)?;
             }
         }
         for (out, draft) in out.into_iter().zip(drafts) {
@@ -237,13 +238,13 @@ fn observed_by(table: Table, rows: &RecordBatch, observations: &mut BTreeSet<Obs
 }
 
 /// The rows of each run, by the instants at which they were sealed.
-fn by_run(rows: &RecordBatch, places: &HashMap<i64, usize>) -> Result<Vec<(usize, RecordBatch)>> {
+fn by_run(rows: &RecordBatch, index_of: &HashMap<i64, usize>) -> Result<Vec<(usize, RecordBatch)>> {
     let instants = seal_times(rows);
     let present: BTreeSet<(usize, i64)> =
-        instants.iter().filter_map(|sealed| Some((*places.get(sealed)?, *sealed))).collect();
-    let of_run = |(place, instant): (usize, i64)| {
+        instants.iter().filter_map(|sealed| Some((*index_of.get(sealed)?, *sealed))).collect();
+    let of_run = |(index, instant): (usize, i64)| {
         let is_of_run = instants.iter().map(|sealed| Some(*sealed == instant)).collect();
-        Ok((place, filter_record_batch(rows, &is_of_run).map_err(ArchiveError::merge)?))
+        Ok((index, filter_record_batch(rows, &is_of_run).map_err(ArchiveError::merge)?))
     };
     present.into_iter().map(of_run).collect()
 }

@@ -114,22 +114,22 @@ impl ByTicker {
     pub(in crate::archive) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
         let fields = self.schema.fields().iter().enumerate();
         let is_handed_out = |name: &str| name != SEALED_AT && is_read(name);
-        let mut places: Vec<usize> = fields
-            .filter(|(place, field)| *place == 0 || is_handed_out(field.name()))
-            .map(|(place, _)| place)
+        let mut indices: Vec<usize> = fields
+            .filter(|(index, field)| *index == 0 || is_handed_out(field.name()))
+            .map(|(index, _)| index)
             .collect();
-        let schema = Arc::new(self.schema.project(&places).expect("these are places of its columns"));
+        let schema = Arc::new(self.schema.project(&indices).expect("these are places of its columns"));
         if self.horizon.is_some() {
-            places.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
+            indices.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
         }
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), places);
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), indices);
         Self { schema, mask, ..self }
     }
 
     /// Whether a column has a single value, according to the file's statistics.
     pub(in crate::archive) fn says_only(&self, column: &str, text: &str) -> bool {
-        let Ok(place) = self.schema.index_of(column) else { return false };
-        self.metadata.metadata().row_groups().iter().all(|group| match group.column(place).statistics() {
+        let Ok(index) = self.schema.index_of(column) else { return false };
+        self.metadata.metadata().row_groups().iter().all(|group| match group.column(index).statistics() {
             Some(Statistics::ByteArray(statistics)) => {
                 let bounds = [statistics.min_opt(), statistics.max_opt()];
                 bounds.iter().all(|bound| bound.is_some_and(|bound| bound.data() == text.as_bytes()))

@@ -355,9 +355,9 @@ impl Archive {
 
     /// The seals of a run and of all that it knew, by name; none if the archive has no such run.
     pub(crate) fn known_to(&self, run: &str) -> Option<Vec<&Seal>> {
-        let place = self.runs.iter().position(|known| known.name() == run)?;
-        let known = (0..self.runs.len()).filter(|other| self.lineage.knew(place, *other));
-        let mut known: Vec<&Seal> = known.map(|place| self.runs[place].seal()).collect();
+        let index = self.runs.iter().position(|known| known.name() == run)?;
+        let known = (0..self.runs.len()).filter(|other| self.lineage.knew(index, *other));
+        let mut known: Vec<&Seal> = known.map(|index| self.runs[index].seal()).collect();
         known.sort_by(|one, other| one.run.cmp(&other.run));
         Some(known)
     }
@@ -365,7 +365,7 @@ impl Archive {
     /// The runs whose histories have to be merged, in the order in which they were sealed, unless they are merged.
     pub(in crate::archive) fn runs_to_merge(&self) -> Vec<&Seal> {
         let concurrent = self.lineage.concurrent();
-        let runs: Vec<&Seal> = concurrent.into_iter().map(|place| self.runs[place].seal()).collect();
+        let runs: Vec<&Seal> = concurrent.into_iter().map(|index| self.runs[index].seal()).collect();
         let joins = |merge: &Seal| {
             let joined: HashSet<&str> = merge.joins.iter().map(|joined| joined.run.as_str()).collect();
             runs.iter().all(|run| joined.contains(run.run.as_str()))

@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn long_rows_make_smaller_row_groups() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("long.parquet");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long.parquet");
         let texts = Arc::new(StringArray::from_iter_values((0..100).map(|row| format!("{row:09999}"))));
         let batch = RecordBatch::try_from_iter([("text", texts as Arc<dyn Array>)]).unwrap();
         let mut out = Rowfile::create(&path, batch.schema(), 1).unwrap();

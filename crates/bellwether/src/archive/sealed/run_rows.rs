@@ -115,16 +115,16 @@ impl<'a> RowsByRun<'a> {
     pub(crate) fn of_run(&mut self, run: &SealedRun) -> Result<Vec<RecordBatch>> {
         let folder = *self.homes.get(run.name()).expect("the folders that are read hold every run");
         let parts = folder.seal().parts();
-        let place = parts.iter().position(|part| part.run == run.name()).unwrap_or(parts.len());
+        let index = parts.iter().position(|part| part.run == run.name()).unwrap_or(parts.len());
         let (mut rows, read) = match self.open.remove(folder.path()) {
-            Some((rows, read)) if read <= place => (rows, read),
+            Some((rows, read)) if read <= index => (rows, read),
             _ if self.columns.is_empty() => (RunRows::open(folder, self.name, &self.schema)?, 0),
             _ => (RunRows::narrow(folder, self.name, &self.schema, self.columns)?, 0),
         };
-        rows.pass_over(parts[read..place].iter().map(|part| part.rows(self.name)).sum())?;
+        rows.pass_over(parts[read..index].iter().map(|part| part.rows(self.name)).sum())?;
         let of_run = rows.next(run.seal().rows(self.name))?;
-        if place + 1 < parts.len() {
-            self.open.insert(folder.path(), (rows, place + 1));
+        if index + 1 < parts.len() {
+            self.open.insert(folder.path(), (rows, index + 1));
         }
         Ok(of_run)
     }

@@ -56,7 +56,7 @@ impl FileBytes {
         group: &RowGroupMetaData,
         mask: &ProjectionMask,
     ) -> Result<Columns, ParquetError> {
-        let columns = group.columns().iter().enumerate().filter(|(place, _)| mask.leaf_included(*place));
+        let columns = group.columns().iter().enumerate().filter(|(index, _)| mask.leaf_included(*index));
         let bytes = |(_, column): (usize, &ColumnChunkMetaData)| {
             let (from, length) = column.byte_range();
             Ok((from, self.bytes(from, length)?))
@@ -85,12 +85,12 @@ pub(in crate::archive) struct Columns(Vec<(u64, Bytes)>);
 
 impl Columns {
     /// The rest of the column that has the byte at an offset.
-    fn from(&self, place: u64) -> Result<Bytes, ParquetError> {
+    fn from(&self, index: u64) -> Result<Bytes, ParquetError> {
         let found = self.0.iter().find_map(|(from, bytes)| {
-            let start = usize::try_from(place.checked_sub(*from)?).ok()?;
+            let start = usize::try_from(index.checked_sub(*from)?).ok()?;
             (start < bytes.len()).then(|| bytes.slice(start..))
         });
-        found.ok_or_else(|| ParquetError::EOF(format!("no selected column has a page at {place}")))
+        found.ok_or_else(|| ParquetError::EOF(format!("no selected column has a page at {index}")))
     }
 }
 

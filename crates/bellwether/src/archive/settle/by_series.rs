@@ -168,8 +168,8 @@ impl<'a> AnswersBySeries<'a> {
         let (mut answers, mut repeated): (Vec<AnswerRows>, Vec<Repeated>) = (Vec::new(), Vec::new());
         let Some(table) = series.key.table else { return Ok((answers, repeated)) };
         for copy in self.copies(series) {
-            let place = copy[0].answer;
-            let RequestRecord { endpoint: source, observed_at, .. } = self.answers[place].record.request;
+            let index = copy[0].answer;
+            let RequestRecord { endpoint: source, observed_at, .. } = self.answers[index].record.request;
             let rows = self.rows(table, copy)?;
             match answers.iter().find(|first| first.source == source) {
                 Some(first) if first.rows != rows => {
@@ -177,7 +177,7 @@ impl<'a> AnswersBySeries<'a> {
                 }
                 Some(_) => {}
                 None => {
-                    let request = Arc::clone(&self.requests[place]);
+                    let request = Arc::clone(&self.requests[index]);
                     answers.push(AnswerRows { table, source, request, observed_at, rows });
                 }
             }

@@ -113,7 +113,7 @@ fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8T
     if ones == others {
         return one.keys() == other.keys();
     }
-    let code = |spelling| others.iter().position(|other| other == spelling).map(|place| place as i8);
+    let code = |spelling| others.iter().position(|other| other == spelling).map(|index| index as i8);
     let codes: Vec<Option<i8>> = ones.iter().map(code).collect();
     one.keys().iter().zip(other.keys()).all(|(one, other)| one.and_then(|key| codes[key as usize]) == other)
 }
@@ -233,12 +233,12 @@ impl<'a> Merge<'a> {
     fn complete(&self, answered: RecordBatch, before: &[Option<u32>]) -> Result<RecordBatch, ArrowError> {
         let mut columns = answered.columns().to_vec();
         for name in self.table.optional() {
-            let (Some((place, _)), Some(known)) =
+            let (Some((index, _)), Some(known)) =
                 (answered.schema_ref().column_with_name(name), self.known.column_by_name(name))
             else {
                 continue;
             };
-            let column = &columns[place];
+            let column = &columns[index];
             if column.null_count() == 0 || known.null_count() == known.len() {
                 continue;
             }
@@ -247,7 +247,7 @@ impl<'a> Merge<'a> {
                 _ => (0, row),
             };
             let from: Vec<(usize, usize)> = before.iter().enumerate().map(from).collect();
-            columns[place] = interleave(&[column.as_ref(), known.as_ref()], &from)?;
+            columns[index] = interleave(&[column.as_ref(), known.as_ref()], &from)?;
         }
         RecordBatch::try_new(answered.schema(), columns)
     }
@@ -286,9 +286,9 @@ impl<'a> Merge<'a> {
             return Ok((kinds, answered));
         }
         let gone = take_record_batch(self.known, &UInt32Array::from(gone))?;
-        let column = |(place, field): (usize, &Arc<Field>)| {
+        let column = |(index, field): (usize, &Arc<Field>)| {
             if self.table.identity().contains(&field.name().as_str()) {
-                Arc::clone(gone.column(place))
+                Arc::clone(gone.column(index))
             } else {
                 new_null_array(field.data_type(), gone.num_rows())
             }

@@ -41,7 +41,7 @@ enum Origin {
 pub(super) struct Observations {
     /// Their cells, a few series at a time.
     cells: Vec<Cells>,
-    /// The place of these, and the rows of a series among theirs.
+    /// The index of these, and the rows of a series among theirs.
     ranges: HashMap<SeriesKey, (usize, Range<usize>)>,
 }
 
@@ -114,7 +114,7 @@ impl Observations {
     /// The observations of a series.
     pub(super) fn rows(&self, table: Table, key: &SeriesKey) -> RecordBatch {
         match self.ranges.get(key) {
-            Some((place, range)) => self.cells[*place].rows.slice(range.start, range.len()),
+            Some((index, range)) => self.cells[*index].rows.slice(range.start, range.len()),
             None => RecordBatch::new_empty(table.schema()),
         }
     }
@@ -127,7 +127,7 @@ impl Observations {
         as_of: DateTime<Utc>,
     ) -> std::result::Result<RecordBatch, ArrowError> {
         match self.ranges.get(key) {
-            Some((place, range)) => self.cells[*place].values(range.clone(), as_of.timestamp_micros()),
+            Some((index, range)) => self.cells[*index].values(range.clone(), as_of.timestamp_micros()),
             None => Ok(RecordBatch::new_empty(table.row_schema())),
         }
     }

@@ -362,7 +362,7 @@ impl Compared<'_> {
         let mut known = observations.values(table, key, began)?;
         compared.known = known.num_rows() as u64;
         let count = answers.len();
-        for (place, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
+        for (index, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
             let extent = Extent::of(table, self.whole);
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows, extent));
             let (rows, edge) = if table == Table::Articles && extent == Extent::FromOldest {
@@ -386,7 +386,7 @@ impl Compared<'_> {
                 sealed_at,
             });
             let Some(found) = found else { continue };
-            if place + 1 < count {
+            if index + 1 < count {
                 known = apply(table, &known, &found)?;
             }
             let (kinds, rows) = found;

@@ -148,7 +148,7 @@ fn name(runs: &[Seal]) -> String {
     name_of(runs.last().map(|run| run.sealed_at).unwrap_or_default(), salt)
 }
 
-/// An answer of one of the runs, by the place of the run.
+/// An answer of one of the runs, by the index of the run.
 #[derive(Clone, Debug)]
 struct RunAnswer {
     run: usize,
@@ -158,9 +158,9 @@ struct RunAnswer {
 /// Runs that are being joined.
 struct Joining<'a> {
     archive: &'a Archive,
-    /// The places of the runs in the archive, in the order in which they were sealed.
+    /// The indices of the runs in the archive, in the order in which they were sealed.
     runs: BTreeSet<usize>,
-    /// The place of the run that was sealed at an instant.
+    /// The index of the run that was sealed at an instant.
     sealed: HashMap<i64, usize>,
     /// What the runs were answered about each series.
     answers: HashMap<SeriesKey, Vec<RunAnswer>>,
@@ -177,10 +177,10 @@ struct Origin {
 
 impl<'a> Joining<'a> {
     fn of(archive: &'a Archive, runs: &[Seal]) -> Result<Self> {
-        let places = archive.lineage().places();
-        let runs: BTreeSet<usize> = runs.iter().map(|run| places[run.run.as_str()]).collect();
+        let index_of = archive.lineage().places();
+        let runs: BTreeSet<usize> = runs.iter().map(|run| index_of[run.run.as_str()]).collect();
         let sealed = archive.runs().iter().enumerate();
-        let sealed = sealed.map(|(place, run)| (run.seal().sealed_at.timestamp_micros(), place)).collect();
+        let sealed = sealed.map(|(index, run)| (run.seal().sealed_at.timestamp_micros(), index)).collect();
         let mut answers: HashMap<SeriesKey, Vec<RunAnswer>> = HashMap::new();
         for &run in &runs {
             for answer in archive.runs()[run].answers()? {

@@ -55,7 +55,7 @@ fn some(version: &PublishedReader, order: &[String], is_wanted: impl Fn(u64) -> 
     let rows = concat_batches(schema, &kept).map_err(failure)?;
     drop(kept);
     let keys = keys(&rows)?;
-    let mut places: Vec<u32> = (0..rows.num_rows() as u32).collect();
-    places.sort_unstable_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize)));
-    take_record_batch(&rows, &UInt32Array::from(places)).map_err(failure)
+    let mut indices: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    indices.sort_unstable_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize)));
+    take_record_batch(&rows, &UInt32Array::from(indices)).map_err(failure)
 }

@@ -76,7 +76,7 @@ pub(super) fn batch(
     }
     let names = |row: &RowChange| match row {
         RowChange::Changed(_, _, changed) => {
-            Some(changed.iter().map(|&place| values[place].as_str()).collect::<Vec<_>>().join(","))
+            Some(changed.iter().map(|&index| values[index].as_str()).collect::<Vec<_>>().join(","))
         }
         _ => None,
     };

@@ -55,10 +55,10 @@ fn articles(dates: &[Date]) -> Vec<ArrayRef> {
 
 /// Runs the trials on a dataset of one ticker whose slabs are read by `read`.
 fn run_trials(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
-    let place = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let text = format!("source.service = \"demo\"\nsignals.sectors = [\"x\"]\nsentiment.historical = true\n{rest}");
     let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap();
-    let archive = seal_days(&place.path().join("archive"), times);
+    let archive = seal_days(&folder.path().join("archive"), times);
     let scope = Scope {
         source: Endpoint::SignalsHistoryAll,
         requests: BTreeSet::from([REQUEST.to_owned()]),
@@ -67,7 +67,7 @@ fn run_trials(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
         news: TickerSource::Signals,
         suspects: SuspectRule::Keep,
     };
-    let scratch = place.path().join(".scratch-20261120T213000Z-7f3a");
+    let scratch = folder.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();
     let work = Experiment { scope: &scope, plan: &plan.dataset, scratch: &scratch, read };
     work.leak(&archive).unwrap()
@@ -123,9 +123,9 @@ fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
 /// Assigns articles to their UTC day, whatever the clock of the signals.
 fn without_offsets(mut slab: Slab) -> Slab {
     slab.articles = slab.articles.map(|articles| {
-        let place = articles.schema().index_of("utc_offset_minutes").unwrap();
+        let index = articles.schema().index_of("utc_offset_minutes").unwrap();
         let mut columns = articles.columns().to_vec();
-        columns[place] = Arc::new(Int16Array::new_null(articles.num_rows()));
+        columns[index] = Arc::new(Int16Array::new_null(articles.num_rows()));
         Ok(RecordBatch::try_new(articles.schema(), columns).unwrap())
     });
     slab
@@ -134,14 +134,14 @@ fn without_offsets(mut slab: Slab) -> Slab {
 /// Assigns records to the day that their date text starts with.
 fn first_ten_characters(mut slab: Slab) -> Slab {
     let records = &slab.records;
-    let place = records.schema().index_of("record").unwrap();
+    let index = records.schema().index_of("record").unwrap();
     let mut columns = records.columns().to_vec();
     let cut = |text: Option<&str>| {
         let mut record: serde_json::Value = serde_json::from_str(text.unwrap()).unwrap();
         record["date"] = record["date"].as_str().unwrap()[..10].into();
         record.to_string()
     };
-    columns[place] = Arc::new(StringArray::from_iter_values(columns[place].as_string::<i32>().iter().map(cut)));
+    columns[index] = Arc::new(StringArray::from_iter_values(columns[index].as_string::<i32>().iter().map(cut)));
     slab.records = RecordBatch::try_new(records.schema(), columns).unwrap();
     slab
 }

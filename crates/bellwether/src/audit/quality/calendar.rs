@@ -152,8 +152,8 @@ impl Calendar {
     /// Trading days from the first to the last of some days.
     fn between(&self, days: &[Day]) -> &[Day] {
         let (Some(first), Some(last)) = (days.first(), days.last()) else { return &[] };
-        let place = |is_before: &dyn Fn(Day) -> bool| self.trading.partition_point(|day| is_before(*day));
-        &self.trading[place(&|day| day < *first)..place(&|day| day <= *last)]
+        let index_of = |is_before: &dyn Fn(Day) -> bool| self.trading.partition_point(|day| is_before(*day));
+        &self.trading[index_of(&|day| day < *first)..index_of(&|day| day <= *last)]
     }
 
     /// What a series with signals on some days should have had.

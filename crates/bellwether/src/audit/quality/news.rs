@@ -81,9 +81,9 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
                 let column = rows.column(&name).expect("the plan has a count for each window");
                 let counts = column.values().as_primitive::<Int32Type>().values();
                 window.signals += column.len() as u64;
-                let is_unknown = |place: usize| column.values().is_null(place);
+                let is_unknown = |index: usize| column.values().is_null(index);
                 window.unknown += column.rows_where(is_unknown) as u64;
-                window.with_news += column.rows_where(|place| !is_unknown(place) && counts[place] > 0) as u64;
+                window.with_news += column.rows_where(|index| !is_unknown(index) && counts[index] > 0) as u64;
             }
             Ok(())
         },

@@ -175,10 +175,10 @@ impl Ends {
         let newest = self.0.values().map(|end| end.last).max().unwrap_or_default();
         let mut ended = Ended::default();
         for (ticker, end) in self.0.into_iter().filter(|(_, end)| end.last + LATE < newest) {
-            let place = ended.tickers.len();
+            let index = ended.tickers.len();
             for week in end.weeks {
                 ended.dates.insert(week.0);
-                ended.weeks.entry(week).or_default().push(place);
+                ended.weeks.entry(week).or_default().push(index);
             }
             ended.tickers.push((ticker, end.last));
         }
@@ -204,7 +204,7 @@ struct Candidate {
     pair: Pair,
 }
 
-/// The pairs of tickers that share a week, by the place of the ticker that ended.
+/// The pairs of tickers that share a week, by the index of the ticker that ended.
 #[derive(Debug, Default)]
 pub(super) struct Candidates(HashMap<usize, BTreeSet<Candidate>>);
 
@@ -223,12 +223,12 @@ impl Ended {
         let Some((pair, cells)) = cells(subject, history, observed) else { return };
         let Some(last) = cells.last().map(|cell| day(cell.date)) else { return };
         let mut dates = self.dates.iter().peekable();
-        for (place, cell) in cells.iter().enumerate().skip(WEEK - 1) {
+        for (index, cell) in cells.iter().enumerate().skip(WEEK - 1) {
             while dates.next_if(|date| **date < cell.date).is_some() {}
             if dates.peek() != Some(&&cell.date) {
                 continue;
             }
-            let Some(hash) = hash_of(pair, &cells[place + 1 - WEEK..=place]) else { continue };
+            let Some(hash) = hash_of(pair, &cells[index + 1 - WEEK..=index]) else { continue };
             for &ended in self.weeks.get(&(cell.date, hash)).into_iter().flatten() {
                 let (ticker, end) = &self.tickers[ended];
                 if *end + LATE < last && *ticker != history.key.ticker {

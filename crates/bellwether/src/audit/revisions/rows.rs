@@ -45,7 +45,7 @@ pub(super) fn push(rows: &mut RowBuilder, CellChange { key, sector, observed, re
     let row = rewrite.row;
     let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
     let (old, new) = (value(rewrite.before), value(Some(row)));
-    let text = |place: usize| Cell::Text(observed.texts.map(|texts| texts[place].value(row)));
+    let text = |index: usize| Cell::Text(observed.texts.map(|texts| texts[index].value(row)));
     let signal = |value: Value| Cell::Text(value.signal.map(Signal::as_str));
     let confidence = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_none()));
     let score = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_some()));

@@ -206,16 +206,16 @@ impl PairCells {
 
 /// Cells by their days, those of a day in the order that they had: all are put in place at once.
 fn by_day(cells: &[Cell]) -> Vec<Cell> {
-    let mut places = vec![0; usize::from(u16::MAX) + 2];
-    cells.iter().for_each(|cell| places[usize::from(cell.day) + 1] += 1);
-    for day in 1..places.len() {
-        places[day] += places[day - 1];
+    let mut indices = vec![0; usize::from(u16::MAX) + 2];
+    cells.iter().for_each(|cell| indices[usize::from(cell.day) + 1] += 1);
+    for day in 1..indices.len() {
+        indices[day] += indices[day - 1];
     }
     let mut sorted = cells.to_vec();
     for cell in cells {
-        let place = &mut places[usize::from(cell.day)];
-        sorted[*place] = *cell;
-        *place += 1;
+        let index = &mut indices[usize::from(cell.day)];
+        sorted[*index] = *cell;
+        *index += 1;
     }
     sorted
 }

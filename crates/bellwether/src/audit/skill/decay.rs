@@ -56,7 +56,7 @@ impl<'a> LaggedReturns<'a> {
         let are_all = cells.len() == self.tickers.len();
         // Both are in the order of tickers.
         let mut places = (0_u32..).zip(cells).peekable();
-        let moved = |ticker: &u16| places.next_if(|(_, cell)| cell.cell.ticker == *ticker).map(|(place, _)| place);
+        let moved = |ticker: &u16| places.next_if(|(_, cell)| cell.cell.ticker == *ticker).map(|(index, _)| index);
         let moved: Vec<Option<u32>> = if are_all { Vec::new() } else { self.tickers.iter().map(moved).collect() };
         // Later dates are entered later.
         self.by_entry = self.by_entry.split_off(&entry);

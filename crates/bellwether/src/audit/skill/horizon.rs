@@ -92,12 +92,12 @@ impl DatedEntries {
 /// included: the largest number.
 pub(super) fn overlap(entries: &[(usize, usize)]) -> usize {
     let (mut end, mut most) = (0, 1);
-    for (place, (_, exit)) in entries.iter().enumerate() {
-        end = end.max(place);
+    for (index, (_, exit)) in entries.iter().enumerate() {
+        end = end.max(index);
         while end < entries.len() && entries[end].0 < *exit {
             end += 1;
         }
-        most = most.max(end - place);
+        most = most.max(end - index);
     }
     most
 }

@@ -67,8 +67,8 @@ pub(super) struct Columns {
     pub(super) are_sells: Vec<bool>,
     pub(super) returns: Vec<f64>,
     pub(super) excesses: Vec<f64>,
-    /// Their places among the cells of the date, and the number of these.
-    places: Vec<usize>,
+    /// Their indices among the cells of the date, and the number of these.
+    indices: Vec<usize>,
     cells: usize,
 }
 
@@ -81,25 +81,25 @@ impl Columns {
             are_sells: Vec::with_capacity(cells),
             returns: numbers(),
             excesses: Vec::new(),
-            places: Vec::with_capacity(cells),
+            indices: Vec::with_capacity(cells),
             cells,
         }
     }
 
-    fn push(&mut self, (confidence, is_sell): (f64, bool), (place, cell): (usize, &DatedCell)) {
-        self.places.push(place);
+    fn push(&mut self, (confidence, is_sell): (f64, bool), (index, cell): (usize, &DatedCell)) {
+        self.indices.push(index);
         self.confidences.push(confidence);
         self.are_sells.push(is_sell);
         self.returns.push(cell.value);
     }
 
-    /// The order of the confidences, by the places of all cells of the date.
+    /// The order of the confidences, by the indices of all cells of the date.
     pub(super) fn order(&self) -> Order {
-        if self.places.len() == self.cells {
+        if self.indices.len() == self.cells {
             return Order::of(self.confidences.iter().copied().map(Some));
         }
         let mut values = vec![None; self.cells];
-        self.places.iter().zip(&self.confidences).for_each(|(place, confidence)| values[*place] = Some(*confidence));
+        self.indices.iter().zip(&self.confidences).for_each(|(index, confidence)| values[*index] = Some(*confidence));
         Order::of(values)
     }
 
@@ -216,8 +216,8 @@ impl Measuring<'_> {
     fn columns(&self, of_date: &[DatedCell]) -> [Columns; 4] {
         let [mut published, mut today, mut before, mut after] =
             std::array::from_fn(|_| Columns::of_date(of_date.len()));
-        for (place, cell) in of_date.iter().enumerate() {
-            let (first, of) = ((cell.cell.first, cell.cell.is_sell()), (place, cell));
+        for (index, cell) in of_date.iter().enumerate() {
+            let (first, of) = ((cell.cell.first, cell.cell.is_sell()), (index, cell));
             if cell.cell.is_live() {
                 published.push(first, of);
             }

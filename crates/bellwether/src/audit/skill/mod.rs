@@ -384,13 +384,13 @@ struct Judged<'a> {
 
 /// Adjusts the p-values of a state for the number of pairs and features, and finds the best; none if none has a test.
 fn judge_together(pairs: &mut [PairSkill], features: &mut [FeatureSkill], state: State) -> Option<Best> {
-    let place = State::ALL.iter().position(|other| *other == state)?;
+    let index = State::ALL.iter().position(|other| *other == state)?;
     let pairs = pairs.iter_mut().map(|of| {
-        let ranks = &mut of.measures[place].ranks;
+        let ranks = &mut of.measures[index].ranks;
         Judged { pair: (of.period, of.regime), feature: None, ranks }
     });
     let features = features.iter_mut().map(|of| {
-        let ranks = &mut of.measures[place].ranks;
+        let ranks = &mut of.measures[index].ranks;
         Judged { pair: (of.period, of.regime), feature: Some(&of.feature), ranks }
     });
     let mut tested: Vec<Judged<'_>> = pairs.chain(features).filter(|judged| judged.ranks.test.is_some()).collect();

@@ -37,7 +37,7 @@ const OTHERS: u16 = u16::MAX;
 pub(super) struct News {
     /// The features that are measured, by their columns.
     pub(super) features: Vec<String>,
-    /// The windows of news, each with the place of its number of articles among the columns.
+    /// The windows of news, each with the index of its number of articles among the columns.
     pub(super) windows: Vec<(Days, usize)>,
     /// The pairs at whose signals features are measured: of each period the one with the most signals.
     measured_at: Vec<(Period, Regime)>,
@@ -71,11 +71,11 @@ impl News {
         let mut windows = Vec::new();
         for days in plan.windows() {
             let count = Feature::Count(days).to_string();
-            let place = columns.iter().position(|name| *name == count).unwrap_or(columns.len());
-            if place == columns.len() {
+            let index = columns.iter().position(|name| *name == count).unwrap_or(columns.len());
+            if index == columns.len() {
                 columns.push(count);
             }
-            windows.push((days, place));
+            windows.push((days, index));
         }
         if columns.is_empty() {
             return Ok(None);
@@ -104,8 +104,8 @@ impl News {
             self.today.rows(pair, cells, |cell, _| !cell.is_withdrawn()),
         ];
         let groups = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<Vec<usize>> {
-            let of_window = |(_, place): &(Days, usize)| -> Vec<usize> {
-                let counts = &known.columns[*place];
+            let of_window = |(_, index): &(Days, usize)| -> Vec<usize> {
+                let counts = &known.columns[*index];
                 rows.iter().map(|row| row.map_or(UNKNOWN, |row| group(counts[row as usize]))).collect()
             };
             self.windows.iter().map(of_window).collect()

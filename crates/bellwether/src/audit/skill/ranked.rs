@@ -20,7 +20,7 @@ pub(super) struct DateContext {
     pub(super) day: Day,
     /// The order of the returns of its cells, by lag.
     pub(super) returns: [Rc<Order>; LAGS],
-    /// The place of the sector of each cell.
+    /// The index of the sector of each cell.
     pub(super) sectors: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl DateContext {
         returns: &mut LaggedReturns<'_>,
         measuring: &Measuring<'_>,
     ) -> Self {
-        let sectors = cells.iter().map(|cell| measuring.sectors.place(cell.cell.ticker)).collect();
+        let sectors = cells.iter().map(|cell| measuring.sectors.index_of(cell.cell.ticker)).collect();
         Self { day, returns: returns.of_date(cells), sectors }
     }
 }

@@ -7,7 +7,7 @@ use crate::audit::subject::Subject;
 pub(super) struct Sectors {
     /// Their names, in order.
     pub(super) names: Vec<String>,
-    /// The place of the sector of each ticker.
+    /// The index of the sector of each ticker.
     of_ticker: Vec<usize>,
 }
 
@@ -18,12 +18,12 @@ impl Sectors {
         let mut names: Vec<String> = of_tickers.iter().map(|sector| (*sector).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
-        let place = |sector: &&str| names.partition_point(|name| name.as_str() < *sector);
-        Self { of_ticker: of_tickers.iter().map(place).collect(), names }
+        let index_of = |sector: &&str| names.partition_point(|name| name.as_str() < *sector);
+        Self { of_ticker: of_tickers.iter().map(index_of).collect(), names }
     }
 
-    /// The place of the sector of a ticker.
-    pub(super) fn place(&self, ticker: u16) -> usize {
+    /// The index of the sector of a ticker.
+    pub(super) fn index_of(&self, ticker: u16) -> usize {
         self.of_ticker[usize::from(ticker)]
     }
 }

@@ -110,10 +110,10 @@ impl Tally {
         let signals = self.hits.len().div_ceil(horizon);
         let step = horizon * signals.div_ceil(MOST_OF_BAND);
         let (mut confidences, mut hits, mut begin, mut dates) = (Vec::new(), Vec::new(), 0, 0);
-        for (place, date) in self.ranks.dates().iter().enumerate() {
+        for (index, date) in self.ranks.dates().iter().enumerate() {
             let rows = begin..begin + date.names as usize;
             begin = rows.end;
-            if place % step == 0 {
+            if index % step == 0 {
                 confidences.extend_from_slice(&self.confidences[rows.clone()]);
                 hits.extend_from_slice(&self.hits[rows]);
                 dates += 1;

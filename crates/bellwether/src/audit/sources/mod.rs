@@ -221,8 +221,8 @@ impl Comparing {
 
     fn signals(&mut self, subject: &Subject, history: &History, answers: &LastAnswers, observed: &ObservedColumns<'_>) {
         let answers: Vec<&SeriesAnswer> = answers.values().collect();
-        for (place, one) in answers.iter().enumerate() {
-            for other in &answers[place + 1..] {
+        for (index, one) in answers.iter().enumerate() {
+            for other in &answers[index + 1..] {
                 let (sources, key) = ([one.source, other.source], &history.key);
                 if is_of_older_model(sources[0]) != is_of_older_model(sources[1]) {
                     continue;

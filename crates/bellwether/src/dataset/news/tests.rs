@@ -309,7 +309,7 @@ fn summaries_count_from_the_day_on_which_they_were_seen() {
     let values = |low| vec![Some(low), None, None];
     assert_eq!(found, [(0, 4, values(2.0)), (0, 5, values(3.0)), (1, 3, values(1.0))]);
     // Observed values count from their instant on, even if news counts by its date.
-    let is_known = |place: usize, seen_by| news.summaries[place].is_known(cutoff(Some(12), seen_by, &plan));
+    let is_known = |index: usize, seen_by| news.summaries[index].is_known(cutoff(Some(12), seen_by, &plan));
     assert!(!is_known(0, i64::MAX) && is_known(1, i64::MAX));
 }
 

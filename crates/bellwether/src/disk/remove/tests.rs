@@ -127,9 +127,9 @@ fn a_folder_behind_a_link_in_the_data_folder_is_left_alone() {
 
 #[test]
 fn the_data_folder_itself_may_be_a_link() {
-    let (disk, place) = (tempdir().unwrap(), tempdir().unwrap());
-    symlink(disk.path(), place.path().join("output")).unwrap();
-    let path = place.path().join("output/.scratch-20261120T213000Z-7f3a");
+    let (disk, root) = (tempdir().unwrap(), tempdir().unwrap());
+    symlink(disk.path(), root.path().join("output")).unwrap();
+    let path = root.path().join("output/.scratch-20261120T213000Z-7f3a");
     fs::create_dir(&path).unwrap();
     folder(&path).unwrap();
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
@@ -137,22 +137,22 @@ fn the_data_folder_itself_may_be_a_link() {
 
 #[test]
 fn unknown_names_are_refused() {
-    let place = tempdir().unwrap();
+    let disk = tempdir().unwrap();
     for name in ["old", ".partial", ".partial/old", "demo/20261120T213000Z-7f3a", ".scratch-mine", "demo/.removed-old"]
     {
-        let path = place.path().join(name);
+        let path = disk.path().join(name);
         fs::create_dir_all(&path).unwrap();
         folder(&path).unwrap_err();
         assert!(path.exists(), "{name}");
     }
     for name in ["mine", ".mine", ".mine-20261120", "evidence/mine.body"] {
-        let path = place.path().join(name);
+        let path = disk.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "mine").unwrap();
         file(&path).unwrap_err();
         assert!(path.exists(), "{name}");
     }
-    let link = place.path().join("demo/.latest-20261120T213000Z-7f3a");
+    let link = disk.path().join("demo/.latest-20261120T213000Z-7f3a");
     fs::write(&link, "a file, where a link of ours would be").unwrap();
     file(&link).unwrap_err();
 }

@@ -75,9 +75,9 @@ fn any_difference_changes_the_digest() {
     let mut seen = vec![digest(std::slice::from_ref(&batch))];
     seen.push(digest(&[batch.slice(1, 3), batch.slice(0, 1)]));
     seen.push(digest(&[batch.slice(0, 3)]));
-    let renamed = |place: usize, field: Field| {
+    let renamed = |index: usize, field: Field| {
         let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
-        fields[place] = field;
+        fields[index] = field;
         digest(&[RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec()).unwrap()])
     };
     seen.push(renamed(0, Field::new("symbol", DataType::Utf8, false)));
@@ -99,12 +99,12 @@ fn any_difference_changes_the_digest() {
 fn the_digest_does_not_depend_on_how_the_files_are_written() {
     let batch = rows(&signals(&["AAPL", "XOM"], 300));
     let content = |formats: &[Format], codec, row_group_rows, partition_by: &[Column]| {
-        let place = tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let mut plan = plan(formats);
         plan.files.codec = codec;
         plan.files.row_group_rows = row_group_rows;
         plan.files.partition_by = partition_by.to_vec();
-        publish(place.path(), &plan, std::slice::from_ref(&batch)).unwrap().content
+        publish(folder.path(), &plan, std::slice::from_ref(&batch)).unwrap().content
     };
     let expected = content(&[Format::Parquet], Codec::Zstd(3), 1000, &[]);
     assert_eq!(content(&[Format::Csv, Format::Arrow], Codec::Snappy, 7000, &[]), expected);

@@ -211,7 +211,7 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
         let segments = Segments::of(lengths.iter().copied());
         let rows = lengths.iter().sum();
         let (mut columns, mut fields, mut expected) = (Vec::new(), Vec::new(), vec![String::new(); rows]);
-        for place in 0..12 {
+        for index in 0..12 {
             let (kind, is_shared, most_alike) = (random(9), random(2) == 0, 1 + random(30));
             let count = if is_shared { lengths.len() } else { rows };
             let mut values = Vec::new();
@@ -221,13 +221,13 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
             }
             values.truncate(count);
             let (array, texts) = nasty(kind, guard, &values);
-            let name = ["=n", "a,b", "n"][place % 3];
+            let name = ["=n", "a,b", "n"][index % 3];
             fields.push(Field::new(name, array.data_type().clone(), true));
             let each = lengths.iter().zip(&texts).flat_map(|(&length, text)| std::iter::repeat_n(text, length));
             let each: Vec<&String> = if is_shared { each.collect() } else { texts.iter().collect() };
             columns.push(if is_shared { segments.column(array) } else { array.into() });
             for (line, text) in expected.iter_mut().zip(each) {
-                line.push_str(if place == 0 { "" } else { "," });
+                line.push_str(if index == 0 { "" } else { "," });
                 line.push_str(text);
             }
         }

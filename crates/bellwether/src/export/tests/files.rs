@@ -21,8 +21,8 @@ fn parquet_file(path: &Path) -> SerializedFileReader<File> {
 
 #[test]
 fn parquet_metadata_has_the_schema_the_sort_order_and_the_origin() {
-    let place = tempdir().unwrap();
-    let dataset = publish(place.path(), &plan(&ALL), &[rows(&signals(&["AAPL", "XOM"], 5))]).unwrap();
+    let folder = tempdir().unwrap();
+    let dataset = publish(folder.path(), &plan(&ALL), &[rows(&signals(&["AAPL", "XOM"], 5))]).unwrap();
     let reader = parquet_file(&dataset.path.join("demo.parquet"));
     let metadata = reader.metadata();
     let file = metadata.file_metadata();
@@ -53,11 +53,11 @@ fn the_plan_sets_the_codec_and_the_row_groups() {
     ];
     let mut sizes = Vec::new();
     for (codec, expected) in codecs {
-        let place = tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let mut plan = plan(&[Format::Parquet]);
         plan.files.codec = codec;
         plan.files.row_group_rows = 1000;
-        let dataset = publish(place.path(), &plan, std::slice::from_ref(&batch)).unwrap();
+        let dataset = publish(folder.path(), &plan, std::slice::from_ref(&batch)).unwrap();
         let path = dataset.path.join("demo.parquet");
         let reader = parquet_file(&path);
         let groups = reader.metadata().row_groups();
@@ -75,12 +75,12 @@ fn the_plan_sets_the_codec_and_the_row_groups() {
 
 #[test]
 fn an_arrow_file_of_several_row_groups_holds_the_same_rows() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let all = signals(&["AAPL", "MSFT", "XOM"], 100);
     let mut plan = plan(&[Format::Arrow, Format::Parquet]);
     plan.files.row_group_rows = 1000;
     let batches = [rows(&all[..1]), rows(&all[1..700]), rows(&all[700..])];
-    let dataset = publish(place.path(), &plan, &batches).unwrap();
+    let dataset = publish(folder.path(), &plan, &batches).unwrap();
     let reader = FileReader::try_new_buffered(File::open(dataset.path.join("demo.arrow")).unwrap(), None).unwrap();
     let read: Vec<RecordBatch> = reader.map(|batch| batch.unwrap()).collect();
     assert_eq!(read.len(), 2);
@@ -92,7 +92,7 @@ fn the_same_rows_give_the_same_bytes_at_any_time_and_in_any_batches() {
     let all = signals(&["AAPL", "MSFT", "XOM"], 200);
     let whole = rows(&all);
     let build = |hour: u32, ends: &[usize], threads: usize| {
-        let place = tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let mut plan = plan(&ALL);
         plan.files.row_group_rows = 1000;
         let provenance =
@@ -100,7 +100,7 @@ fn the_same_rows_give_the_same_bytes_at_any_time_and_in_any_batches() {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let batches: Vec<RecordBatch> = starts.zip(ends).map(|(from, end)| whole.slice(from, end - from)).collect();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let dataset = pool.install(|| publish_as(place.path(), &plan, provenance, &batches)).unwrap();
+        let dataset = pool.install(|| publish_as(folder.path(), &plan, provenance, &batches)).unwrap();
         (dataset.files, dataset.content)
     };
     let expected = build(8, &[2400], 1);
@@ -111,10 +111,10 @@ fn the_same_rows_give_the_same_bytes_at_any_time_and_in_any_batches() {
 
 #[test]
 fn the_record_describes_the_files() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let mut plan = plan(&[Format::Parquet, Format::Csv]);
     plan.description = Some("two of them".to_owned());
-    let dataset = publish(place.path(), &plan, &[rows(&signals(&["AAPL"], 5))]).unwrap();
+    let dataset = publish(folder.path(), &plan, &[rows(&signals(&["AAPL"], 5))]).unwrap();
     let record = record(&dataset);
     assert_eq!(record["layout"], 5);
     assert_eq!(record["name"], "demo");
@@ -149,8 +149,8 @@ fn the_record_describes_the_files() {
 
 #[test]
 fn an_empty_dataset_has_files_with_all_columns() {
-    let place = tempdir().unwrap();
-    let dataset = publish(place.path(), &plan(&ALL), &[]).unwrap();
+    let folder = tempdir().unwrap();
+    let dataset = publish(folder.path(), &plan(&ALL), &[]).unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("demo.parquet")).schema(), schema());
     let text = fs::read_to_string(dataset.path.join("demo.csv")).unwrap();
     assert!(text.starts_with("ticker,date,period,") && text.ends_with("backfilled\n"), "{text}");

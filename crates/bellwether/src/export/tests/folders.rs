@@ -60,13 +60,13 @@ fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files()
 
 #[test]
 fn a_ticker_is_complete_when_the_next_one_starts() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let mut partitions =
-        partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
+        partitions(&folder, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
     // Three days of each of five tickers: fifteen folders, never more than three at once.
     let batch = rows(&signals(&["A", "B", "C", "D", "E"], 3));
     partitions.push(&batch.slice(0, 17)).unwrap();
-    assert!(fs::metadata(place.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
+    assert!(fs::metadata(folder.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
     partitions.push(&batch.slice(17, 43)).unwrap();
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 15);
@@ -76,10 +76,10 @@ fn a_ticker_is_complete_when_the_next_one_starts() {
 
 #[test]
 fn too_many_partitions_are_refused_with_the_column_and_a_hint() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
     let mut partitions =
-        partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
+        partitions(&folder, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
     let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
     let found = error.downcast_ref();
     assert!(matches!(found, Some(ExportError::TooManyFolders { column, most: 5 }) if column == "ticker"), "{error}");
@@ -88,16 +88,16 @@ fn too_many_partitions_are_refused_with_the_column_and_a_hint() {
 
 #[test]
 fn rows_over_the_memory_limit_are_flushed_early_without_loss() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let limits = Limits { folders: 100, bytes: 40_000 };
-    let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
+    let mut partitions = partitions(&folder, &[Column::Period], &Column::KEY, limits);
     let batch = rows(&signals(&["A", "B", "C", "D"], 300));
     for from in (0..batch.num_rows()).step_by(400) {
         partitions.push(&batch.slice(from, 400)).unwrap();
     }
     let finished = partitions.finish().unwrap();
     let read: Vec<RecordBatch> =
-        finished.iter().map(|finished| parquet_rows(&place.path().join(&finished.0[0].name))).collect();
+        finished.iter().map(|finished| parquet_rows(&folder.path().join(&finished.0[0].name))).collect();
     assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2400, 2400]);
     let confidences = |batch: &RecordBatch| {
         let column = batch.column_by_name("confidence").unwrap();
@@ -109,13 +109,13 @@ fn rows_over_the_memory_limit_are_flushed_early_without_loss() {
 
 #[test]
 fn dates_and_tickers_unfit_for_a_path_are_escaped() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let mut plan = plan(&[Format::Parquet]);
     plan.files.partition_by = vec![Column::Ticker, Column::Date];
     let of = |ticker, date| Signal { ticker, date, period: "5d", regime: "bear" };
     let half_past_nine = DAY + DAY_MICROS * 19 / 48;
     let rows = rows(&[of("../BTC/USD", DAY), of("BRK.B", DAY), of("BRK.B", half_past_nine)]);
-    let dataset = publish(place.path(), &plan, &[rows]).unwrap();
+    let dataset = publish(folder.path(), &plan, &[rows]).unwrap();
     let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(
         names,
@@ -129,29 +129,29 @@ fn dates_and_tickers_unfit_for_a_path_are_escaped() {
 
 #[test]
 fn more_partitions_than_open_files_are_written() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let limits = Limits { folders: 4096, bytes: 1 << 20 };
-    let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);
+    let mut partitions = partitions(&folder, &[Column::Date], &Column::KEY, limits);
     partitions.push(&rows(&signals(&["A", "B"], 2000))).unwrap();
     let open = fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 200, "{open} files are open");
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 2000);
-    let last = parquet_rows(&place.path().join(&finished[1999].0[0].name));
+    let last = parquet_rows(&folder.path().join(&finished[1999].0[0].name));
     assert_eq!(last.num_rows(), 8);
     assert!(last.column_by_name("date").is_none());
     let observed = last.column_by_name("observed_at").unwrap().as_primitive::<TimestampMicrosecondType>();
     assert_eq!(observed.value(0), DAY + 1999 * 4);
 }
 
-fn partitions(place: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
+fn partitions(folder: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
     let encoding = Encoding {
         codec: Codec::None,
         guard: FormulaGuard::None,
         sort: vec!["ticker".to_owned()],
         metadata: Vec::new(),
     };
-    let root = place.path().to_owned();
+    let root = folder.path().to_owned();
     let shelf = WriteOptions {
         root,
         formats: vec![Format::Parquet],

@@ -31,9 +31,9 @@ fn wide() -> Plan {
 }
 
 fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let plan = wide();
-    let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
+    let mut publication = Publication::begin(folder.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
     for &regime in regimes {
         for value in ["confidence", "historical_a/b"] {
             publication.write_matrix((Period::default(), regime), value, &matrix(&["AAPL", "XOM"], days)).unwrap();
@@ -41,7 +41,7 @@ fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
     }
     assert_eq!(publication.rows(), regimes.len() as u64 * 2 * days as u64);
     let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
-    (place, dataset)
+    (folder, dataset)
 }
 
 #[test]
@@ -89,11 +89,11 @@ fn matrices_do_not_depend_on_the_order_of_their_input() {
 
 #[test]
 fn a_matrix_of_many_tickers_is_written() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let plan = wide();
     let tickers: Vec<String> = (0..3000).map(|number| format!("T{number}")).collect();
     let rows = matrix(&tickers.iter().map(String::as_str).collect::<Vec<_>>(), 20);
-    let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
+    let mut publication = Publication::begin(folder.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
     publication.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).unwrap();
     let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("15d-bull/confidence.parquet")), rows);
@@ -101,14 +101,14 @@ fn a_matrix_of_many_tickers_is_written() {
 
 #[test]
 fn rows_and_matrices_do_not_mix() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let rows = matrix(&["AAPL"], 1);
-    let mut wide = Publication::begin(place.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
+    let mut wide = Publication::begin(folder.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
     assert!(wide.write(&rows.clone().into()).is_err());
     let mut long =
-        Publication::begin(place.path(), &plan(&[Format::Csv]), provenance(), &CancellationToken::new()).unwrap();
+        Publication::begin(folder.path(), &plan(&[Format::Csv]), provenance(), &CancellationToken::new()).unwrap();
     assert!(long.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).is_err());
     drop((wide, long));
-    assert_eq!(tree(place.path()), Vec::<String>::new());
+    assert_eq!(tree(folder.path()), Vec::<String>::new());
     assert_eq!(rows.column(1).null_count(), 1);
 }

@@ -14,39 +14,39 @@ use crate::export::{Dataset, Provenance, versions};
 use crate::plan::Format;
 
 /// Publishes a version built at an hour of a day.
-fn publish(place: &Path, hour: u32, keep: usize) -> Result<Dataset> {
+fn publish(folder: &Path, hour: u32, keep: usize) -> Result<Dataset> {
     let mut plan = plan(&[Format::Csv]);
     plan.files.keep = keep;
     let built_at = moment(&format!("2026-11-21T{hour:02}:00:00Z"));
-    publish_as(place, &plan, Provenance { built_at, ..provenance() }, &[rows(&signals(&["XOM"], 1))])
+    publish_as(folder, &plan, Provenance { built_at, ..provenance() }, &[rows(&signals(&["XOM"], 1))])
 }
 
 /// The hours of the existing versions.
-fn hours(place: &Path) -> Vec<u32> {
+fn hours(folder: &Path) -> Vec<u32> {
     let hour = |path: &Path| path.file_name().unwrap().to_str().unwrap()[9..11].parse().unwrap();
-    versions(place).unwrap().iter().map(|version| hour(&version.path)).collect()
+    versions(folder).unwrap().iter().map(|version| hour(&version.path)).collect()
 }
 
 #[test]
 fn the_newest_versions_are_kept() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     for hour in 1..=5 {
-        let dataset = publish(place.path(), hour, 3).unwrap();
+        let dataset = publish(folder.path(), hour, 3).unwrap();
         assert_eq!(
             fs::canonicalize(dataset.latest.as_ref().unwrap()).unwrap(),
             fs::canonicalize(&dataset.path).unwrap()
         );
     }
-    assert_eq!(hours(place.path()), [3, 4, 5]);
-    publish(place.path(), 6, 1).unwrap();
-    assert_eq!(hours(place.path()), [6]);
-    let names: Vec<_> = crate::disk::file::entries(&place.path().join("demo")).unwrap();
+    assert_eq!(hours(folder.path()), [3, 4, 5]);
+    publish(folder.path(), 6, 1).unwrap();
+    assert_eq!(hours(folder.path()), [6]);
+    let names: Vec<_> = crate::disk::file::entries(&folder.path().join("demo")).unwrap();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
 #[test]
 fn of_versions_of_one_second_the_last_ones_are_kept() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let plan = plan(&[Format::Csv]);
     // Their names are in any order.
     for tenth in 0..10 {
@@ -54,8 +54,8 @@ fn of_versions_of_one_second_the_last_ones_are_kept() {
         let provenance = Provenance { built_at, ..provenance() };
         let mut plan = plan.clone();
         plan.files.keep = 2;
-        let last = publish_as(place.path(), &plan, provenance, &[rows(&signals(&["XOM"], 1))]).unwrap();
-        let kept: Vec<_> = versions(place.path()).unwrap().into_iter().map(|version| version.path).collect();
+        let last = publish_as(folder.path(), &plan, provenance, &[rows(&signals(&["XOM"], 1))]).unwrap();
+        let kept: Vec<_> = versions(folder.path()).unwrap().into_iter().map(|version| version.path).collect();
         assert!(kept.len() == 2.min(tenth + 1) && kept.contains(&last.path), "{kept:?}");
     }
 }
@@ -66,7 +66,7 @@ fn a_linked_version_is_kept() {
     let folder = place.path().join("demo");
     let pin = |name: &str, target: &Path| symlink(target, folder.join(name)).unwrap();
     let versions: Vec<Dataset> = (1..=5).map(|hour| publish(place.path(), hour, 10).unwrap()).collect();
-    let name = |place: usize| Path::new(versions[place].path.file_name().unwrap()).to_owned();
+    let name = |index: usize| Path::new(versions[index].path.file_name().unwrap()).to_owned();
     pin("paper", &name(0));
     pin("absolute", &fs::canonicalize(&versions[1].path).unwrap());
     pin("file", &name(2).join("demo.csv"));
@@ -80,49 +80,49 @@ fn a_linked_version_is_kept() {
 
 #[test]
 fn a_version_about_to_become_latest_is_kept() {
-    let place = tempdir().unwrap();
-    let slow = publish(place.path(), 1, 10).unwrap();
+    let folder = tempdir().unwrap();
+    let slow = publish(folder.path(), 1, 10).unwrap();
     let name = slow.path.file_name().unwrap().to_owned();
-    symlink(&name, place.path().join("demo/.latest-slow")).unwrap();
-    publish(place.path(), 2, 1).unwrap();
-    assert_eq!(hours(place.path()), [1, 2]);
+    symlink(&name, folder.path().join("demo/.latest-slow")).unwrap();
+    publish(folder.path(), 2, 1).unwrap();
+    assert_eq!(hours(folder.path()), [1, 2]);
 }
 
 #[test]
 fn newer_versions_and_foreign_files_are_kept() {
-    let place = tempdir().unwrap();
-    publish(place.path(), 9, 1).unwrap();
-    let copy = place.path().join("demo/copy");
+    let folder = tempdir().unwrap();
+    publish(folder.path(), 9, 1).unwrap();
+    let copy = folder.path().join("demo/copy");
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("dataset.json"), "{\"layout\": 1, \"files\": []}").unwrap();
-    fs::create_dir(place.path().join("demo/20201120T000000Z-7f3a")).unwrap();
+    fs::create_dir(folder.path().join("demo/20201120T000000Z-7f3a")).unwrap();
     // Its clock is behind.
-    let dataset = publish(place.path(), 8, 1).unwrap();
+    let dataset = publish(folder.path(), 8, 1).unwrap();
     assert_eq!(fs::canonicalize(dataset.latest.as_ref().unwrap()).unwrap(), fs::canonicalize(&dataset.path).unwrap());
-    assert!(copy.exists() && place.path().join("demo/20201120T000000Z-7f3a").exists());
-    assert_eq!(versions(place.path()).unwrap().len(), 3);
+    assert!(copy.exists() && folder.path().join("demo/20201120T000000Z-7f3a").exists());
+    assert_eq!(versions(folder.path()).unwrap().len(), 3);
 }
 
 #[test]
 fn a_version_with_a_foreign_file_is_kept_intact() {
-    let place = tempdir().unwrap();
-    let mine = publish(place.path(), 1, 9).unwrap().path;
+    let folder = tempdir().unwrap();
+    let mine = publish(folder.path(), 1, 9).unwrap().path;
     fs::write(mine.join("notes.txt"), "mine").unwrap();
-    let linked = publish(place.path(), 2, 9).unwrap().path;
-    symlink(place.path(), linked.join("elsewhere.csv")).unwrap();
-    publish(place.path(), 3, 9).unwrap();
-    publish(place.path(), 4, 1).unwrap();
-    assert_eq!(hours(place.path()), [1, 2, 4]);
+    let linked = publish(folder.path(), 2, 9).unwrap().path;
+    symlink(folder.path(), linked.join("elsewhere.csv")).unwrap();
+    publish(folder.path(), 3, 9).unwrap();
+    publish(folder.path(), 4, 1).unwrap();
+    assert_eq!(hours(folder.path()), [1, 2, 4]);
     assert!(mine.join("demo.csv").exists() && mine.join("notes.txt").exists());
     assert!(linked.join("demo.csv").exists() && linked.join("elsewhere.csv").is_symlink());
 }
 
 #[test]
 fn a_dataset_folder_that_is_a_link_is_refused() {
-    let place = tempdir().unwrap();
+    let folder = tempdir().unwrap();
     let elsewhere = tempdir().unwrap();
-    symlink(elsewhere.path(), place.path().join("demo")).unwrap();
-    let refused = publish(place.path(), 1, 9).unwrap_err();
+    symlink(elsewhere.path(), folder.path().join("demo")).unwrap();
+    let refused = publish(folder.path(), 1, 9).unwrap_err();
     assert!(matches!(refused.downcast_ref(), Some(FileError::Linked { path }) if path.ends_with("demo")), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
@@ -188,15 +188,15 @@ fn obstacles_are_reported_before_anything_is_built() {
 
 #[test]
 fn records_of_an_older_format_are_read_and_of_a_newer_one_refused() {
-    let place = tempdir().unwrap();
-    let version = place.path().join("demo/20261120T213000Z-7f3a");
+    let folder = tempdir().unwrap();
+    let version = folder.path().join("demo/20261120T213000Z-7f3a");
     fs::create_dir_all(&version).unwrap();
     let file = "{\"name\": \"demo.parquet\", \"rows\": 1, \"bytes\": 2, \"blake3\": \"00\"}";
     let record =
         |layout: u32| format!("{{\"layout\": {layout}, \"name\": \"demo\", \"run\": \"x\", \"files\": [{file}]}}");
     fs::write(version.join("dataset.json"), record(1)).unwrap();
-    assert_eq!(versions(place.path()).unwrap()[0].files[0].name, "demo.parquet");
+    assert_eq!(versions(folder.path()).unwrap()[0].files[0].name, "demo.parquet");
     fs::write(version.join("dataset.json"), record(6)).unwrap();
-    let error = versions(place.path()).unwrap_err();
+    let error = versions(folder.path()).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(FileError::Layout { layout: 6, known: 5, .. })));
 }

@@ -22,12 +22,12 @@ fn later() -> Provenance {
     }
 }
 
-fn publish(place: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
-    publish_as(place, plan, provenance, &[rows(&signals(&["AAPL", "XOM"], 100))]).unwrap()
+fn publish(folder: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
+    publish_as(folder, plan, provenance, &[rows(&signals(&["AAPL", "XOM"], 100))]).unwrap()
 }
 
-fn take_over(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVersion> {
-    let latest = LatestVersion::of_basis(place, provenance).unwrap()?;
+fn take_over(folder: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVersion> {
+    let latest = LatestVersion::of_basis(folder, provenance).unwrap()?;
     let is_counted = latest.facts() == b"{}";
     match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
         Takeover::Reused(taken) => {
@@ -50,9 +50,9 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
         plan.files.row_group_rows = 100;
         plan.files.partition_by = partition_by;
-        let (place, other) = (tempdir().unwrap(), tempdir().unwrap());
-        let before = publish(place.path(), &plan, provenance());
-        let ReusedVersion { staged, from } = take_over(place.path(), &plan, &later()).unwrap();
+        let (folder, other) = (tempdir().unwrap(), tempdir().unwrap());
+        let before = publish(folder.path(), &plan, provenance());
+        let ReusedVersion { staged, from } = take_over(folder.path(), &plan, &later()).unwrap();
         assert_eq!(Path::new(&from), Path::new(before.path.file_name().unwrap()));
         let same = staged.publish().unwrap();
         assert_eq!(same.rows, 800);
@@ -74,7 +74,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         // The previous version may be removed.
         fs::remove_dir_all(&before.path).unwrap();
         assert_eq!(files(&same), files(&anew));
-        let again = take_over(place.path(), &plan, &later()).unwrap();
+        let again = take_over(folder.path(), &plan, &later()).unwrap();
         assert_eq!(Path::new(&again.from), Path::new(same.path.file_name().unwrap()));
     }
 }
@@ -82,10 +82,10 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
 #[test]
 fn files_of_another_basis_and_modified_files_are_not_reused() {
     let plan = plan(&[Format::Parquet, Format::Csv]);
-    let place = tempdir().unwrap();
-    let taken = |provenance: &Provenance| take_over(place.path(), &plan, provenance).is_some();
+    let folder = tempdir().unwrap();
+    let taken = |provenance: &Provenance| take_over(folder.path(), &plan, provenance).is_some();
     assert!(!taken(&later()), "there is no version");
-    let dataset = publish(place.path(), &plan, provenance());
+    let dataset = publish(folder.path(), &plan, provenance());
     assert!(taken(&later()));
     assert!(!taken(&Provenance { basis: "another".to_owned(), ..later() }));
     for name in ["demo.csv", "demo.parquet", "facts.json", "dataset.json"] {
@@ -105,6 +105,6 @@ fn files_of_another_basis_and_modified_files_are_not_reused() {
         fs::write(dataset.path.join("dataset.json"), text.replace(one, other)).unwrap();
         assert!(!taken(&later()), "{other}");
     }
-    let hidden = tree(&place.path().join("demo")).into_iter().filter(|name| name.starts_with('.')).count();
+    let hidden = tree(&folder.path().join("demo")).into_iter().filter(|name| name.starts_with('.')).count();
     assert_eq!(hidden, 0, "abandoned folders are removed");
 }

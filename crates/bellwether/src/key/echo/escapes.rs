@@ -132,9 +132,9 @@ impl Letters<'_> {
     fn number(&mut self, base: u32, end: u8) -> Option<u32> {
         const MOST: usize = 7;
         let mut code = 0;
-        for place in 0..=MOST {
+        for index in 0..=MOST {
             match self.next()? {
-                letter if letter == end && place > 0 => return Some(code),
+                letter if letter == end && index > 0 => return Some(code),
                 letter => code = code * base + char::from(letter).to_digit(base)?,
             }
         }

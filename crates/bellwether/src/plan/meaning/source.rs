@@ -96,7 +96,7 @@ impl Validator {
         }
         let key = self.key(section).below(root);
         let mut variables = Vec::new();
-        let mut resolved = |typed, place: usize| self.address(section, typed, VARIABLES[place], &mut variables);
+        let mut resolved = |typed, index: usize| self.address(section, typed, VARIABLES[index], &mut variables);
         let signals = resolved(base_url.as_ref(), 0);
         // No request is made to the other address.
         let is_one_enough = kind_of(definition) == DatasetKind::Signals && sentiment_base_url.is_none();

@@ -18,7 +18,7 @@ const MOST_SETS: usize = 256;
 /// How often two pairs agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Their places in [`Facts::pairs`](super::Facts::pairs), in order.
+    /// Their indices in [`Facts::pairs`](super::Facts::pairs), in order.
     pub pairs: [usize; 2],
     /// Tickers and dates for which both have a signal.
     pub both: u64,
@@ -116,8 +116,8 @@ impl Patterns {
         self.flush();
         let counts = self.counts?;
         let mut agreements = Vec::new();
-        for (place, one) in numbers.iter().enumerate() {
-            for (other_place, other) in numbers.iter().enumerate().skip(place + 1) {
+        for (index, one) in numbers.iter().enumerate() {
+            for (other_place, other) in numbers.iter().enumerate().skip(index + 1) {
                 let has = |bits: usize, pair: &u8| bits >> pair & 1;
                 let both = counts.iter().enumerate().filter(|(set, _)| has(*set, one) & has(*set, other) == 1);
                 let (mut all, mut same, mut of_each) = (0, 0, [0, 0]);
@@ -127,7 +127,7 @@ impl Patterns {
                     same += count * u64::from(one == other);
                     of_each = [of_each[0] + count * one, of_each[1] + count * other];
                 }
-                agreements.push(Agreement { pairs: [place, other_place], both: all, same, buys: Some(of_each) });
+                agreements.push(Agreement { pairs: [index, other_place], both: all, same, buys: Some(of_each) });
             }
         }
         Some(agreements)

@@ -20,7 +20,7 @@ const NEW: u32 = u32::MAX;
 /// The days seen so far, each with a number.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    places: Vec<u32>,
+    indices: Vec<u32>,
     days: Vec<NaiveDate>,
     /// Earliest and latest timestamp.
     bounds: Option<(i64, i64)>,
@@ -30,34 +30,34 @@ pub(super) struct Calendar {
 
 impl Default for Calendar {
     fn default() -> Self {
-        let places = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
-        Self { places, days: Vec::new(), bounds: None, last: None }
+        let indices = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
+        Self { indices, days: Vec::new(), bounds: None, last: None }
     }
 }
 
 impl Calendar {
     /// The number of the day of a naive timestamp; `None` if the day is not plotted.
     #[inline]
-    pub(super) fn place(&mut self, micros: i64) -> Option<usize> {
+    pub(super) fn index_of(&mut self, micros: i64) -> Option<usize> {
         match self.last {
-            Some((last, place)) if last == micros => place,
+            Some((last, index)) if last == micros => index,
             _ => {
                 let (first, last) = self.bounds.unwrap_or((micros, micros));
                 self.bounds = Some((first.min(micros), last.max(micros)));
-                let place = self.place_of_day(micros.div_euclid(MICROS_PER_DAY));
-                self.last = Some((micros, place));
-                place
+                let index = self.place_of_day(micros.div_euclid(MICROS_PER_DAY));
+                self.last = Some((micros, index));
+                index
             }
         }
     }
 
     fn place_of_day(&mut self, day: i64) -> Option<usize> {
-        let place = self.places.get_mut(usize::try_from(day.checked_sub(FIRST_DAY)?).ok()?)?;
-        if *place == NEW {
-            *place = self.days.len() as u32;
+        let index = self.indices.get_mut(usize::try_from(day.checked_sub(FIRST_DAY)?).ok()?)?;
+        if *index == NEW {
+            *index = self.days.len() as u32;
             self.days.push(NaiveDate::from_epoch_days(day as i32)?);
         }
-        Some(*place as usize)
+        Some(*index as usize)
     }
 
     /// The days seen so far, by number.
@@ -156,7 +156,7 @@ impl Axis {
     }
 
     /// The bucket that holds a day.
-    pub fn place(&self, day: NaiveDate) -> Option<usize> {
+    pub fn index_of(&self, day: NaiveDate) -> Option<usize> {
         self.starts.binary_search(&self.step.start(day)).ok()
     }
 
@@ -171,16 +171,16 @@ impl Axis {
     }
 
     /// The label of a bucket.
-    pub fn in_words(&self, place: usize) -> String {
-        self.step.in_words(self.starts[place])
+    pub fn in_words(&self, index: usize) -> String {
+        self.step.in_words(self.starts[index])
     }
 
     /// Sums of daily values by bucket.
     pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
         let mut sums = vec![0; self.len()];
         for (day, count) in days {
-            if let Some(place) = self.place(day) {
-                sums[place] += count;
+            if let Some(index) = self.index_of(day) {
+                sums[index] += count;
             }
         }
         sums
@@ -207,7 +207,7 @@ mod tests {
             [day("2025-12-01"), day("2026-01-01"), day("2026-02-01"), day("2026-03-01")]
         );
         let years = Axis::of(&[day("1990-06-01"), day("2026-03-01")], Step::Week, 60);
-        assert_eq!((years.step, years.len(), years.place(day("2026-12-31"))), (Step::Year, 37, Some(36)));
+        assert_eq!((years.step, years.len(), years.index_of(day("2026-12-31"))), (Step::Year, 37, Some(36)));
         assert_eq!(Axis::of(&[day("2024-02-29"), day("2026-01-01")], Step::Week, 10).in_words(1), "2024 Q2");
         assert!(Axis::of(&[], Step::Week, 10).is_empty());
     }
@@ -217,7 +217,7 @@ mod tests {
         let mut calendar = Calendar::default();
         let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
         let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];
-        let places = places.map(|text| calendar.place(micros(text)));
+        let places = places.map(|text| calendar.index_of(micros(text)));
         assert_eq!(places, [Some(0), Some(1), None, Some(0), Some(2), None, None]);
         assert_eq!(calendar.days().collect::<Vec<_>>(), [day("2026-01-02"), day("1900-01-01"), day("2099-12-31")]);
         assert_eq!(calendar.bounds(), Some((micros("0001-01-01"), micros("2100-01-01"))));

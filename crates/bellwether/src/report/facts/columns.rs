@@ -31,15 +31,15 @@ impl ColumnFacts {
         match column.data_type() {
             DataType::Float64 => {
                 let values = column.values().as_primitive::<Float64Type>();
-                self.widen(column, |place| values.value(place));
+                self.widen(column, |index| values.value(index));
             }
             DataType::Int32 => {
                 let values = column.values().as_primitive::<Int32Type>();
-                self.widen(column, |place| values.value(place).into());
+                self.widen(column, |index| values.value(index).into());
             }
             DataType::Int64 => {
                 let values = column.values().as_primitive::<Int64Type>();
-                self.widen(column, |place| values.value(place) as f64);
+                self.widen(column, |index| values.value(index) as f64);
             }
             _ => {}
         }
@@ -47,7 +47,7 @@ impl ColumnFacts {
 
     fn widen(&mut self, column: &Column, value: impl Fn(usize) -> f64) {
         let places =
-            column.runs().map(|(start, _)| column.index(start)).filter(|place| column.values().is_valid(*place));
+            column.runs().map(|(start, _)| column.index(start)).filter(|index| column.values().is_valid(*index));
         for number in places.map(value).filter(|number| number.is_finite()) {
             let (low, high) = self.range.unwrap_or((number, number));
             // The sign of a zero must not depend on the order of the rows.

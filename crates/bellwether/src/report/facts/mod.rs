@@ -203,7 +203,7 @@ impl Facts {
     /// The newest day that is not after another one; the first day if there is none.
     pub fn newest_by(&self, day: NaiveDate) -> Option<NaiveDate> {
         let (first, last) = self.bounds()?;
-        let plotted = self.days.partition_point(|other| *other <= day).checked_sub(1).map(|place| self.days[place]);
+        let plotted = self.days.partition_point(|other| *other <= day).checked_sub(1).map(|index| self.days[index]);
         if last <= day { Some(last) } else { plotted.or(Some(first)) }
     }
 
@@ -225,7 +225,7 @@ impl Facts {
             let own = axis.sums(ticker.months.iter().map(|(month, days)| (*month, u64::from(*days))));
             let due = |bucket: usize| match &ticker.pair_places[..] {
                 [] => days[bucket] * u64::from(ticker.pairs),
-                places => places.iter().map(|place| of_pairs[usize::from(*place)][bucket]).sum(),
+                indices => indices.iter().map(|index| of_pairs[usize::from(*index)][bucket]).sum(),
             };
             let full = (0..axis.len()).map(due).collect();
             TickerCoverage { ticker: ticker.name.clone(), days: own, full }
@@ -245,7 +245,7 @@ impl Facts {
             let ((lacks, of), (other_lacks, of_other)) = (missing[*one], missing[*other]);
             (u128::from(other_lacks) * u128::from(of)).cmp(&(u128::from(lacks) * u128::from(of_other)))
         });
-        let rows = order.iter().take(Coverage::LISTED).map(|place| covered(&self.tickers[*place])).collect();
+        let rows = order.iter().take(Coverage::LISTED).map(|index| covered(&self.tickers[*index])).collect();
         let incomplete = missing.iter().filter(|(lacks, _)| *lacks > 0).count();
         Coverage { rows, all: missing.len(), incomplete, tickers, days, axis }
     }
@@ -277,8 +277,8 @@ impl PairFacts {
     pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<SignalTotals> {
         let mut sums = vec![SignalTotals::default(); axis.len()];
         for (day, totals) in days.iter().zip(&self.days) {
-            if let Some(place) = axis.place(*day) {
-                sums[place] = sums[place] + *totals;
+            if let Some(index) = axis.index_of(*day) {
+                sums[index] = sums[index] + *totals;
             }
         }
         sums

@@ -128,9 +128,9 @@ impl News {
 
 /// Inserts an article into a list of extremes if it belongs there. On a tie, the first one stays.
 fn insert_extreme(list: &mut Vec<Headline>, score: f64, further: Ordering, headline: impl Fn() -> Headline) {
-    let place = list.partition_point(|other| score.total_cmp(&other.score) != further);
-    if place < HEADLINES {
-        list.insert(place, headline());
+    let index = list.partition_point(|other| score.total_cmp(&other.score) != further);
+    if index < HEADLINES {
+        list.insert(index, headline());
         list.truncate(HEADLINES);
     }
 }

@@ -8,7 +8,7 @@ impl Steps {
     /// Changes the number of a day.
     pub(super) fn update(&mut self, day: u32, change: impl FnOnce(u32) -> u32) {
         let next = self.0.partition_point(|(from, _)| *from <= day);
-        let number = |place: Option<usize>| place.map_or(0, |place| self.0[place].1);
+        let number = |index: Option<usize>| index.map_or(0, |index| self.0[index].1);
         let old = number(next.checked_sub(1));
         let new = change(old);
         if new == old {

@@ -58,7 +58,7 @@ pub struct Persistence {
 pub(super) struct Succession {
     /// By ticker and pair.
     series: Vec<Vec<Series>>,
-    /// For each signal and the place of its confidence, how many sells and buys follow it.
+    /// For each signal and the index of its confidence, how many sells and buys follow it.
     next: Box<[[u64; 2]; Last::COUNT]>,
 }
 
@@ -69,7 +69,7 @@ struct Series {
     flipped: u32,
 }
 
-/// The last signal of a series: nothing, or the place of its confidence and whether it is a buy.
+/// The last signal of a series: nothing, or the index of its confidence and whether it is a buy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Last(u16);
 

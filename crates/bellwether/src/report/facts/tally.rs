@@ -31,19 +31,19 @@ const NEW: u8 = u8::MAX;
 /// sit close together.
 #[derive(Debug)]
 struct Pairs {
-    places: [u8; PAIRS],
+    indices: [u8; PAIRS],
     count: u8,
 }
 
 impl Pairs {
     /// The number of a pair; a new pair gets the next one.
-    fn place(&mut self, pair: usize) -> u8 {
-        let place = &mut self.places[pair];
-        if *place == NEW {
-            *place = self.count;
+    fn index_of(&mut self, pair: usize) -> u8 {
+        let index = &mut self.indices[pair];
+        if *index == NEW {
+            *index = self.count;
             self.count += 1;
         }
-        *place
+        *index
     }
 }
 
@@ -52,14 +52,14 @@ impl Pairs {
 struct PairSets {
     /// A bit per pair. The first set is empty.
     sets: Vec<u128>,
-    places: HashMap<u128, u32>,
+    index_of: HashMap<u128, u32>,
     /// The most recent lookup.
     last: (u128, u32),
 }
 
 impl Default for PairSets {
     fn default() -> Self {
-        Self { sets: vec![0], places: HashMap::from([(0, 0)]), last: (0, 0) }
+        Self { sets: vec![0], index_of: HashMap::from([(0, 0)]), last: (0, 0) }
     }
 }
 
@@ -69,11 +69,11 @@ impl PairSets {
     fn with(&mut self, number: u32, more: u128) -> u32 {
         let set = self.sets[number as usize] | more;
         if self.last.0 != set {
-            let place = *self.places.entry(set).or_insert_with(|| {
+            let index = *self.index_of.entry(set).or_insert_with(|| {
                 self.sets.push(set);
                 (self.sets.len() - 1) as u32
             });
-            self.last = (set, place);
+            self.last = (set, index);
         }
         self.last.1
     }
@@ -153,7 +153,7 @@ impl Tally {
             tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
             undrawn: Undrawn::default(),
-            pairs: Pairs { places: [NEW; PAIRS], count: 0 },
+            pairs: Pairs { indices: [NEW; PAIRS], count: 0 },
             pair_sets: PairSets::default(),
             totals: Vec::new(),
             of_tickers: Vec::new(),
@@ -176,7 +176,7 @@ impl Tally {
         self.columns.iter_mut().for_each(|column| column.count(rows));
         if let (Some(claimed), Some(column)) = (&mut self.claimed, rows.column(plan::Column::Claimed.name())) {
             let flags = column.values().as_boolean();
-            *claimed += column.rows_where(|place| flags.value(place)) as u64;
+            *claimed += column.rows_where(|index| flags.value(index)) as u64;
         }
         if self.of == RowKind::Article {
             return self.count_articles(rows);
@@ -188,14 +188,14 @@ impl Tally {
             let column = column(rows, &window.column);
             let counts = column.values().as_primitive::<Int32Type>().values();
             for (start, end) in (column.boundaries() | dates.boundaries()).runs() {
-                let place = column.index(start);
-                let (rows, by_day) = match column.values().is_valid(place) {
-                    true if counts[place] == 0 => continue,
+                let index = column.index(start);
+                let (rows, by_day) = match column.values().is_valid(index) {
+                    true if counts[index] == 0 => continue,
                     true => (&mut window.with_news, &mut window.days),
                     false => (&mut window.unknown, &mut window.unknown_days),
                 };
                 *rows += (end - start) as u64;
-                if let Some(day) = self.calendar.place(moments[dates.index(start)]) {
+                if let Some(day) = self.calendar.index_of(moments[dates.index(start)]) {
                     *at(by_day, day) += (end - start) as u64;
                 }
             }
@@ -209,7 +209,7 @@ impl Tally {
             }
             let moment = moments[dates.index(start)];
             self.times.add(ticker, moment);
-            let day = self.calendar.place(moment);
+            let day = self.calendar.index_of(moment);
             let totals = match day {
                 Some(day) => at(&mut self.totals, day),
                 None => {
@@ -262,7 +262,7 @@ impl Tally {
                 self.of_tickers.push(TickerTally::default());
             }
             let moment = moments[dates.index(start)];
-            if self.calendar.place(moment).is_none() {
+            if self.calendar.index_of(moment).is_none() {
                 self.undrawn.rows += (end - start) as u64;
                 self.undrawn.days.insert(moment.div_euclid(MICROS_PER_DAY));
             }
@@ -273,20 +273,20 @@ impl Tally {
     pub(crate) fn finish(self) -> Facts {
         let days: Vec<_> = self.calendar.days().collect();
         let mut order: Vec<usize> = (0..days.len()).collect();
-        order.sort_unstable_by_key(|place| days[*place]);
+        order.sort_unstable_by_key(|index| days[*index]);
         let of_pair = |pair: usize| {
-            let place = usize::from(self.pairs.places[pair]);
-            let days = order.iter().map(|&day| self.totals.get(day)?.get(place).copied());
+            let index = usize::from(self.pairs.indices[pair]);
+            let days = order.iter().map(|&day| self.totals.get(day)?.get(index).copied());
             let days: Vec<SignalTotals> = days.map(Option::unwrap_or_default).collect();
-            let undrawn = self.undrawn.totals.get(place).copied().unwrap_or_default();
+            let undrawn = self.undrawn.totals.get(index).copied().unwrap_or_default();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
             let mut pair = PairFacts { period, regime, days, undrawn, flips: Flips::default() };
             let signals = pair.total().rows;
             if let Some(succession) = &self.succession {
-                pair.flips = succession.of_pair(place, signals);
+                pair.flips = succession.of_pair(index, signals);
             }
-            (signals > 0).then_some((pair, place as u8))
+            (signals > 0).then_some((pair, index as u8))
         };
         let (pairs, numbers): (Vec<PairFacts>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
         let months: Vec<NaiveDate> =
@@ -304,7 +304,7 @@ impl Tally {
             let of_ticker = |succession: &Succession| succession.of_ticker(number, totals.rows);
             let flips = self.succession.as_ref().map(of_ticker).unwrap_or_default();
             let places = numbers.iter().enumerate().filter(|(_, number)| pairs >> **number & 1 == 1);
-            let pair_places = places.map(|(place, _)| place as u8).collect();
+            let pair_places = places.map(|(index, _)| index as u8).collect();
             TickerFacts { name, pairs: pairs.count_ones(), pair_places, totals, flips, months }
         };
         let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
@@ -330,7 +330,7 @@ impl Tally {
             columns: self.columns,
             tickers,
             pairs,
-            days: order.iter().map(|place| days[*place]).collect(),
+            days: order.iter().map(|index| days[*index]).collect(),
             confidences: self.confidences,
             windows: windows.collect(),
             persistence: self.succession.map(Succession::into_persistence),
@@ -364,18 +364,18 @@ impl Signals {
         let regimes = Choices::of(rows, "regime", |text| text.parse().map_or(0, |regime: Regime| regime as usize));
         let signals = Choices::of(rows, "signal", |text| text.parse().map_or(0, |signal: Signal| signal as usize));
         // The number of the pair of each period and regime in the dictionaries.
-        let mut places = vec![NEW; periods.numbers.len() * regimes.numbers.len()];
-        let place = |(period, regime): (&i8, &i8)| {
+        let mut indices = vec![NEW; periods.numbers.len() * regimes.numbers.len()];
+        let index_of = |(period, regime): (&i8, &i8)| {
             let (period, regime) = (period.as_usize(), regime.as_usize());
-            let place = &mut places[period * regimes.numbers.len() + regime];
-            if *place == NEW {
-                *place = pairs.place(periods.numbers[period] * Regime::ALL.len() + regimes.numbers[regime]);
+            let index = &mut indices[period * regimes.numbers.len() + regime];
+            if *index == NEW {
+                *index = pairs.index_of(periods.numbers[period] * Regime::ALL.len() + regimes.numbers[regime]);
             }
-            *place
+            *index
         };
         let confidences = flat(rows, "confidence");
         Self {
-            pairs: periods.keys.iter().zip(&*regimes.keys).map(place).collect(),
+            pairs: periods.keys.iter().zip(&*regimes.keys).map(index_of).collect(),
             signals: signals.keys.iter().map(|key| signals.numbers[key.as_usize()] as u8).collect(),
             confidences: confidences.as_primitive::<Float64Type>().values().clone(),
         }
@@ -409,11 +409,11 @@ fn flat(rows: &Rows, name: &str) -> ArrayRef {
 }
 
 /// The entry at an index; the list grows as needed.
-fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
-    if place >= list.len() {
-        list.resize(place + 1, T::default());
+fn at<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
+    if index >= list.len() {
+        list.resize(index + 1, T::default());
     }
-    &mut list[place]
+    &mut list[index]
 }
 
 fn column<'a>(rows: &'a Rows, name: &str) -> &'a Column {

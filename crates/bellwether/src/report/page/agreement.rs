@@ -97,7 +97,7 @@ impl Facts {
 
     /// The names of the two: `5d bear and 5d bull`.
     pub(in crate::report) fn pair_names(&self, agreement: &Agreement) -> String {
-        let [one, other] = agreement.pairs.map(|place| &self.pairs[place]);
+        let [one, other] = agreement.pairs.map(|index| &self.pairs[index]);
         format!("{} {} and {} {}", one.period, one.regime, other.period, other.regime)
     }
 }
@@ -146,8 +146,8 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
     html.figure(title, note, |html| {
         html.element("div", &[("class", &"map matrix")], |html| {
             html.element("ol", &[], |html| {
-                for (place, pair) in facts.pairs.iter().enumerate() {
-                    html.leaf("li", &[], format_args!("{}. {} {}", place + 1, pair.period, pair.regime));
+                for (index, pair) in facts.pairs.iter().enumerate() {
+                    html.leaf("li", &[], format_args!("{}. {} {}", index + 1, pair.period, pair.regime));
                 }
             });
             html.element("div", &[], |html| {

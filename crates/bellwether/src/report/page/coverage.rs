@@ -57,11 +57,11 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
     let note = format!("Peak: {}.", count_of(most, "ticker", "tickers"));
     html.figure(&title, &note, |html| {
         Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
-            for (place, (count, days)) in tickers.iter().zip(days).enumerate() {
+            for (index, (count, days)) in tickers.iter().zip(days).enumerate() {
                 let top = 44.0 * (1.0 - *count as f64 / most as f64);
-                let area = Area::column(place, axis.len()).between(top, 44.0);
+                let area = Area::column(index, axis.len()).between(top, 44.0);
                 let (count, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
-                canvas.mark("bar", area, format_args!("{}\n{count}, {days} with signals", axis.in_words(place)));
+                canvas.mark("bar", area, format_args!("{}\n{count}, {days} with signals", axis.in_words(index)));
             }
             canvas.rule("base", 44.0);
             canvas.times(axis, 62.0, 7);
@@ -114,9 +114,9 @@ fn cells(html: &mut Html, coverage: &Coverage, shown: &[TickerCoverage], title: 
     Plot { id: &"plot-coverage", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {
         for (row, covered) in shown.iter().enumerate() {
             let top = row as f64 * ROW_HEIGHT;
-            for (place, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
-                let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                let (ticker, when) = (&covered.ticker, axis.in_words(place));
+            for (index, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
+                let area = Area::column(index, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
+                let (ticker, when) = (&covered.ticker, axis.in_words(index));
                 let (present, possible) = (group_digits(*days), group_digits(*full));
                 canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{present} of {possible}"));
             }

@@ -152,9 +152,9 @@ struct Columns<'a> {
 fn columns(html: &mut Html, Columns { id, title, note, axis, values }: &Columns<'_>) {
     html.figure(title, note, |html| {
         Plot { id, label: title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
-            for (place, (height, value)) in values.iter().enumerate() {
-                let area = Area::column(place, axis.len()).between(76.0 * (1.0 - height), 76.0);
-                canvas.mark("bar", area, format_args!("{}\n{value}", axis.in_words(place)));
+            for (index, (height, value)) in values.iter().enumerate() {
+                let area = Area::column(index, axis.len()).between(76.0 * (1.0 - height), 76.0);
+                canvas.mark("bar", area, format_args!("{}\n{value}", axis.in_words(index)));
             }
             canvas.rule("base", 76.0);
             canvas.times(axis, 94.0, 7);

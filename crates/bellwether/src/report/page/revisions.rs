@@ -116,11 +116,11 @@ fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str, most: f64) {
     let note = format!("Share of the {what} that reached this age and changed then.");
     html.figure(format_args!("Age of {what} when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
-            for (place, (age, rate)) in rewrites.ages().enumerate() {
+            for (index, (age, rate)) in rewrites.ages().enumerate() {
                 level(
                     html,
                     &Bar {
-                        id: &format_args!("plot-age-{what}-{place}"),
+                        id: &format_args!("plot-age-{what}-{index}"),
                         name: &age,
                         class: "alert",
                         share: rate / most,
@@ -138,20 +138,20 @@ fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let axis = Axis::of(&starts, Step::Month, COLUMNS);
     let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
-    let rate = |place: usize| share(changed[place], known[place]);
+    let rate = |index: usize| share(changed[index], known[index]);
     let most = (0..axis.len()).map(rate).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
     let highest = (0..axis.len()).max_by(|one, other| rate(*one).total_cmp(&rate(*other)));
     let note = highest
-        .map_or_else(String::new, |place| format!("Peak: {}, in {}.", percent(rate(place)), axis.in_words(place)));
+        .map_or_else(String::new, |index| format!("Peak: {}, in {}.", percent(rate(index)), axis.in_words(index)));
     html.figure(&title, note, |html| {
         Plot { id: &format_args!("plot-rewrites-{what}"), label: &title, height: 96.0, columns: axis.len() }.draw(
             html,
             |canvas| {
-                for place in 0..axis.len() {
-                    let area = Area::column(place, axis.len()).between(76.0 * (1.0 - rate(place) / most), 76.0);
-                    let (when, of) = (axis.in_words(place), group_digits(known[place]));
-                    let (some, rate) = (group_digits(changed[place]), percent(rate(place)));
+                for index in 0..axis.len() {
+                    let area = Area::column(index, axis.len()).between(76.0 * (1.0 - rate(index) / most), 76.0);
+                    let (when, of) = (axis.in_words(index), group_digits(known[index]));
+                    let (some, rate) = (group_digits(changed[index]), percent(rate(index)));
                     canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {rate}"));
                 }
                 canvas.rule("base", 76.0);
@@ -169,11 +169,11 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
         format_args!("Changed {what}, and their share of all {what} of the ticker."),
         |html| {
             html.element("div", &[("class", &"rows")], |html| {
-                for (place, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
+                for (index, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
                     level(
                         html,
                         &Bar {
-                            id: &format_args!("plot-rewritten-{what}-{place}"),
+                            id: &format_args!("plot-rewritten-{what}-{index}"),
                             name: ticker,
                             class: "alert",
                             share: *changed as f64 / most as f64,

@@ -173,15 +173,15 @@ fn multiple(html: &mut Html, pair: &PairFacts, totals: &[SignalTotals], axis: &A
         let id = format!("plot-signals-{period}-{regime}");
         let label = format!("{period} {regime}: {buys} buys, mean confidence {mean:.3}");
         Plot { id: &id, label: &label, height: 104.0, columns: axis.len() }.draw(html, |canvas| {
-            for (place, totals) in totals.iter().enumerate() {
+            for (index, totals) in totals.iter().enumerate() {
                 let Some(share) = totals.buy_share() else { continue };
                 let (top, bottom) = SHARE;
                 // A little wider than its share, so that rounding leaves no line between two of them.
-                let column = Area::column(place, axis.len());
+                let column = Area::column(index, axis.len());
                 let area = Area { width: (1.1 / axis.len() as f64).min(1.0 - column.x), ..column };
                 let edge = bottom - share * (bottom - top);
                 canvas.ground("sell flush", area.between(top, edge));
-                let (when, rows) = (axis.in_words(place), group_digits(totals.rows));
+                let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
                 let (buys, mean) = (portion(totals.buys, totals.rows), totals.mean_confidence().unwrap_or_default());
                 canvas.mark(
                     "buy flush",
@@ -191,9 +191,9 @@ fn multiple(html: &mut Html, pair: &PairFacts, totals: &[SignalTotals], axis: &A
             }
             canvas.rule("half", (SHARE.0 + SHARE.1) / 2.0);
             let (top, bottom) = CONFIDENCE;
-            let point = |(place, totals): (usize, &SignalTotals)| {
+            let point = |(index, totals): (usize, &SignalTotals)| {
                 let mean = totals.mean_confidence()?;
-                let x = (place as f64 + 0.5) / axis.len() as f64;
+                let x = (index as f64 + 0.5) / axis.len() as f64;
                 Some((x, (high - mean) / (high - low) * (bottom - top)))
             };
             canvas.line("line", top, bottom - top, &totals.iter().enumerate().map(point).collect::<Vec<_>>());

@@ -174,7 +174,7 @@ fn cumulative(html: &mut Html, pairs: &[&PairSkill]) {
                 for (line, class) in &lines {
                     let step = line.len().div_ceil(POINTS).max(1);
                     let kept =
-                        line.iter().enumerate().filter(|(place, _)| place % step == 0 || place + 1 == line.len());
+                        line.iter().enumerate().filter(|(index, _)| index % step == 0 || index + 1 == line.len());
                     let points: Vec<_> = kept.map(|(_, (day, sum))| Some((x(*day), y(*sum)))).collect();
                     canvas.line(&format!("line {class}"), 0.0, HEIGHT, &points);
                 }
@@ -299,8 +299,8 @@ fn diagram(canvas: &mut Canvas<'_>, points: &[ReliabilityPoint], class: &str) {
         || points.iter().flat_map(|point| [point.frequency, point.band.lower, point.band.upper, point.confidence]);
     let (low, high) = (ends().fold(1.0, f64::min), ends().fold(0.0, f64::max));
     let y = |share: f64| HEIGHT * (high - share) / (high - low).max(f64::MIN_POSITIVE);
-    for (place, point) in points.iter().enumerate() {
-        let next = points.get(place + 1).map_or(1.0, |next| x(next.confidence));
+    for (index, point) in points.iter().enumerate() {
+        let next = points.get(index + 1).map_or(1.0, |next| x(next.confidence));
         let area = Area { x: x(point.confidence), width: next - x(point.confidence), y: 0.0, height: 0.0 };
         canvas.ground("band", area.between(y(point.band.upper), y(point.band.lower)));
     }
@@ -309,8 +309,8 @@ fn diagram(canvas: &mut Canvas<'_>, points: &[ReliabilityPoint], class: &str) {
     };
     canvas.line("line diagonal", 0.0, HEIGHT, &line(&|point| point.confidence));
     canvas.line(&format!("line {class}"), 0.0, HEIGHT, &line(&|point| point.frequency));
-    for (place, point) in points.iter().enumerate() {
-        let area = Area::column(place, points.len()).between(0.0, HEIGHT);
+    for (index, point) in points.iter().enumerate() {
+        let area = Area::column(index, points.len()).between(0.0, HEIGHT);
         let (lower, upper) = (percent(point.band.lower), percent(point.band.upper));
         let frequency = percent(point.frequency);
         canvas.mark(

@@ -147,7 +147,7 @@ fn unknown_fields(html: &mut Html, fields: &[Drift]) {
 fn answers(html: &mut Html, all: &[OperationAnswers]) {
     let end = all.iter().filter_map(|answers| answers.complete.last()).max().copied().unwrap_or_default();
     let end = end.as_secs_f64().max(1e-3);
-    for (place, answers) in all.iter().enumerate() {
+    for (index, answers) in all.iter().enumerate() {
         let OperationAnswers { endpoint, again, rows, bytes: size, complete } = answers;
         let title = format!("{}: {endpoint}", count_of(complete.len() as u64, "answer", "answers"));
         let again = if *again > 0 { format!(", {} retried", group_digits(*again)) } else { String::new() };
@@ -160,7 +160,7 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
         let most = stretches.iter().copied().max().unwrap_or_default().max(1);
         html.figure(&title, note, |html| {
             let plot =
-                Plot { id: &format_args!("plot-answers-{place}"), label: &title, height: 62.0, columns: STRETCHES };
+                Plot { id: &format_args!("plot-answers-{index}"), label: &title, height: 62.0, columns: STRETCHES };
             plot.draw(html, |canvas| {
                 for (stretch, count) in stretches.iter().enumerate().filter(|(_, count)| **count > 0) {
                     let top = 40.0 * (1.0 - *count as f64 / most as f64).min(0.95);

@@ -129,8 +129,8 @@ impl Table<'_> {
     }
 
     fn body(&self, own: &[&str], rows: Vec<Row>) -> Result<Vec<u8>> {
-        let place = |column: &str| own.iter().position(|name| *name == column);
-        let text = |row: &Row, column: &str| place(column).and_then(|place| row.1[place].clone());
+        let index_of = |column: &str| own.iter().position(|name| *name == column);
+        let text = |row: &Row, column: &str| index_of(column).and_then(|index| row.1[index].clone());
         let number = |row: &Row, column: &str| match text(row, column) {
             // Numbers that the decoder is to reject stay as they are.
             Some(text) => text
@@ -221,13 +221,13 @@ impl Table<'_> {
         let (header, _) = header.map_err(|error| self.unreadable(error))?;
         file.seek(SeekFrom::Start(0)).map_err(FileError::read(self.path))?;
         let names: Vec<String> = header.fields().iter().map(|field| field.name().clone()).collect();
-        let places = self.places(&names, wanted)?;
+        let indices = self.places(&names, wanted)?;
         let texts: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
-        let reader = ReaderBuilder::new(Arc::new(Schema::new(texts))).with_header(true).with_projection(places);
+        let reader = ReaderBuilder::new(Arc::new(Schema::new(texts))).with_header(true).with_projection(indices);
         Ok(Box::new(reader.build(file).map_err(|error| self.unreadable(error))?))
     }
 
-    /// The places of some columns.
+    /// The indices of some columns.
     fn places(&self, names: &[String], wanted: &[&str]) -> Result<Vec<usize>, ImportError> {
         let place = |column: &&str| {
             names.iter().position(|name| name == column).ok_or_else(|| ImportError::NoColumn {

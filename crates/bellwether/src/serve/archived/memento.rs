@@ -81,11 +81,11 @@ impl Mementos {
             self.original.0,
             self.original.time_map()
         );
-        let place = self.instants.partition_point(|instant| *instant < self.current);
+        let index = self.instants.partition_point(|instant| *instant < self.current);
         let roles = [
             ("first", self.instants.first()),
-            ("prev", place.checked_sub(1).and_then(|place| self.instants.get(place))),
-            ("next", self.instants.get(place + 1)),
+            ("prev", index.checked_sub(1).and_then(|index| self.instants.get(index))),
+            ("next", self.instants.get(index + 1)),
             ("last", self.instants.last()),
         ];
         let mut named: Vec<(DateTime<Utc>, String)> = vec![(self.current, String::new())];
@@ -113,9 +113,9 @@ impl Mementos {
             format!("<{}>; rel=\"self\"; type=\"application/link-format\"", self.original.time_map()),
         ];
         let last = self.instants.len().saturating_sub(1);
-        lines.extend(self.instants.iter().enumerate().map(|(place, &instant)| {
-            let first = if place == 0 { "first " } else { "" };
-            let roles = if place == last { format!("{first}last ") } else { first.to_owned() };
+        lines.extend(self.instants.iter().enumerate().map(|(index, &instant)| {
+            let first = if index == 0 { "first " } else { "" };
+            let roles = if index == last { format!("{first}last ") } else { first.to_owned() };
             self.link(instant, &roles)
         }));
         lines.join(",\n") + "\n"

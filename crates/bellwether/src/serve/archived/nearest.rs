@@ -17,8 +17,9 @@ pub(super) fn of(opened: &Opened, state: &State, asked: &Asked) -> Result<Option
         let ticker = if tickers.binary_search(&key.ticker).is_ok() { Some(key.ticker.clone()) } else { meant };
         let series = ticker.map(|ticker| state.view.series_of(&ticker)).transpose()?.unwrap_or_default();
         let signals = series.into_iter().map(|(key, _)| key).filter(|key| key.table == Some(Table::Signals));
-        let place = |period: Option<Period>| period.map_or(0, Period::index);
-        let near = signals.min_by_key(|one| (place(one.period).abs_diff(place(key.period)), one.regime != key.regime));
+        let index_of = |period: Option<Period>| period.map_or(0, Period::index);
+        let near =
+            signals.min_by_key(|one| (index_of(one.period).abs_diff(index_of(key.period)), one.regime != key.regime));
         if let Some(near) = near {
             let (period, regime) = (near.period.unwrap_or_default(), near.regime.unwrap_or_default());
             return Ok(Some(Request::of_series(asked.endpoint, near.ticker, period, regime).target()));

@@ -190,8 +190,8 @@ pub(super) fn summary(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet
     };
     let mut extra = extra_of(column(rows, "extra").as_string::<i32>(), 0).map(fields).unwrap_or_default();
     let mut take = |name: &str| {
-        let place = extra.iter().position(|(known, _)| known == name)?;
-        Some(extra.remove(place).1)
+        let index = extra.iter().position(|(known, _)| known == name)?;
+        Some(extra.remove(index).1)
     };
     let (ticker, debtor) = (key.ticker.clone(), text("debtor").into());
     let is_trailing = change_set.summary_form() == SummaryForm::Trailing || !has("low_date");

@@ -111,7 +111,7 @@ impl Opened {
         let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let known = states.iter().position(|state| state.at == at);
-        let state = known.map_or_else(|| Arc::new(State::of(&self.latest, at)), |place| states.remove(place));
+        let state = known.map_or_else(|| Arc::new(State::of(&self.latest, at)), |index| states.remove(index));
         states.insert(0, Arc::clone(&state));
         states.truncate(MOST_STATES);
         Some(state)

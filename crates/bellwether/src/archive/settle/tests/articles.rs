@@ -37,8 +37,8 @@ fn of_articles(ticker: &str) -> SeriesKey {
 
 /// A list in pieces of some articles, with letters at the end of each title.
 fn pieces(ticker: &str, list: &[Article], (articles, letters): (usize, usize)) -> Vec<(SeriesKey, RecordBatch)> {
-    let piece = |(place, of_piece): (usize, &[Article])| {
-        let first = (place * articles) as i32;
+    let piece = |(index, of_piece): (usize, &[Article])| {
+        let first = (index * articles) as i32;
         let count = of_piece.len();
         let letters = "x".repeat(letters);
         let columns: Vec<ArrayRef> = vec![
@@ -122,7 +122,7 @@ fn lists() -> [Vec<Article>; 4] {
     later.retain(|article| article.title != "000041/1");
     later.iter_mut().filter(|article| article.day == 50).for_each(|article| article.score = 2);
     let count = later.len();
-    let in_any_order: Vec<Article> = (0..count).map(|place| later[place * 41 % count].clone()).collect();
+    let in_any_order: Vec<Article> = (0..count).map(|index| later[index * 41 % count].clone()).collect();
     let short = every_day(45..61).into_iter().filter(|article| article.day != 55).collect();
     [every_day(0..60), in_any_order.clone(), in_any_order, short]
 }

@@ -169,15 +169,15 @@ impl Reading {
             return Err(SkillError::TooMany { what, found: found as u64, most: MOST as u64 - 1 }.into());
         }
         let mut place_of_day = vec![0_u32; (last - first) as usize + 1];
-        sessions.iter().enumerate().for_each(|(place, day)| place_of_day[(day - first) as usize] = place as u32);
+        sessions.iter().enumerate().for_each(|(index, day)| place_of_day[(day - first) as usize] = index as u32);
         let place_of_ticker = self.places_by_name();
         let mut closes = vec![f64::NAN; sessions.len() * self.names.len()];
-        let place = |row: &Row| {
+        let index_of = |row: &Row| {
             let session = place_of_day[(row.day - first) as usize] as usize;
             place_of_ticker[row.ticker as usize] * sessions.len() + session
         };
         for (number, row) in self.rows.iter().enumerate() {
-            let close = &mut closes[place(row)];
+            let close = &mut closes[index_of(row)];
             if !close.is_nan() {
                 return Err(self.duplicate(number, row).into());
             }
@@ -185,19 +185,19 @@ impl Reading {
         }
         let file = |file: &ReadFile| PriceFile { path: path_text(&file.path), blake3: file.digest.clone() };
         let files = self.files.iter().map(file).collect();
-        let places = place_of_ticker.into_iter().map(|place| place as u16);
+        let places = place_of_ticker.into_iter().map(|index| index as u16);
         let tickers = self.names.into_iter().zip(places).collect();
         Ok(Prices::of(sessions, tickers, closes, files))
     }
 
-    /// The place of each ticker in the order of their names, so that sums over tickers have the same last digits whatever the
+    /// The index of each ticker in the order of their names, so that sums over tickers have the same last digits whatever the
     /// order of the rows.
     fn places_by_name(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         order.sort_unstable_by_key(|number| &self.names[*number]);
-        let mut places = vec![0; order.len()];
-        order.into_iter().enumerate().for_each(|(place, number)| places[number] = place);
-        places
+        let mut indices = vec![0; order.len()];
+        order.into_iter().enumerate().for_each(|(index, number)| indices[number] = index);
+        indices
     }
 
     fn duplicate(&self, number: usize, row: &Row) -> SkillError {

@@ -234,14 +234,14 @@ impl Prices {
         self.tickers.contains_key(ticker) || self.identity.ids_of(ticker).any(|id| self.ids.contains_key(id))
     }
 
-    /// The same prices with other closes on some sessions: of a place among all closes, and the close.
+    /// The same prices with other closes on some sessions: of an index among all closes, and the close.
     pub(in crate::audit) fn with_closes(&self, sessions: Range<usize>, other: impl Fn(usize, f64) -> f64) -> Self {
         let mut prices = self.clone();
         let count = self.sessions.len();
-        for (place, close) in
-            prices.closes.iter_mut().enumerate().filter(|(place, _)| sessions.contains(&(place % count)))
+        for (index, close) in
+            prices.closes.iter_mut().enumerate().filter(|(index, _)| sessions.contains(&(index % count)))
         {
-            *close = other(place, *close);
+            *close = other(index, *close);
         }
         prices
     }

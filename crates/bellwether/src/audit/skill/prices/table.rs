@@ -86,17 +86,17 @@ fn unreadable(path: &Path, source: impl Into<Reason>) -> SkillError {
     SkillError::Unreadable { path: path.to_owned(), source: source.into() }
 }
 
-/// The places of the columns.
+/// The indices of the columns.
 fn places(path: &Path, names: &[&str], wanted: &[String; 3]) -> Result<[usize; 3], SkillError> {
-    let mut places = [0; 3];
-    for (place, column) in places.iter_mut().zip(wanted) {
-        *place = names.iter().position(|name| name == column).ok_or_else(|| SkillError::NoColumn {
+    let mut indices = [0; 3];
+    for (index, column) in indices.iter_mut().zip(wanted) {
+        *index = names.iter().position(|name| name == column).ok_or_else(|| SkillError::NoColumn {
             path: path.to_owned(),
             column: column.clone(),
             columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
         })?;
     }
-    Ok(places)
+    Ok(indices)
 }
 
 fn of_parquet(path: &Path, file: File, named: &[String; 3]) -> Result<Batches<'static>> {
@@ -225,16 +225,16 @@ impl TypedRows<'_> {
 
     fn cast(
         &self,
-        place: usize,
+        index: usize,
         column: &ArrayRef,
         to: &DataType,
         wanted: &'static str,
     ) -> Result<ArrayRef, SkillError> {
-        cast(column, to).map_err(|_| self.type_of(place, column, wanted))
+        cast(column, to).map_err(|_| self.type_of(index, column, wanted))
     }
 
-    fn type_of(&self, place: usize, column: &ArrayRef, wanted: &'static str) -> SkillError {
-        let (path, column, found) = (self.path.clone(), self.columns[place].clone(), column.data_type().to_string());
+    fn type_of(&self, index: usize, column: &ArrayRef, wanted: &'static str) -> SkillError {
+        let (path, column, found) = (self.path.clone(), self.columns[index].clone(), column.data_type().to_string());
         SkillError::Type { path, column, found, wanted }
     }
 

@@ -40,9 +40,9 @@ fn cells(html: &mut Html, facts: &Facts, pairs: &[&PairFacts], (axis, title): (&
     Plot { id: &"plot-signals", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {
         for (row, pair) in pairs.iter().enumerate() {
             let top = row as f64 * ROW_HEIGHT;
-            for (place, totals) in pair.over(&facts.days, axis).into_iter().enumerate() {
-                let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                let (when, rows) = (axis.in_words(place), group_digits(totals.rows));
+            for (index, totals) in pair.over(&facts.days, axis).into_iter().enumerate() {
+                let area = Area::column(index, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
+                let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
                 let (period, regime, buys) = (pair.period, pair.regime, portion(totals.buys, totals.rows));
                 canvas.mark(
                     shade(totals.buy_share()),

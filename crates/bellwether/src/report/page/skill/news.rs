@@ -67,9 +67,9 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
     let end = ends.map(f64::abs).fold(LEAST_END, f64::max);
     html.figure(title, format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end), |html| {
         html.element("div", &[("class", &"rows")], |html| {
-            for (place, mean) in means.iter().enumerate() {
+            for (index, mean) in means.iter().enumerate() {
                 html.leaf("span", &[], &mean.name);
-                let id = format!("plot-{}-{place}", title.to_lowercase().replace(' ', "-"));
+                let id = format!("plot-{}-{index}", title.to_lowercase().replace(' ', "-"));
                 let said = format!(
                     "{}: {} of {}",
                     mean.name,
