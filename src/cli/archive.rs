@@ -19,14 +19,14 @@ use super::{cancellable, progress, say};
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
-    action: Action,
+    action: ArchiveAction,
 
     #[command(flatten)]
     folders: Folders,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ArchiveAction {
     /// Pack runs into one folder with the same content. The packed runs stay until `archive prune`.
     Compact {
         /// The number of newest runs to leave unpacked.
@@ -75,7 +75,7 @@ impl Archive {
         let archive = self.folders.archive(project);
         links::refuse_below(&self.folders.data(project), &archive)?;
         match self.action {
-            Action::Compact { keep } => {
+            ArchiveAction::Compact { keep } => {
                 let packs = cancellable(move |control| compact(&archive, keep, control))?;
                 let line = |pack: &Seal| {
                     let (runs, size) = (count_of(pack.members.len() as u64, "run", "runs"), bytes(pack.bytes()));
@@ -84,21 +84,21 @@ impl Archive {
                 let text: String = packs.iter().map(line).collect();
                 say(if text.is_empty() { "nothing to pack\n" } else { &text })
             }
-            Action::Prune { dry_run } => {
+            ArchiveAction::Prune { dry_run } => {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
                 let removals = cancellable(move |control| prune(&archive, mode, control))?;
                 say(&removal_lines(&removals, if dry_run { "would remove" } else { "removed" }))
             }
-            Action::Forget(Forget { run, reason, json }) => {
+            ArchiveAction::Forget(Forget { run, reason, json }) => {
                 let name = run.strip_prefix("run=").unwrap_or(&run).to_owned();
                 let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
                 json.say(|| &forgot, || forget_message(&forgot))
             }
-            Action::Repair(arguments) => {
+            ArchiveAction::Repair(arguments) => {
                 let (data, mode) = (self.folders.data(project), arguments.mode());
                 arguments.say(&cancellable(move |control| repair(&archive, &data, mode, control))?)
             }
-            Action::Migrate(arguments) => {
+            ArchiveAction::Migrate(arguments) => {
                 let options = arguments.options(&self.folders, project);
                 let migration = cancellable(move |control| {
                     let control = Control { observer: Some(progress::observer()), ..control.clone() };

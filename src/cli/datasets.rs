@@ -21,7 +21,7 @@ use super::typed::usage;
 #[derive(Debug, clap::Args)]
 pub(super) struct Datasets {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<DatasetsAction>,
 
     /// A dataset. Default: all.
     #[arg(value_name = "DATASET")]
@@ -35,7 +35,7 @@ pub(super) struct Datasets {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum DatasetsAction {
     Remove(Remove),
 }
 
@@ -49,7 +49,7 @@ struct Remove {
 
 impl Datasets {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        if let Some(Action::Remove(remove)) = self.action {
+        if let Some(DatasetsAction::Remove(remove)) = self.action {
             if let Some(name) = &self.name {
                 let what = format!("`{name}` before `remove`");
                 return Err(usage(&what, "name the versions to remove after it: `datasets remove NAME/VERSION`"));

@@ -3,7 +3,7 @@
 use super::aligned::padding;
 use super::outcome::Result;
 use bellwether::interface::Endpoint;
-use bellwether::plan::{self, DatasetPlan, Request, RequestList, Source, TickerSource, Way};
+use bellwether::plan::{self, DatasetPlan, OperationRequests, Request, RequestList, Source, TickerSource};
 use bellwether::project::Project;
 use bellwether::run::{ColumnDocument, PlanDocument};
 use bellwether::text::escape::escape;
@@ -112,10 +112,10 @@ fn tell_identity(text: &mut String, dataset: &DatasetPlan) {
 
 /// The requests of the first way, and the fallbacks if the service does not offer it.
 fn tell_requests(text: &mut String, plan: &plan::Plan, requests: Requests) {
-    let Some((first, others)) = plan.ways.split_first() else { return };
+    let Some((first, others)) = plan.alternatives.split_first() else { return };
     line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
     match requests {
-        Requests::Listed => tell_way(text, first),
+        Requests::Listed => tell_operation(text, first),
         Requests::Counted => text.push_str(&counts(plan, first)),
     }
     if !plan.excluded.is_empty() {
@@ -125,7 +125,7 @@ fn tell_requests(text: &mut String, plan: &plan::Plan, requests: Requests) {
     for endpoint in plan.of_each_ticker.iter().filter(|_| matches!(requests, Requests::Listed)) {
         line(text, format_args!("  GET {} for {}", address(*endpoint), tickers_in_words(&plan.news_tickers)));
     }
-    for Way { endpoint, list, .. } in others {
+    for OperationRequests { endpoint, list, .. } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match list {
             RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
@@ -140,10 +140,10 @@ fn tell_requests(text: &mut String, plan: &plan::Plan, requests: Requests) {
 }
 
 /// How many requests each operation has, a line each.
-fn counts(plan: &plan::Plan, way: &Way) -> String {
+fn counts(plan: &plan::Plan, operation: &OperationRequests) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
-    match &way.list {
-        RequestList::Listed(requests) => rows.push((way.endpoint.path(), product(requests))),
+    match &operation.list {
+        RequestList::Listed(requests) => rows.push((operation.endpoint.path(), product(requests))),
         RequestList::EachTicker(tickers, pairs) => {
             if let Some(naming) = tickers.listing().first() {
                 let count = request_count(tickers.listing().len());
@@ -152,7 +152,7 @@ fn counts(plan: &plan::Plan, way: &Way) -> String {
                     format!("{count}, which {} the tickers", names(&tickers.listing())),
                 ));
             }
-            rows.push((way.endpoint.path(), of_tickers(tickers, pairs.len().max(1))));
+            rows.push((operation.endpoint.path(), of_tickers(tickers, pairs.len().max(1))));
         }
     }
     rows.extend(plan.of_each_ticker.iter().map(|endpoint| (endpoint.path(), of_tickers(&plan.news_tickers, 1))));
@@ -191,8 +191,8 @@ fn of_tickers(tickers: &TickerSource, each: usize) -> String {
     }
 }
 
-fn tell_way(text: &mut String, way: &Way) {
-    match &way.list {
+fn tell_operation(text: &mut String, operation: &OperationRequests) {
+    match &operation.list {
         RequestList::Listed(requests) => tell_list(text, requests),
         RequestList::EachTicker(tickers, pairs) => {
             match tickers {
@@ -202,10 +202,13 @@ fn tell_way(text: &mut String, way: &Way) {
             }
             for (period, regime) in pairs {
                 let query = format_args!("?period={period}&regime={regime}");
-                line(text, format_args!("  GET {}{query} for {}", address(way.endpoint), tickers_in_words(tickers)));
+                line(
+                    text,
+                    format_args!("  GET {}{query} for {}", address(operation.endpoint), tickers_in_words(tickers)),
+                );
             }
             if pairs.is_empty() {
-                line(text, format_args!("  GET {} for {}", address(way.endpoint), tickers_in_words(tickers)));
+                line(text, format_args!("  GET {} for {}", address(operation.endpoint), tickers_in_words(tickers)));
             }
         }
     }
@@ -227,12 +230,12 @@ fn tickers_in_words(tickers: &TickerSource) -> String {
 }
 
 /// The number of requests, as far as it is known in advance.
-fn number(way: &Way, of_each: usize) -> String {
+fn number(operation: &OperationRequests, of_each: usize) -> String {
     let of_each = match of_each {
         0 => String::new(),
         each => format!(", and {each} for each ticker"),
     };
-    match &way.list {
+    match &operation.list {
         RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
         RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => {
             format!("{}{of_each}", tickers.len() * pairs.len().max(1))

@@ -17,7 +17,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The observer for a command: bars if standard error is a terminal, lines if it is not.
 pub(super) fn observer() -> Arc<dyn Observer> {
-    if is_terminal() { Arc::new(Bars::default()) } else { Arc::new(Lines::default()) }
+    if is_terminal() { Arc::new(Bars::default()) } else { Arc::new(LineProgress::default()) }
 }
 
 /// The observer for events as JSON.
@@ -57,7 +57,7 @@ struct Pace {
 
 /// A line every few seconds, and at the end of each stage.
 #[derive(Default)]
-struct Lines(Interval);
+struct LineProgress(Interval);
 
 /// The same as JSON, one object per line.
 #[derive(Default)]
@@ -147,7 +147,7 @@ fn stage_outcome(progress: &Progress<'_>) -> [String; 4] {
     [requests, counts(progress), size, duration(progress.elapsed)]
 }
 
-impl Observer for Lines {
+impl Observer for LineProgress {
     fn observe(&self, event: &Event<'_>) {
         match event {
             Event::Started(_) => self.0.restart(),

@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(Debug, clap::Args)]
 pub(super) struct Runs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<RunsAction>,
 
     #[command(flatten)]
     json: AsJson,
@@ -28,7 +28,7 @@ pub(super) struct Runs {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum RunsAction {
     /// Show one run: its files, and unknown fields.
     Show {
         /// The run's name, or the beginning of it.
@@ -44,7 +44,7 @@ impl Runs {
                 let listing = RunListing::of(&folder)?;
                 self.json.say(|| &listing, || run_lines(&listing))
             }
-            Some(Action::Show { run }) => {
+            Some(RunsAction::Show { run }) => {
                 let archives = open_all(&folder)?;
                 let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
                 let found = find_run(&runs, run, &folder)?;

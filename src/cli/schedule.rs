@@ -47,7 +47,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, clap::Args)]
 pub(super) struct Schedule {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ScheduleAction>,
 
     /// Run due definitions and exit, for a cron job every few minutes.
     #[arg(long, conflicts_with = "listen")]
@@ -86,7 +86,7 @@ pub(super) struct Schedule {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ScheduleAction {
     /// Print a systemd unit, crontab, Airflow DAG or similar that runs the definitions.
     Print {
         /// The platform.
@@ -104,7 +104,7 @@ impl Schedule {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = Places { definitions: project.definitions(), data, archive };
-        if let Some(Action::Print { platform }) = self.action {
+        if let Some(ScheduleAction::Print { platform }) = self.action {
             if self.once {
                 return Err(usage(
                     "`--once` has no effect on `print`",

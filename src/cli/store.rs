@@ -113,7 +113,7 @@ pub(super) fn definition_of(dataset: &str, project: &Project) -> Option<Plan> {
 #[derive(Debug, clap::Args)]
 pub(super) struct Store {
     #[command(subcommand)]
-    action: Action,
+    action: StoreAction,
 
     #[command(flatten)]
     store: StoreOption,
@@ -123,9 +123,9 @@ pub(super) struct Store {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum StoreAction {
     /// Show which runs and versions are on this machine, in the store, or in both.
-    Status(Status),
+    Status(StatusArguments),
     /// Send the runs, packs and versions that only this machine has. Clears interrupted uploads that are older than a
     /// day.
     Push(StoreDefinition),
@@ -213,7 +213,7 @@ struct Migrate {
 }
 
 #[derive(Debug, clap::Args)]
-struct Status {
+struct StatusArguments {
     #[command(flatten)]
     of: StoreDefinition,
 
@@ -253,34 +253,36 @@ impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let of = |of: &StoreDefinition| Ok((self.url(of.definition.as_deref(), project)?, Pulled::All));
         let (url, pulled) = match &self.action {
-            Action::Status(status) => of(&status.of),
-            Action::Migrate(migrate) => of(&migrate.of),
-            Action::Repair(repair) => of(&repair.of),
-            Action::Verify(verify) => of(&verify.of),
-            Action::Prune(prune) => of(&prune.of),
-            Action::Push(definition) => of(definition),
-            Action::Pull(pull) => self.what_to_fetch(pull.wanted.as_deref(), project),
+            StoreAction::Status(status) => of(&status.of),
+            StoreAction::Migrate(migrate) => of(&migrate.of),
+            StoreAction::Repair(repair) => of(&repair.of),
+            StoreAction::Verify(verify) => of(&verify.of),
+            StoreAction::Prune(prune) => of(&prune.of),
+            StoreAction::Push(definition) => of(definition),
+            StoreAction::Pull(pull) => self.what_to_fetch(pull.wanted.as_deref(), project),
         }?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
         let action = self.action;
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::observer()), stop };
             let access = match &action {
-                Action::Push(_) | Action::Migrate(_) => StoreAccess::Write,
-                Action::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
-                Action::Prune(prune) if prune.mode() == PruneMode::Remove => StoreAccess::Write,
-                Action::Status(_) | Action::Pull(_) | Action::Verify(_) | Action::Repair(_) | Action::Prune(_) => {
-                    StoreAccess::Read
-                }
+                StoreAction::Push(_) | StoreAction::Migrate(_) => StoreAccess::Write,
+                StoreAction::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
+                StoreAction::Prune(prune) if prune.mode() == PruneMode::Remove => StoreAccess::Write,
+                StoreAction::Status(_)
+                | StoreAction::Pull(_)
+                | StoreAction::Verify(_)
+                | StoreAction::Repair(_)
+                | StoreAction::Prune(_) => StoreAccess::Read,
             };
             let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
             match action {
-                Action::Status(Status { json, .. }) => {
+                StoreAction::Status(StatusArguments { json, .. }) => {
                     let status = store.status().await?;
                     json.say(|| &status, || describe(&status))
                 }
-                Action::Push(_) => say(&transfer_line("sent", store.push().await?)),
-                Action::Pull(_) => {
+                StoreAction::Push(_) => say(&transfer_line("sent", store.push().await?)),
+                StoreAction::Pull(_) => {
                     let fetched = match &pulled {
                         Pulled::All => store.pull().await?,
                         Pulled::Dataset(name) => store.pull_dataset(name).await?,
@@ -288,13 +290,15 @@ impl Store {
                     };
                     say(&transfer_line("fetched", fetched))
                 }
-                Action::Verify(verify) => report_verified(&store.verify(&verify.scope()).await?),
-                Action::Repair(RepairStore { arguments, .. }) => arguments.say(&store.repair(arguments.mode()).await?),
-                Action::Prune(prune) => {
+                StoreAction::Verify(verify) => report_verified(&store.verify(&verify.scope()).await?),
+                StoreAction::Repair(RepairStore { arguments, .. }) => {
+                    arguments.say(&store.repair(arguments.mode()).await?)
+                }
+                StoreAction::Prune(prune) => {
                     let pruned = store.prune(&kept_versions(&project.definitions())?, prune.mode()).await?;
                     prune.json.say(|| &pruned, || prune_lines(&pruned))
                 }
-                Action::Migrate(Migrate { arguments, .. }) => {
+                StoreAction::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
                     say(&migration_lines(&arguments, &store.migrate(&options).await?))
                 }

@@ -20,7 +20,7 @@ use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::journal::{self, Journal};
-use super::memory::{Memory, Place};
+use super::memory::{Memory, MemoryFile};
 use super::record::{Fault, Outcome};
 use super::status::{Folders, to_minute};
 
@@ -176,7 +176,7 @@ impl Basis {
     }
 
     fn read_memory(&mut self, folders: &Folders, name: &str, plan: Option<&Plan>) {
-        let place = Place::of(&folders.data, name);
+        let place = MemoryFile::of(&folders.data, name);
         match place.read() {
             Ok(memory) => self.memory = memory,
             Err(error) => return self.fault(&error),

@@ -17,12 +17,12 @@ const MOST_BYTES: u64 = (1 << 20) + 1;
 #[derive(Debug)]
 pub(super) struct Definitions {
     folder: PathBuf,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownFile>,
 }
 
 /// A file, and what it means.
 #[derive(Debug)]
-struct Known {
+struct KnownFile {
     /// None if it cannot be read.
     text: Option<Vec<u8>>,
     /// None if it is broken.
@@ -33,7 +33,7 @@ struct Known {
 
 /// What became of a file.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     /// It is new, or has changed.
     Read(String),
     /// It is new, or has changed, and cannot be used.
@@ -85,13 +85,13 @@ impl Definitions {
     }
 
     /// Reads what has changed.
-    pub(super) fn refresh(&mut self) -> Result<Vec<Change>> {
+    pub(super) fn refresh(&mut self) -> Result<Vec<FileChange>> {
         let files = files(&self.folder)?;
         let removed: Vec<String> = self.known.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
         let mut changes = Vec::new();
         for name in removed {
             self.known.remove(&name);
-            changes.push(Change::Removed(name));
+            changes.push(FileChange::Removed(name));
         }
         for (name, path) in files {
             let text = text(&path);
@@ -104,17 +104,17 @@ impl Definitions {
             };
             let plan = match plan {
                 Ok(plan) => {
-                    changes.push(Change::Read(name.clone()));
+                    changes.push(FileChange::Read(name.clone()));
                     Some(plan)
                 }
                 Err(error) => {
-                    changes.push(Change::Broken(name.clone(), error));
+                    changes.push(FileChange::Broken(name.clone(), error));
                     None
                 }
             };
             let before = self.known.remove(&name).and_then(|known| known.last);
             let last = plan.clone().or(before);
-            self.known.insert(name, Known { text, plan, last });
+            self.known.insert(name, KnownFile { text, plan, last });
         }
         Ok(changes)
     }

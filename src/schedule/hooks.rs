@@ -16,7 +16,7 @@ use bellwether::net::address::host_of;
 use bellwether::net::call;
 use bellwether::plan::{Hook, Hooks};
 use bellwether::process::cancel::CancellationToken;
-use bellwether::process::child::Running;
+use bellwether::process::child::RunningCommand;
 use bellwether::text::human::took;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -90,7 +90,7 @@ async fn command(words: Vec<String>, text: String, record: &RunRecord, limit: Li
 
 fn wait(command: &mut Command, text: String, limit: &Limit) -> Result<(), String> {
     let begun = Instant::now();
-    let mut running = Running::spawn(command).map_err(|error| format!("cannot be started: {error}"))?;
+    let mut running = RunningCommand::spawn(command).map_err(|error| format!("cannot be started: {error}"))?;
     if let Some(mut input) = running.child().stdin.take() {
         // A command may leave its input unread; the thread ends when the command does.
         let write = move || {

@@ -59,7 +59,7 @@ pub struct Listening {
     server: JoinHandle<()>,
 }
 
-struct Site {
+struct StatusSite {
     folders: Arc<Folders>,
     looks: Arc<Looks>,
     clock: Clock,
@@ -98,7 +98,7 @@ pub async fn listen(options: ListenOptions) -> Result<Listening> {
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let site = Site { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
+    let site = StatusSite { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
     let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
     let connections = Connections {
         site: Arc::new(site),
@@ -129,7 +129,7 @@ impl Listening {
     }
 }
 
-impl listen::Site for Site {
+impl listen::Site for StatusSite {
     async fn answer(self: Arc<Self>, request: Parts) -> Answer {
         let mut answer = match request.method {
             Method::GET | Method::HEAD => self.page(request.uri.path()).await,
@@ -146,7 +146,7 @@ impl listen::Site for Site {
     }
 }
 
-impl Site {
+impl StatusSite {
     async fn page(&self, path: &str) -> Answer {
         match path {
             "/" => self.overview("text/html; charset=utf-8", |overview| page(overview, Links::Served)).await,

@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 64 << 10;
 
 /// Where the memory of a definition is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct MemoryFile {
     folder: PathBuf,
     name: String,
 }
@@ -105,7 +105,7 @@ pub(super) enum Decision {
     Wait(Option<DateTime<Utc>>),
 }
 
-impl Place {
+impl MemoryFile {
     pub(super) fn of(data: &Path, name: &str) -> Self {
         Self { folder: data.join(SCHEDULE), name: name.to_owned() }
     }

@@ -26,12 +26,12 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
-use super::definitions::{Change, Definitions};
+use super::definitions::{Definitions, FileChange};
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::conclude;
 use super::journal;
 use super::look::{LookFile, Looks};
-use super::memory::{Decision, Memory, Place};
+use super::memory::{Decision, Memory, MemoryFile};
 use super::obstacles::{ObstacleKind, Obstacles, Subject};
 use super::record::{Fault, RunRecord};
 use super::times::{newest_due, upcoming};
@@ -267,10 +267,10 @@ impl Scheduler {
         Ok((due, wake))
     }
 
-    fn apply_change(&mut self, change: Change, now: DateTime<Utc>) {
+    fn apply_change(&mut self, change: FileChange, now: DateTime<Utc>) {
         let watcher = Arc::clone(&self.options.watcher);
         match change {
-            Change::Read(name) => {
+            FileChange::Read(name) => {
                 let was_known = self.memories.remove(&name).is_some();
                 self.paused.remove(&name);
                 for kind in [ObstacleKind::State, ObstacleKind::Invalid] {
@@ -286,13 +286,13 @@ impl Scheduler {
                     None => {}
                 }
             }
-            Change::Removed(name) => {
+            FileChange::Removed(name) => {
                 self.obstacles.forget(&name);
                 if self.memories.remove(&name).is_some() {
                     watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
                 }
             }
-            Change::Broken(name, error) => {
+            FileChange::Broken(name, error) => {
                 self.obstacles.report(Subject::Definition(name), ObstacleKind::Invalid, &error);
             }
         }
@@ -301,7 +301,7 @@ impl Scheduler {
     /// The state of a definition; a new one if there is none.
     fn memory(&mut self, name: &str, schedule: &Schedule, now: DateTime<Utc>) -> Option<&Memory> {
         if !self.memories.contains_key(name) {
-            let place = Place::of(&self.options.data, name);
+            let place = MemoryFile::of(&self.options.data, name);
             let unwritten = &mut self.unwritten;
             let new = || {
                 // It is first seen now, even if that can be written later only.
@@ -337,7 +337,7 @@ impl Scheduler {
             // What is done cannot be read: the journal knows as well.
             (None, Some(schedule)) => newest_due(schedule, now),
             (None, None) => {
-                let memory = Place::of(&self.options.data, name).read();
+                let memory = MemoryFile::of(&self.options.data, name).read();
                 memory.ok().flatten().and_then(|memory| memory.newest_open(now))
             }
         };
@@ -387,7 +387,7 @@ impl Scheduler {
     fn begin(&mut self, name: &str, now: DateTime<Utc>) -> Result<Option<Pin<Box<dyn Future<Output = Ended>>>>> {
         let Some(plan) = self.definitions.plan(name).cloned() else { return Ok(None) };
         let Some(schedule) = plan.schedule.clone() else { return Ok(None) };
-        let place = Place::of(&self.options.data, name);
+        let place = MemoryFile::of(&self.options.data, name);
         let Some(lock) = place.lock(now)? else {
             self.paused.insert(name.to_owned(), now + LOOK_AGAIN);
             return Ok(None);

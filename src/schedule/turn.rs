@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::{conclude, perform};
-use super::memory::{Decision, Memory, Place};
+use super::memory::{Decision, Memory, MemoryFile};
 use super::record::{Outcome, RunRecord};
 
 /// A run that has ended.
@@ -30,7 +30,7 @@ pub(super) struct Ended {
 pub(super) struct Turn {
     pub(super) plan: Plan,
     pub(super) schedule: Schedule,
-    pub(super) place: Place,
+    pub(super) place: MemoryFile,
     pub(super) memory: Memory,
     pub(super) options: Options,
     pub(super) watcher: Arc<dyn Watcher>,

@@ -75,7 +75,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
     };
     let run = Unfinished::begin(&place.file("output/archive/vendor"), beginning).expect("a run");
     let news = Request::of_ticker(Endpoint::NewsArticles, "ONE".parse().expect("a ticker"));
-    let signals = plan.ways[0].requests(&[]).remove(0);
+    let signals = plan.alternatives[0].requests(&[]).remove(0);
     for (request, body) in [(signals, history("0")), (news, articles("0"))] {
         let mut draft = run.draft();
         let decoding = Answer { request: &request, rules: Rules { keep_extra: false } };

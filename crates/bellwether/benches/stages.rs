@@ -141,9 +141,13 @@ fn archive_the_same_again(bencher: Bencher<'_, '_>) {
 /// The rows of the dataset from an archive.
 fn deliver_dataset(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
-    let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
-    let requests = way.requests(&[]).iter().map(Request::to_string).collect();
-    let scope = Scope::of(plan, way.endpoint, requests);
+    let operation = plan
+        .alternatives
+        .iter()
+        .find(|operation| operation.endpoint == Endpoint::SignalsHistoryBatchedAll)
+        .expect("the way");
+    let requests = operation.requests(&[]).iter().map(Request::to_string).collect();
+    let scope = Scope::of(plan, operation.endpoint, requests);
     let vintage = plan.dataset.vintage;
     let deliver = |rows| {
         deliver(rows);

@@ -49,7 +49,7 @@ pub struct Outlook {
 
 /// The daily predictions of one ticker in one outlook.
 #[derive(Clone, Copy, Debug)]
-pub struct Series {
+pub struct PredictionSeries {
     /// The outlook.
     pub outlook: Outlook,
     mood: Mood,
@@ -107,7 +107,7 @@ impl Prediction {
     }
 }
 
-impl Series {
+impl PredictionSeries {
     pub(crate) fn new(seed: Draw, company: &Company, outlook: Outlook) -> Self {
         let Outlook { model, period, regime } = outlook;
         let mood = Mood::of(seed, company);
@@ -159,14 +159,14 @@ mod tests {
     use bellwether_interface::{Period, Regime, Signal};
     use chrono::NaiveDate;
 
-    use super::{Model, Outlook, Prediction, Series};
+    use super::{Model, Outlook, Prediction, PredictionSeries};
     use crate::companies;
     use crate::draw::Draw;
 
     fn histories(regime: Regime, model: Model) -> Vec<Vec<Prediction>> {
         let first = NaiveDate::from_ymd_opt(2022, 1, 1).unwrap();
         let series = companies::all().iter().map(|company| {
-            Series::new(Draw::from_seed(1), company, Outlook { model, period: Period::default(), regime })
+            PredictionSeries::new(Draw::from_seed(1), company, Outlook { model, period: Period::default(), regime })
         });
         let days = first.iter_days().take(1_000);
         series.map(|series| days.clone().map(|date| series.get(date, date)).collect()).collect()
@@ -208,7 +208,7 @@ mod tests {
         let date = NaiveDate::from_ymd_opt(2024, 1, 2).unwrap();
         let outlook = Outlook { model: Model::Legacy, period: Period::default(), regime: Regime::Bull };
         for company in companies::all() {
-            assert!(Series::new(Draw::from_seed(1), company, outlook).revision(date).is_none());
+            assert!(PredictionSeries::new(Draw::from_seed(1), company, outlook).revision(date).is_none());
         }
     }
 

@@ -7,7 +7,7 @@ use crate::calendar::is_trading_day;
 use crate::companies::{self, Company, SECTORS};
 use crate::draw::{Draw, purpose};
 use crate::news::{self, Article};
-use crate::prediction::{Outlook, Series};
+use crate::prediction::{Outlook, PredictionSeries};
 
 const OWN: u64 = purpose("own");
 const PERIOD: u64 = purpose("period");
@@ -74,8 +74,8 @@ impl Universe {
     }
 
     /// The predictions of a company in an outlook.
-    pub fn series(&self, company: &Company, outlook: Outlook) -> Series {
-        Series::new(self.seed, company, outlook)
+    pub fn series(&self, company: &Company, outlook: Outlook) -> PredictionSeries {
+        PredictionSeries::new(self.seed, company, outlook)
     }
 
     /// The newest articles about a company, newest first.

@@ -24,11 +24,11 @@ use super::typed;
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]
-    action: Action,
+    action: AuditAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum AuditAction {
     Leak(leak::Leak),
     Revisions(revisions::Revisions),
     Quality(quality::Quality),
@@ -39,11 +39,11 @@ enum Action {
 impl Audit {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         match self.action {
-            Action::Leak(audit) => audit.execute(project),
-            Action::Revisions(audit) => audit.execute(project),
-            Action::Quality(audit) => audit.execute(project),
-            Action::Sources(audit) => audit.execute(project),
-            Action::Skill(audit) => audit.execute(project),
+            AuditAction::Leak(audit) => audit.execute(project),
+            AuditAction::Revisions(audit) => audit.execute(project),
+            AuditAction::Quality(audit) => audit.execute(project),
+            AuditAction::Sources(audit) => audit.execute(project),
+            AuditAction::Skill(audit) => audit.execute(project),
         }
     }
 }

@@ -132,15 +132,15 @@ impl Context {
         };
         self.plan()
             .iter()
-            .flat_map(|plan| &plan.ways)
-            .flat_map(|way| lists(&way.list))
+            .flat_map(|plan| &plan.alternatives)
+            .flat_map(|operation| lists(&operation.list))
             .map(|it| it.to_string())
             .collect()
     }
 
     fn sectors(&self) -> Vec<String> {
         let plan = self.plan();
-        let requests = plan.iter().flat_map(|plan| &plan.ways).flat_map(|way| match &way.list {
+        let requests = plan.iter().flat_map(|plan| &plan.alternatives).flat_map(|operation| match &operation.list {
             RequestList::Listed(requests) => requests.clone(),
             RequestList::EachTicker(tickers, _) => tickers.listing(),
         });
@@ -152,13 +152,13 @@ impl Context {
         let pairs: Vec<(Period, Regime)> = match latest_facts(&self.data()?, self.subject()?) {
             Some(facts) => facts.pairs.iter().map(|pair| (pair.period, pair.regime)).collect(),
             None => {
-                let of_way = |list: RequestList| match list {
+                let of_operation = |list: RequestList| match list {
                     RequestList::Listed(requests) => {
                         requests.iter().filter_map(|request| Some((request.period?, request.regime?))).collect()
                     }
                     RequestList::EachTicker(_, pairs) => pairs,
                 };
-                self.plan()?.ways.into_iter().flat_map(|way| of_way(way.list)).collect()
+                self.plan()?.alternatives.into_iter().flat_map(|operation| of_operation(operation.list)).collect()
             }
         };
         (!pairs.is_empty()).then_some(pairs)

@@ -25,7 +25,7 @@ use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::typed::{as_of, day, one_of, service_value, usage};
 use pick::{head, sample, tail};
-use subject::{Matrix, Subject};
+use subject::{Matrix, ShownRows};
 use table::{ColumnOption, table};
 
 /// The default number of rows.
@@ -123,7 +123,7 @@ impl Show {
             }
             None => self.published_version(project)?,
         };
-        let Subject { schema, matrix, batches } = subject;
+        let ShownRows { schema, matrix, batches } = subject;
         let rows = match (self.tail, self.sample) {
             (Some(count), _) => tail(batches, count),
             (_, Some(count)) => sample(batches, count),

@@ -15,7 +15,7 @@ use crate::cli::store::{FetchItem, LocalFolders};
 use crate::cli::typed::{plan_of, usage};
 
 /// The rows to choose from.
-pub(super) struct Subject {
+pub(super) struct ShownRows {
     pub(super) schema: SchemaRef,
     /// The matrix that they are of; none for a long dataset.
     pub(super) matrix: Option<Matrix>,
@@ -47,20 +47,20 @@ impl Matrix {
 
 impl Show {
     /// A published version.
-    pub(super) fn published_version(&self, project: &Project) -> Result<Subject> {
+    pub(super) fn published_version(&self, project: &Project) -> Result<ShownRows> {
         let data = self.folders.data(project);
         self.store.fetch_version(&self.dataset, &data, project)?;
         match Published::find(&data.join("datasets"), &self.dataset)?.select(self.selection())? {
-            Published::Long(dataset) => Subject::of(&dataset, None),
+            Published::Long(dataset) => ShownRows::of(&dataset, None),
             Published::Wide(matrices) => {
                 let (matrix, dataset) = first(matrices)?;
-                Subject::of(&dataset, Some(matrix))
+                ShownRows::of(&dataset, Some(matrix))
             }
         }
     }
 
     /// A dataset that is built in memory, as it was known.
-    pub(super) fn rebuild(&self, as_of: &AsOf, project: &Project) -> Result<Subject> {
+    pub(super) fn rebuild(&self, as_of: &AsOf, project: &Project) -> Result<ShownRows> {
         let (archive, data, claims) =
             (self.folders.archive(project), self.folders.data(project), self.include.claims());
         let query = PastQuery { data: &data, archive: &archive, claims };
@@ -71,11 +71,11 @@ impl Show {
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);
         let dataset = Dataset::from_archive(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;
-        let Some(values) = values else { return Subject::of(&dataset.select(self.selection())?, None) };
+        let Some(values) = values else { return ShownRows::of(&dataset.select(self.selection())?, None) };
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let (matrix, rows) = first(rows.matrices(&values)?)?;
-        Ok(Subject { schema: rows.schema(), matrix: Some(matrix), batches: Box::new([Ok(rows)].into_iter()) })
+        Ok(ShownRows { schema: rows.schema(), matrix: Some(matrix), batches: Box::new([Ok(rows)].into_iter()) })
     }
 
     /// The columns that become matrices; none if the dataset is long.
@@ -91,7 +91,7 @@ impl Show {
     }
 }
 
-impl Subject {
+impl ShownRows {
     fn of(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
         Ok(Self { schema: dataset.schema(), matrix, batches: Box::new(dataset.batches()?) })
     }

@@ -3,7 +3,7 @@
 use bellwether::error::Result;
 use bellwether::plan::Schedule;
 
-use super::dialect::{Days, Dialect};
+use super::dialect::{CronDialect, Days};
 use super::settings::Action;
 use super::{EXIT_CODES, Setup, quote};
 
@@ -75,7 +75,7 @@ def scheduled(name, cron, timezone, command, retry_delay):
             "\nscheduled(\n    {name},\n    cron={cron},\n    timezone={zone},\n    command=[{command}],\n    \
              retry_delay=timedelta(seconds={retry}),\n)\n",
             name = quote(&plan.name),
-            cron = quote(&Dialect::Airflow.five_fields(plan, schedule)?),
+            cron = quote(&CronDialect::Airflow.five_fields(plan, schedule)?),
             zone = quote(&schedule.timezone.to_string()),
             command = words.join(", "),
             retry = schedule.retry_after.as_secs(),

@@ -12,7 +12,7 @@ use bellwether::plan::{Plan, Schedule};
 
 /// A platform that takes expressions with a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum CronDialect {
     /// `robfig/cron`: numbers alone.
     Kubernetes,
     /// `croniter`: also the last day, the nearest weekday, and numbered weekdays, if nothing else names a day.
@@ -31,7 +31,7 @@ pub(super) enum Days {
     Both(DayField<MonthMark>, DayField<WeekdayMark>),
 }
 
-impl Dialect {
+impl CronDialect {
     fn as_str(self) -> &'static str {
         match self {
             Self::Kubernetes => "Kubernetes",

@@ -11,7 +11,7 @@ use bellwether::definition::{CronFields, DayField, MonthMark, WeekdayMark};
 use bellwether::error::Result;
 use bellwether::plan::{Plan, Schedule};
 
-use super::dialect::{Days, Dialect, numbers, spell};
+use super::dialect::{CronDialect, Days, numbers, spell};
 use super::{days_ahead, offset};
 use chrono::{DateTime, Utc};
 
@@ -22,7 +22,7 @@ const MINUTES_OF_DAY: i64 = 24 * 60;
 
 /// The expressions that name every time of a schedule.
 pub(super) fn expressions(plan: &Plan, schedule: &Schedule, now: DateTime<Utc>) -> Result<BTreeSet<String>> {
-    let fields = Dialect::GithubActions.fields(plan, schedule)?;
+    let fields = CronDialect::GithubActions.fields(plan, schedule)?;
     let is_close = |one: u32, next: u32| next - one < CLOSEST;
     let around = fields.minutes.first().zip(fields.minutes.last()).map(|(first, last)| (*last, first + 60));
     let is_dense = fields.minutes.windows(2).any(|pair| is_close(pair[0], pair[1]))

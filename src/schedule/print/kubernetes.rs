@@ -3,7 +3,7 @@
 use bellwether::error::Result;
 use bellwether::plan::{Plan, Schedule};
 
-use super::dialect::Dialect;
+use super::dialect::CronDialect;
 use super::settings::Action;
 use super::{EXIT_CODES, Setup, quote};
 
@@ -99,7 +99,7 @@ spec:
                 optional: true
 ",
         name = quote(&format!("bellwether-{}", label(&plan.name))),
-        cron = quote(&Dialect::Kubernetes.five_fields(plan, schedule)?),
+        cron = quote(&CronDialect::Kubernetes.five_fields(plan, schedule)?),
         zone = quote(&schedule.timezone.to_string()),
         // Below ten seconds the controller may miss a time.
         catch_up = schedule.catch_up.as_secs().max(60),

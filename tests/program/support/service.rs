@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellwether::interface::ChangeSet;
 use bellwether::run::{CancellationToken, past};
-use bellwether::serve::{Running, Service, Universe, start};
+use bellwether::serve::{RunningService, Service, Universe, start};
 use chrono::NaiveDate;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ const KEY_IN_QUERY: &str = "api_key=demo+key%2F%C3%BC%26%2B";
 /// A service on a free port of this machine.
 pub(crate) struct Server {
     // Declared before the runtime, so that it is dropped first.
-    pub(crate) running: Running,
+    pub(crate) running: RunningService,
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
     /// What its paths begin with.

@@ -127,7 +127,7 @@ pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use listing::{LeftOut, ListedRun, RunDetails, RunListing};
 pub use sealed::catalog::{Archive, SealedRun};
-pub use sealed::seal::{Claim, ClaimedFile, Counts, Definition, Joined, Migrated, Parent, Seal};
+pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Migrated, Parent, Seal};
 pub(crate) use services::folders;
 pub use services::{of_service, open_all, services};
 pub use settle::Settled;

@@ -166,7 +166,7 @@ pub(crate) struct Chain {
 
 /// What an archive has of what heads stand for.
 #[derive(Debug, Default)]
-pub(crate) struct Known<'c> {
+pub(crate) struct KnownHistory<'c> {
     /// The runs.
     pub(crate) runs: BTreeSet<&'c str>,
     /// The heads that it does not have: another machine had them, or they are gone.
@@ -184,8 +184,8 @@ impl Chain {
     /// # Errors
     ///
     /// The name of a run that the archive has with another seal than was stamped.
-    pub(crate) fn known_to(&self, heads: &[Parent]) -> Result<Known<'_>, String> {
-        let mut known = Known::default();
+    pub(crate) fn known_to(&self, heads: &[Parent]) -> Result<KnownHistory<'_>, String> {
+        let mut known = KnownHistory::default();
         for head in heads {
             if self.is_other(head) {
                 return Err(head.run.clone());

@@ -17,7 +17,7 @@ use super::fold::cells::{Cells, Revision};
 use super::fold::histories::EVER;
 use super::fold::row_ranges::RowRanges;
 use super::sealed::folder::Folder;
-use super::sealed::horizon::Share;
+use super::sealed::horizon::CountedShare;
 use super::sealed::keys;
 use super::sealed::row_groups::RowGroups;
 use super::sealed::rows::are_added;
@@ -109,13 +109,13 @@ impl SeriesReader {
         for (index, file) in self.files.iter().enumerate() {
             let seal = file.folder.seal();
             let share = view.horizon().share(seal);
-            let rows = if share == Share::None { Vec::new() } else { self.rows_of(index, series)? };
+            let rows = if share == CountedShare::None { Vec::new() } else { self.rows_of(index, series)? };
             of_runs += usize::from(!seal.is_pack() && !seal.is_merge()) * rows.len();
             for rows in rows {
                 // The last column says from when on a row counts.
                 let counting = match share {
-                    Share::All => rows.project(&Vec::from_iter(0..rows.num_columns() - 1)),
-                    Share::Some | Share::None => view.horizon().rows(&rows),
+                    CountedShare::All => rows.project(&Vec::from_iter(0..rows.num_columns() - 1)),
+                    CountedShare::Some | CountedShare::None => view.horizon().rows(&rows),
                 };
                 batches.push(counting.map_err(ArchiveError::merge)?);
             }

@@ -16,7 +16,7 @@ use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
-use super::sealed::seal::{Claim, LAYOUT, Origin};
+use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
 use super::sealing::SealingLock;
 use super::settle::{self, Settled, Settling};
 use super::upkeep;
@@ -81,7 +81,7 @@ struct CompleteAnswers {
 pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
-    origin: Origin,
+    origin: RunOrigin,
     /// The tables whose answers have all that there ever was.
     whole: Vec<Table>,
     files: Arc<AnswerFiles>,
@@ -122,7 +122,7 @@ impl Unfinished {
         let (service, started_at) = (beginning.service.clone(), beginning.now);
         let definition_text = Some(beginning.text.to_owned());
         let layout = LAYOUT;
-        let origin = Origin { layout, run, definition, definition_digest, definition_text, service, started_at };
+        let origin = RunOrigin { layout, run, definition, definition_digest, definition_text, service, started_at };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);
         let failed = FileError::write(&record);
@@ -155,7 +155,7 @@ impl Unfinished {
         Ok(None)
     }
 
-    fn of(sealed: &Archive, path: PathBuf, (origin, whole): (Origin, &[Table]), lock: File) -> Result<Self> {
+    fn of(sealed: &Archive, path: PathBuf, (origin, whole): (RunOrigin, &[Table]), lock: File) -> Result<Self> {
         let whole = whole.to_vec();
         let answers = Mutex::new(CompleteAnswers::of(&path)?);
         let files = Arc::new(AnswerFiles::of(path.clone()));
@@ -323,7 +323,7 @@ fn discard(path: &Path) {
     }
 }
 
-impl Origin {
+impl RunOrigin {
     /// Reads the origin of an unfinished run; `None` if it is missing or belongs to another run.
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let origin: Self = serde_json::from_slice(&links::read(&folder.join(RECORD)).ok()?).ok()?;
@@ -362,7 +362,7 @@ enum UnfinishedState {
     /// It is in progress, or about to be.
     Busy,
     /// It may be resumed, under this lock.
-    Interrupted(Origin, File),
+    Interrupted(RunOrigin, File),
 }
 
 impl UnfinishedState {
@@ -375,13 +375,13 @@ impl UnfinishedState {
         if is_abandoned(sealed, path, now) {
             return Ok(Self::Abandoned(lock));
         }
-        Ok(Origin::read(path).zip(lock).map_or(Self::Busy, |(origin, lock)| Self::Interrupted(origin, lock)))
+        Ok(RunOrigin::read(path).zip(lock).map_or(Self::Busy, |(origin, lock)| Self::Interrupted(origin, lock)))
     }
 }
 
 /// Whether a run will not be resumed. If a process holds its lock, it is just being sealed.
 fn is_abandoned(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> bool {
-    match Origin::read(path) {
+    match RunOrigin::read(path) {
         // A run that is incomplete stays in place for a while.
         None => is_unwritten(&path.join(RECORD)) && file::is_older(path, file::DAY),
         // One that is sealed was killed before it could remove this folder.
@@ -440,7 +440,7 @@ pub struct UnfinishedRun {
 /// The unsealed runs of an archive, oldest first.
 pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
-        let Origin { run, service, definition, .. } = Origin::read(&path)?;
+        let RunOrigin { run, service, definition, .. } = RunOrigin::read(&path)?;
         Some(UnfinishedRun { run, service: service.name, definition, answers: answer_count(&path) })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())

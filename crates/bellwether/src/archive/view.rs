@@ -19,7 +19,7 @@ use super::scope::{Scope, listed_tickers, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
-use super::sealed::horizon::{Horizon, Share};
+use super::sealed::horizon::{CountedShare, Horizon};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
@@ -112,7 +112,7 @@ impl View {
 
     /// The folders with rows that count.
     pub(super) fn folders(&self) -> Vec<&Arc<Folder>> {
-        let counts = |folder: &&Arc<Folder>| self.horizon.share(folder.seal()) != Share::None;
+        let counts = |folder: &&Arc<Folder>| self.horizon.share(folder.seal()) != CountedShare::None;
         self.archive.read().iter().filter(counts).collect()
     }
 

@@ -31,8 +31,8 @@ pub(super) struct ObservedColumns<'a> {
     pub(super) texts: Option<[&'a StringArray; 2]>,
     offsets: Option<&'a Int16Array>,
     changes: &'a [Change],
-    signals: Option<Choices<'a, Signal>>,
-    sources: Choices<'a, Endpoint>,
+    signals: Option<ChoiceColumn<'a, Signal>>,
+    sources: ChoiceColumn<'a, Endpoint>,
     numbers: &'a Float64Array,
 }
 
@@ -51,8 +51,8 @@ impl<'a> ObservedColumns<'a> {
                 .map(|(title, link)| [title, link].map(|column| column.as_string::<i32>())),
             offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
             changes: &histories.changes,
-            signals: is_of_signals.then(|| Choices::of(column(rows, "signal"))),
-            sources: Choices::of(column(rows, "source")),
+            signals: is_of_signals.then(|| ChoiceColumn::of(column(rows, "signal"))),
+            sources: ChoiceColumn::of(column(rows, "source")),
             numbers: column(rows, number).as_primitive::<Float64Type>(),
         }
     }
@@ -105,12 +105,12 @@ pub(super) fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
 }
 
 /// A column of a closed set, decoded from its dictionary.
-struct Choices<'a, T> {
+struct ChoiceColumn<'a, T> {
     codes: &'a Int8Array,
     spelled: Vec<Option<T>>,
 }
 
-impl<'a, T: FromStr + Copy> Choices<'a, T> {
+impl<'a, T: FromStr + Copy> ChoiceColumn<'a, T> {
     fn of(column: &'a ArrayRef) -> Self {
         let column = column.as_dictionary::<Int8Type>();
         let spelled = column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();

@@ -31,7 +31,7 @@ enum ColumnBuilder {
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Cell<'a> {
+pub(super) enum RowValue<'a> {
     Text(Option<&'a str>),
     Whole(Option<i32>),
     Count(Option<i64>),
@@ -56,16 +56,16 @@ impl RowBuilder {
     }
 
     /// Adds a row with its cells in column order.
-    pub(super) fn push(&mut self, row: &[Cell<'_>]) {
+    pub(super) fn push(&mut self, row: &[RowValue<'_>]) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows += 1;
         for (column, cell) in self.columns.iter_mut().zip(row) {
             match (column, *cell) {
-                (ColumnBuilder::Text(column), Cell::Text(text)) => column.append_option(text),
-                (ColumnBuilder::Whole(column), Cell::Whole(number)) => column.append_option(number),
-                (ColumnBuilder::Count(column), Cell::Count(number)) => column.append_option(number),
-                (ColumnBuilder::Real(column), Cell::Real(number)) => column.append_option(number),
-                (ColumnBuilder::Moment(column), Cell::Moment(micros)) => column.append_option(micros),
+                (ColumnBuilder::Text(column), RowValue::Text(text)) => column.append_option(text),
+                (ColumnBuilder::Whole(column), RowValue::Whole(number)) => column.append_option(number),
+                (ColumnBuilder::Count(column), RowValue::Count(number)) => column.append_option(number),
+                (ColumnBuilder::Real(column), RowValue::Real(number)) => column.append_option(number),
+                (ColumnBuilder::Moment(column), RowValue::Moment(micros)) => column.append_option(micros),
                 _ => unreachable!("a row has the types that its schema declares"),
             }
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::keys::Limit;
-use super::slab_columns::Signals;
+use super::slab_columns::SlabSignals;
 use crate::plan::Column;
 
 /// The series of one ticker, which have the same dates.
@@ -32,14 +32,14 @@ pub(super) enum Arrangement {
 
 impl Arrangement {
     /// The layout of signals, given the columns to sort by.
-    pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
+    pub(super) fn of(signals: &SlabSignals, sort: &[Column]) -> Self {
         align(signals, sort).map_or(Self::Any, Self::Aligned)
     }
 
     /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
     /// otherwise one per row.
-    pub(super) fn cells(&self, signals: &Signals) -> (Vec<i64>, Vec<Limit>) {
-        fn of(rows: impl Iterator<Item = usize> + Clone, signals: &Signals) -> (Vec<i64>, Vec<Limit>) {
+    pub(super) fn cells(&self, signals: &SlabSignals) -> (Vec<i64>, Vec<Limit>) {
+        fn of(rows: impl Iterator<Item = usize> + Clone, signals: &SlabSignals) -> (Vec<i64>, Vec<Limit>) {
             let cells = rows.clone().map(|row| signals.cell(row)).collect();
             let limits =
                 if signals.limits.is_empty() { Vec::new() } else { rows.map(|row| signals.limits[row]).collect() };
@@ -53,7 +53,7 @@ impl Arrangement {
 }
 
 /// The aligned series of all tickers, if all series are aligned and to be sorted that way.
-fn align(signals: &Signals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
+fn align(signals: &SlabSignals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
@@ -73,7 +73,7 @@ fn align(signals: &Signals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
 }
 
 /// The series of one ticker, if they are aligned.
-fn of_ticker(signals: &Signals, rows: Range<usize>) -> Option<AlignedSeries> {
+fn of_ticker(signals: &SlabSignals, rows: Range<usize>) -> Option<AlignedSeries> {
     let key = |row: usize| (signals.periods[row], signals.regimes[row]);
     let first = key(rows.start);
     let dates = rows.clone().take_while(|&row| key(row) == first).count();
@@ -97,7 +97,7 @@ fn of_ticker(signals: &Signals, rows: Range<usize>) -> Option<AlignedSeries> {
 }
 
 /// The limits of some rows, if there are any.
-fn limits(signals: &Signals, rows: Range<usize>) -> &[Limit] {
+fn limits(signals: &SlabSignals, rows: Range<usize>) -> &[Limit] {
     if signals.limits.is_empty() { &[] } else { &signals.limits[rows] }
 }
 
@@ -133,11 +133,11 @@ pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, u
 mod tests {
     use super::{AlignedSeries, ORDER, align, dates, reorder};
     use crate::dataset::keys::Limit;
-    use crate::dataset::slab_columns::Signals;
+    use crate::dataset::slab_columns::SlabSignals;
     use crate::plan::Column;
 
-    fn signals(rows: &[(i32, i8, i8, i64)]) -> Signals {
-        Signals {
+    fn signals(rows: &[(i32, i8, i8, i64)]) -> SlabSignals {
+        SlabSignals {
             tickers: rows.iter().map(|row| row.0).collect(),
             dates: rows.iter().map(|row| row.3).collect(),
             periods: rows.iter().map(|row| row.1).collect(),

@@ -93,7 +93,7 @@ impl<'a> ExternalSort<'a> {
         let mut heads = Vec::with_capacity(runs.len());
         for mut run in runs {
             if let Some(rows) = run.next()? {
-                heads.push(Head { run, keys: keys(&rows)?, rows, at: 0 });
+                heads.push(RunHead { run, keys: keys(&rows)?, rows, at: 0 });
             }
         }
         // A min-heap of heads.
@@ -156,20 +156,20 @@ impl SortedRun {
 }
 
 /// The current rows of a run.
-struct Head {
+struct RunHead {
     run: SortedRun,
     rows: RecordBatch,
     keys: Rows,
     at: usize,
 }
 
-fn compare(heads: &[Head], one: usize, other: usize) -> std::cmp::Ordering {
+fn compare(heads: &[RunHead], one: usize, other: usize) -> std::cmp::Ordering {
     let row = |head: usize| heads[head].keys.row(heads[head].at);
     row(one).cmp(&row(other)).then(one.cmp(&other))
 }
 
 /// Restores the heap after its first element changed.
-fn sink(heads: &[Head], heap: &mut [usize]) {
+fn sink(heads: &[RunHead], heap: &mut [usize]) {
     let mut parent = 0;
     loop {
         let children = [2 * parent + 1, 2 * parent + 2].into_iter().filter(|&child| child < heap.len());
@@ -192,7 +192,7 @@ struct Output {
 }
 
 impl Output {
-    fn take(&mut self, head: usize, of: &Head) {
+    fn take(&mut self, head: usize, of: &RunHead) {
         let batch = *self.taken[head].get_or_insert_with(|| {
             self.batches.push(of.rows.clone());
             self.batches.len() - 1

@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray
 use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
-use super::news::{self, Cutoff, Lists, News, NewsItem, SentimentRecord};
-use super::window::{DecaySums, Window, known_articles, median};
+use super::news::{self, Cutoff, Lists, NewsItem, SentimentRecord, TickerNews};
+use super::window::{DecaySums, WindowStatistics, known_articles, median};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Decay, Feature};
 use crate::tables::ArticleCounts;
@@ -27,7 +27,7 @@ pub(super) struct Features {
 pub(super) fn of(
     keys: &[NewsKey],
     articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
-    news: &News,
+    news: &TickerNews,
     settings: Settings<'_>,
 ) -> Result<(Features, ArticleCounts)> {
     let Settings { plan, calendar, lists } = settings;
@@ -99,7 +99,7 @@ impl KeyCutoffs<'_> {
 /// The keys, and the features of each. A slab has tens of thousands of keys, so each takes few bytes.
 struct FeatureTable<'a> {
     keys: KeyCutoffs<'a>,
-    news: &'a News,
+    news: &'a TickerNews,
     /// The windows of each length.
     windows: Vec<WindowsOfLength>,
     /// The day of the oldest article that was ever listed for each key, after which everything is known;
@@ -116,7 +116,7 @@ struct FeatureTable<'a> {
 /// The windows of one length, one for each key.
 struct WindowsOfLength {
     days: Days,
-    list: Vec<Window>,
+    list: Vec<WindowStatistics>,
     /// The medians; empty if no feature needs them.
     medians: Vec<Median>,
     /// The sums of each mean that decays, and its weights.
@@ -140,7 +140,7 @@ impl WindowsOfLength {
         let sums = |decay: Decay| (decay, decay.weights(), vec![DecaySums::default(); count]);
         Self {
             days,
-            list: vec![Window::default(); count],
+            list: vec![WindowStatistics::default(); count],
             medians: vec![Median::Pending(Vec::new()); if has_median { count } else { 0 }],
             decays: features.iter().filter_map(decay).map(sums).collect(),
         }
@@ -196,7 +196,7 @@ impl LastArticle {
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: KeyCutoffs<'a>, news: &'a News, lists: &Lists<'_>, features: &[Feature]) -> Self {
+    fn of(keys: KeyCutoffs<'a>, news: &'a TickerNews, lists: &Lists<'_>, features: &[Feature]) -> Self {
         let count = keys.list.len();
         let known_after = keys.iter().map(|(key, cut)| lists.tell(key.ticker, cut).then_some(Day::MIN)).collect();
         let are_cut_off = lists.are_cut_off();
@@ -306,13 +306,13 @@ impl<'a> FeatureTable<'a> {
             }
             Feature::Summary(reference) => {
                 let index = *reference as usize;
-                reals(self.statements(&self.news.summaries).map(|last| last?.values[index]))
+                reals(self.last_known(&self.news.summaries).map(|last| last?.values[index]))
             }
             Feature::SummaryDaysSince => {
-                let last = self.statements(&self.news.summaries);
+                let last = self.last_known(&self.news.summaries);
                 whole(last.zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - one.day)))
             }
-            Feature::Historical(_) => reals(self.statements(&self.news.records).map(|last| last?.values[field - 1])),
+            Feature::Historical(_) => reals(self.last_known(&self.news.records).map(|last| last?.values[field - 1])),
         }
     }
 
@@ -322,7 +322,7 @@ impl<'a> FeatureTable<'a> {
     }
 
     /// The window of each key; none if the lists do not tell what was in it.
-    fn window(&self, days: Days) -> impl Iterator<Item = Option<&Window>> {
+    fn window(&self, days: Days) -> impl Iterator<Item = Option<&WindowStatistics>> {
         self.of_length(days).list.iter().zip(self.keys.iter()).zip(&self.known_after).map(
             move |((window, (_, cut)), after)| {
                 let day_before = cut.day.saturating_sub(days.count());
@@ -332,20 +332,20 @@ impl<'a> FeatureTable<'a> {
     }
 
     /// For each key, the latest known record whose day is not after the cutoff.
-    fn statements(&self, statements: &'a [SentimentRecord]) -> impl Iterator<Item = Option<&'a SentimentRecord>> {
+    fn last_known(&self, records: &'a [SentimentRecord]) -> impl Iterator<Item = Option<&'a SentimentRecord>> {
         let (mut first, mut end) = (0, 0);
         self.keys.iter().map(move |(&NewsKey { ticker, .. }, cut)| {
-            while statements.get(first).is_some_and(|one| one.ticker < ticker) {
+            while records.get(first).is_some_and(|one| one.ticker < ticker) {
                 first += 1;
             }
             end = end.max(first);
-            while end > first && statements[end - 1].day > cut.day {
+            while end > first && records[end - 1].day > cut.day {
                 end -= 1;
             }
-            while statements.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cut.day) {
+            while records.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cut.day) {
                 end += 1;
             }
-            statements[first..end].iter().rev().find(|one| one.is_known(cut))
+            records[first..end].iter().rev().find(|one| one.is_known(cut))
         })
     }
 }
@@ -365,7 +365,7 @@ mod tests {
     use super::{FeatureTable, KeyCutoffs, WindowsOfLength};
     use crate::dataset::keys::{Limit, NewsKey};
     use crate::dataset::naive::{Day, day};
-    use crate::dataset::news::{News, NewsItem};
+    use crate::dataset::news::{NewsItem, TickerNews};
     use crate::definition::DefinitionFile;
     use crate::plan::{Days, Decay, Feature, Plan};
     use crate::time::MICROS_PER_DAY;
@@ -425,7 +425,7 @@ mod tests {
             // A cutoff in trading days that were seen may be earlier than that of the day before.
             let cutoffs: Vec<Day> = keys.iter().map(|key| key.day - random(9) as Day).collect();
             let lengths = [1, 3, 7].map(Days::new);
-            let news = News::default();
+            let news = TickerNews::default();
             let mut table = FeatureTable {
                 keys: KeyCutoffs { list: &keys, cutoffs: cutoffs.clone(), plan: &plan },
                 news: &news,

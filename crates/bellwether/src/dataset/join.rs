@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::aligned_series::{self, AlignedSeries, Arrangement};
 use super::keys::CellKeys;
 use super::row_order::{RowOrder, order_bits, real};
-use super::slab_columns::{Numbers, Signals};
+use super::slab_columns::{Numbers, SlabSignals};
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
 
@@ -31,7 +31,7 @@ pub(super) struct Segment {
 
 /// Puts the rows of a slab in order, each with the index of its features.
 pub(super) fn join(
-    signals: Signals,
+    signals: SlabSignals,
     arrangement: &Arrangement,
     cells: &[i64],
     keyed: &CellKeys,
@@ -73,7 +73,7 @@ impl Segment {
 }
 
 /// The rows in the order of the plan, given the cell of each and the index of its features.
-fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &SlabSignals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan) -> Vec<u32> {
     let mut order = RowOrder::of(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
     while let Some(column) = columns.next() {
@@ -110,7 +110,7 @@ fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan)
 }
 
 /// The columns that tell the signals of a ticker and a date apart.
-fn columns(signals: Signals) -> Vec<(Column, Numbers)> {
+fn columns(signals: SlabSignals) -> Vec<(Column, Numbers)> {
     let mut columns = vec![
         (Column::Period, Numbers::Bytes(signals.periods)),
         (Column::Regime, Numbers::Bytes(signals.regimes)),

@@ -55,8 +55,8 @@ use external_sort::ExternalSort;
 use keys::{CellKeys, Limit};
 
 use naive::{Day, Ends, Moment, Timing};
-use news::{Lists, News};
-use slab_columns::{Signals, TickerCodes};
+use news::{Lists, TickerNews};
+use slab_columns::{SlabSignals, TickerCodes};
 
 pub use articles::{Articles, articles};
 pub(crate) use error::DatasetError;
@@ -157,7 +157,7 @@ struct SlabContext {
 pub fn count_live(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<u64> {
     let mut live = 0;
     for slab in slabs {
-        live += Signals::of(&slab?.signals, plan, None, &mut TickerCodes::default()).1.seen_live;
+        live += SlabSignals::of(&slab?.signals, plan, None, &mut TickerCodes::default()).1.seen_live;
     }
     Ok(live)
 }
@@ -167,8 +167,8 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let past = past.as_ref();
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
-    let (mut signals, of_signals) = Signals::of(&slab.signals, plan, past, &mut tickers);
-    let news = News::of(slab, plan, &mut tickers);
+    let (mut signals, of_signals) = SlabSignals::of(&slab.signals, plan, past, &mut tickers);
+    let news = TickerNews::of(slab, plan, &mut tickers);
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let (cells, limits) = arrangement.cells(&signals);
@@ -186,7 +186,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
 }
 
 /// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
-fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
+fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
     let (timing, mut is_limited) = (Timing::of(plan), false);
     let mut ends: HashMap<(Day, i64), Ends> = HashMap::new();
     for (limit, &date) in signals.limits.iter_mut().zip(&signals.dates) {

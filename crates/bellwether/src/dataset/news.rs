@@ -137,14 +137,14 @@ impl SentimentRecord {
 
 /// The summaries and the historical sentiment of some tickers.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct TickerNews {
     /// Sorted by ticker and day; the values are those of the three references.
     pub(super) summaries: Vec<SentimentRecord>,
     /// Sorted by ticker and day; the values are the fields that the plan names.
     pub(super) records: Vec<SentimentRecord>,
 }
 
-impl News {
+impl TickerNews {
     pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Self {
         let mut news = Self::default();
         let fields: Vec<&str> = plan.features.iter().filter_map(field).collect();

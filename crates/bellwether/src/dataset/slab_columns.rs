@@ -87,7 +87,7 @@ fn sort_spellings(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'st
 
 /// The signals of a slab by column.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(super) struct SlabSignals {
     pub(super) tickers: Vec<i32>,
     pub(super) dates: Vec<i64>,
     pub(super) periods: Vec<i8>,
@@ -111,7 +111,7 @@ pub(super) enum Numbers {
     Names(Vec<Option<Arc<str>>>),
 }
 
-impl Signals {
+impl SlabSignals {
     /// The signals of a slab that a plan selects, with naive dates by its rule; and how many of them were first seen live,
     /// and how many were left out because an earlier signal of their series has the same naive date.
     pub(super) fn of(

@@ -22,12 +22,12 @@ use crate::tables;
 pub struct Wide {
     /// The columns that become matrices.
     values: Vec<String>,
-    matrices: BTreeMap<(Period, Regime), Vec<History>>,
+    matrices: BTreeMap<(Period, Regime), Vec<PairHistory>>,
 }
 
 /// The values of one ticker in one period and regime.
 #[derive(Debug)]
-struct History {
+struct PairHistory {
     ticker: String,
     /// Shared: most tickers have the same dates as the one before.
     dates: Arc<Vec<i64>>,
@@ -74,7 +74,7 @@ impl Wide {
                     Some(last) if *last.dates == own => Arc::clone(&last.dates),
                     _ => Arc::new(own),
                 };
-                histories.push(History { ticker: ticker.to_owned(), dates, values });
+                histories.push(PairHistory { ticker: ticker.to_owned(), dates, values });
             }
             start = end;
         }
@@ -104,7 +104,7 @@ impl Wide {
     }
 }
 
-fn matrix(dates: &[i64], histories: &[History], value: usize) -> Result<RecordBatch, ArrowError> {
+fn matrix(dates: &[i64], histories: &[PairHistory], value: usize) -> Result<RecordBatch, ArrowError> {
     let mut fields = vec![Field::new(Column::Date.name(), tables::date(), false)];
     let mut columns: Vec<ArrayRef> = vec![Arc::new(TimestampMicrosecondArray::from(dates.to_vec()))];
     for history in histories {

@@ -35,7 +35,7 @@ const SQUARED_BELOW: f64 = 1e6;
 
 /// The statistics of a window.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct WindowStatistics {
     pub(super) articles: i32,
     /// Number of articles with a score.
     scores: u32,
@@ -47,7 +47,7 @@ pub(super) struct Window {
     max: f64,
 }
 
-impl Default for Window {
+impl Default for WindowStatistics {
     fn default() -> Self {
         let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
         Self { articles: 0, scores: 0, sum: 0, squares: 0, min, max }
@@ -83,7 +83,7 @@ impl DecaySums {
     }
 
     /// The mean of the scores of a window.
-    pub(super) fn mean(self, window: &Window) -> Option<f64> {
+    pub(super) fn mean(self, window: &WindowStatistics) -> Option<f64> {
         let is_exact = self.weights > 0 && window.largest() < SUMMED_BELOW;
         let mean = || self.sum as f64 / (self.weights as f64 * SCALE);
         is_exact.then(|| mean().clamp(window.min, window.max))
@@ -107,7 +107,7 @@ fn billionths(score: f64) -> i128 {
     (score * SCALE).round() as i128
 }
 
-impl Window {
+impl WindowStatistics {
     /// Adds the articles known to a key.
     pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
         self.add_scores(known_articles(articles, cut).map(|article| article.score));
@@ -171,15 +171,15 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::Window;
+    use super::WindowStatistics;
 
-    fn of(scores: &[f64]) -> Window {
-        let mut window = Window::default();
+    fn of(scores: &[f64]) -> WindowStatistics {
+        let mut window = WindowStatistics::default();
         window.add_scores(scores.iter().copied().map(Some));
         window
     }
 
-    fn bits(window: &Window) -> [Option<u64>; 4] {
+    fn bits(window: &WindowStatistics) -> [Option<u64>; 4] {
         [window.mean(), window.deviation(), window.min(), window.max()].map(|value| value.map(f64::to_bits))
     }
 
@@ -256,7 +256,7 @@ mod tests {
         let huge = of(&[1e300, -1e300, 0.5]);
         assert_eq!((huge.mean(), huge.deviation()), (None, None));
         assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
-        let mut none = Window::default();
+        let mut none = WindowStatistics::default();
         none.add_scores([None, None]);
         assert_eq!((none.articles, none.mean(), none.deviation()), (2, None, None));
         assert_eq!((none.min(), none.max()), (None, None));

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::cursor::Cursor;
 use super::number;
-use super::record::{self, Field, Fields};
+use super::record::{self, Fields, RecordField};
 use super::skip::plain_length;
 use crate::interface::Score;
 use crate::tables::Leniencies;
@@ -131,7 +131,7 @@ pub(super) fn read_any(text: &str) -> Result<(PlainArticle<'_>, Fields<'_>, Leni
     let article = PlainArticle {
         date: date.date(&mut lenient)?,
         title: title.string()?,
-        score: score.if_given().map(Field::score).transpose()?,
+        score: score.if_given().map(RecordField::score).transpose()?,
         link: link.string()?,
     };
     Ok((article, unknown, lenient))

@@ -53,7 +53,7 @@ enum Flaw {
 
 /// Where a piece is in the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Site {
+pub(super) enum PiecePosition {
     /// The whole body.
     #[default]
     Body,
@@ -69,7 +69,7 @@ struct PieceSpan {
     key: Range<usize>,
     value: Range<usize>,
     offset: u64,
-    site: Site,
+    site: PiecePosition,
     flaw: Option<Flaw>,
     /// Number of objects in the dropped part of the value.
     objects: u64,
@@ -78,7 +78,7 @@ struct PieceSpan {
 /// The piece still arriving.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arriving {
-    site: Site,
+    site: PiecePosition,
     offset: u64,
     key_start: usize,
     key_length: u64,
@@ -134,7 +134,7 @@ impl Batch {
     }
 
     /// Starts a piece.
-    pub(super) fn open(&mut self, site: Site) {
+    pub(super) fn open(&mut self, site: PiecePosition) {
         let start = self.bytes.len();
         self.arriving = Arriving { site, key_start: start, value_start: start, ..Arriving::default() };
     }
@@ -227,7 +227,7 @@ pub(super) struct SeenTickers(HashSet<Ticker>);
 impl SeenTickers {
     /// Marks the pieces whose ticker was seen before.
     pub(super) fn mark(&mut self, pieces: &mut [Piece<'_>]) {
-        for piece in pieces.iter_mut().filter(|piece| piece.site == Site::Key) {
+        for piece in pieces.iter_mut().filter(|piece| piece.site == PiecePosition::Key) {
             let ticker = piece.name().ok().and_then(|name| name.parse().ok());
             piece.is_repeated = ticker.is_some_and(|ticker| !self.0.insert(ticker));
         }
@@ -244,7 +244,7 @@ pub(super) struct Piece<'a> {
     /// Offset of the value in the body.
     pub(super) offset: u64,
     /// Where it is in the body.
-    pub(super) site: Site,
+    pub(super) site: PiecePosition,
     /// Whether its key is a ticker seen before in the body.
     pub(super) is_repeated: bool,
     flaw: Option<Flaw>,
@@ -282,7 +282,7 @@ impl<'a> Piece<'a> {
 
     /// Its position in the body, in the type of the column.
     pub(super) fn position(&self) -> Result<i32, String> {
-        let Site::Element(position) = self.site else { return Ok(0) };
+        let PiecePosition::Element(position) = self.site else { return Ok(0) };
         i32::try_from(position).map_err(|_| format!("position {position} is out of range"))
     }
 

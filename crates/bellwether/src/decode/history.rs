@@ -14,7 +14,7 @@ use super::cursor::{Cursor, Members};
 use super::decoded::{AnswerPart, Decoded};
 use super::entry::{self, Entry};
 use super::notes::{Notes, RecordPlace};
-use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
+use super::record::{Fields, RecordField, duplicate, missing, push_unknown, well_formed};
 use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
 use crate::interface::{Period, Regime, Ticker};
@@ -173,9 +173,9 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
         let json = self.cursor.value()?;
         let is_repeated = match &*name {
-            "ticker" => self.found.ticker.replace(Field::new("ticker", json).one_of()?).is_some(),
-            "period" => self.found.period.replace(Field::new("period", json).one_of()?).is_some(),
-            "regime" => self.found.regime.replace(Field::new("regime", json).one_of()?).is_some(),
+            "ticker" => self.found.ticker.replace(RecordField::new("ticker", json).one_of()?).is_some(),
+            "period" => self.found.period.replace(RecordField::new("period", json).one_of()?).is_some(),
+            "regime" => self.found.regime.replace(RecordField::new("regime", json).one_of()?).is_some(),
             _ => {
                 return push_unknown(&mut self.found.unknown, name, json);
             }

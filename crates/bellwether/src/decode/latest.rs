@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
-use super::record::Object;
+use super::record::ObjectShape;
 use super::rows;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
 
@@ -27,7 +27,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series, String> {
     const NEWER: [&str; 2] = ["signal", "confidence"];
     const OLDER: [&str; 2] = ["ei", "ci"];
-    let object = Object::read(text)?;
+    let object = ObjectShape::read(text)?;
     let (has_newer, has_older) = (object.has_any(&NEWER)?, object.has_any(&OLDER)?);
     let [signal, confidence] = if has_older && !has_newer { OLDER } else { NEWER };
     let (fields, unknown) = object.fields(["ticker", "date", "period", "regime", signal, confidence])?;

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
-use super::record::{self, Field};
+use super::record::{self, RecordField};
 use crate::interface::Ticker;
 use crate::tables::{Series, Table};
 
@@ -17,7 +17,7 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut tickers: Vec<Ticker> = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        match piece.text().and_then(|text| Field::new("ticker", text).one_of()) {
+        match piece.text().and_then(|text| RecordField::new("ticker", text).one_of()) {
             Ok(ticker) => {
                 notes.count_record();
                 tickers.push(ticker);

@@ -50,7 +50,7 @@ use rayon::prelude::*;
 
 pub use answer::{Answer, Rules};
 pub use decoded::{AnswerPart, Decoded};
-pub use stream::Fault;
+pub use stream::DecodeFault;
 
 use crate::interface::Endpoint;
 use batch::{Batch, Bounds, Piece, SeenTickers};
@@ -75,12 +75,12 @@ impl Answer<'_> {
         &self,
         body: impl BufRead,
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
-    ) -> Result<(), Fault<E>> {
+    ) -> Result<(), DecodeFault<E>> {
         let in_progress = InProgress::begin();
         let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER);
         let mut seen = SeenTickers::default();
         while let Some(batch) = batches.next(|| in_progress.batch_bytes())? {
-            deliver(self.batch(batch, &mut seen)).map_err(Fault::Deliver)?;
+            deliver(self.batch(batch, &mut seen)).map_err(DecodeFault::Deliver)?;
         }
         Ok(())
     }

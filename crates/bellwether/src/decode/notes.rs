@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::answer::Answer;
-use super::batch::{Piece, Site};
+use super::batch::{Piece, PiecePosition};
 use super::decoded::{AnswerPart, Decoded};
 use super::truncate;
 use crate::plan::Request;
@@ -38,9 +38,9 @@ impl RecordPlace {
     pub(super) fn of(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
         let asked = || answer.request.ticker.as_ref().map(|ticker| ticker.as_str().to_owned());
         match piece.site {
-            Site::Body => Self { ticker: asked(), pointer: String::new() },
-            Site::Element(position) => Self { ticker: asked(), pointer: format!("/{position}") },
-            Site::Key => {
+            PiecePosition::Body => Self { ticker: asked(), pointer: String::new() },
+            PiecePosition::Element(position) => Self { ticker: asked(), pointer: format!("/{position}") },
+            PiecePosition::Key => {
                 let key = piece.name().unwrap_or_else(|_| String::from_utf8_lossy(piece.key));
                 let key = truncate::beginning(&key, piece.longest_key());
                 Self { pointer: format!("/{}", step(&key)), ticker: Some(key) }

@@ -25,7 +25,7 @@ const MAX_UNKNOWN: usize = 1024;
 
 /// A known field of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct RecordField<'a> {
     name: &'static str,
     /// Its value, if present.
     value: Option<RawValue<'a>>,
@@ -35,7 +35,7 @@ pub(super) struct Field<'a> {
 pub(super) fn read<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
-) -> Result<([Field<'a>; N], Fields<'a>), String> {
+) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
     let mut cursor = Cursor::new(text);
     let read = read_next(&mut cursor, names)?;
     cursor.end()?;
@@ -46,7 +46,7 @@ pub(super) fn read<'a, const N: usize>(
 pub(super) fn read_next<'a, const N: usize>(
     cursor: &mut Cursor<'a>,
     names: [&'static str; N],
-) -> Result<([Field<'a>; N], Fields<'a>), String> {
+) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
     let mut sorted = Sorted::new(names);
     each_member(cursor, |name, value| sorted.add(name, value))?;
     Ok((sorted.fields, sorted.unknown))
@@ -54,9 +54,9 @@ pub(super) fn read_next<'a, const N: usize>(
 
 /// An object whose shape depends on which fields it has.
 #[derive(Debug)]
-pub(super) struct Object<'a>(Vec<(Cow<'a, str>, RawValue<'a>)>);
+pub(super) struct ObjectShape<'a>(Vec<(Cow<'a, str>, RawValue<'a>)>);
 
-impl<'a> Object<'a> {
+impl<'a> ObjectShape<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let mut cursor = Cursor::new(text);
         let mut members = Vec::new();
@@ -89,7 +89,7 @@ impl<'a> Object<'a> {
     pub(super) fn fields<const N: usize>(
         self,
         names: [&'static str; N],
-    ) -> Result<([Field<'a>; N], Fields<'a>), String> {
+    ) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
         let mut sorted = Sorted::new(names);
         self.0.into_iter().try_for_each(|(name, value)| sorted.add(name, value))?;
         Ok((sorted.fields, sorted.unknown))
@@ -98,7 +98,7 @@ impl<'a> Object<'a> {
 
 /// The named fields, and all others.
 struct Sorted<'a, const N: usize> {
-    fields: [Field<'a>; N],
+    fields: [RecordField<'a>; N],
     unknown: Fields<'a>,
     /// Where to start searching: fields are usually in the same order, so the next one follows the last one found.
     next: usize,
@@ -106,7 +106,7 @@ struct Sorted<'a, const N: usize> {
 
 impl<'a, const N: usize> Sorted<'a, N> {
     fn new(names: [&'static str; N]) -> Self {
-        Self { fields: names.map(|name| Field { name, value: None }), unknown: Fields::new(), next: 0 }
+        Self { fields: names.map(|name| RecordField { name, value: None }), unknown: Fields::new(), next: 0 }
     }
 
     #[inline]
@@ -132,7 +132,7 @@ fn each_member<'a>(
     Ok(())
 }
 
-impl<'a> Field<'a> {
+impl<'a> RecordField<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
         Self { name, value: Some(RawValue::of(json)) }
     }
@@ -269,12 +269,13 @@ pub(super) fn duplicate(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, read};
+    use super::{RecordField, read};
     use crate::interface::{Signal, Ticker};
 
     #[test]
     fn a_reason_names_the_field_and_its_value() {
-        let reason = |json: &str, read: fn(Field<'_>) -> Option<String>| read(Field::new("score", json)).unwrap();
+        let reason =
+            |json: &str, read: fn(RecordField<'_>) -> Option<String>| read(RecordField::new("score", json)).unwrap();
         let number = |json: &str| reason(json, |field| field.number().err());
         let score = |json: &str| reason(json, |field| field.score().err());
         let signal = |json: &str| reason(json, |field| field.one_of::<Signal>().err());

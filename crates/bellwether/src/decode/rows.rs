@@ -87,7 +87,7 @@ impl HistoryRows {
         } else {
             self.list.iter().map(|row| self.extra_of(row.position)).collect()
         };
-        columns(Columns {
+        columns(RowColumns {
             dates: TimestampMicrosecondArray::from_iter_values(entries().map(|entry| entry.date.micros)),
             offsets,
             signals: Int8Array::from_iter_values(entries().map(|entry| entry.signal as i8)),
@@ -104,7 +104,7 @@ impl HistoryRows {
 
 /// The row of a latest signal, whose date may be unknown.
 pub(super) fn single(date: Option<Date>, signal: Signal, confidence: f64, extra: Option<String>) -> RecordBatch {
-    columns(Columns {
+    columns(RowColumns {
         dates: TimestampMicrosecondArray::from_iter([date.map(|date| date.micros)]),
         offsets: Int16Array::from_iter([date.and_then(|date| date.offset_minutes)]),
         signals: Int8Array::from_iter_values([signal as i8]),
@@ -113,7 +113,7 @@ pub(super) fn single(date: Option<Date>, signal: Signal, confidence: f64, extra:
     })
 }
 
-struct Columns {
+struct RowColumns {
     dates: TimestampMicrosecondArray,
     offsets: Int16Array,
     signals: Int8Array,
@@ -121,7 +121,7 @@ struct Columns {
     extras: StringArray,
 }
 
-fn columns(columns: Columns) -> RecordBatch {
+fn columns(columns: RowColumns) -> RecordBatch {
     let columns: Vec<ArrayRef> = vec![
         Arc::new(columns.dates),
         Arc::new(columns.offsets),

@@ -5,7 +5,7 @@
 //! colons and brackets of the outermost level strictly; the contents of a piece are left to the decoder. A byte order
 //! mark before the body is skipped.
 
-use super::batch::{Batch, Site};
+use super::batch::{Batch, PiecePosition};
 use super::skip::{Skip, byte_text, is_white};
 
 /// The shape that a body must have, and how it is split.
@@ -32,7 +32,7 @@ pub(super) struct Malformed {
 
 /// The state of the scanner.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ScanState {
     /// At the start, with the number of bytes seen of a byte order mark.
     Mark(usize),
     Start,
@@ -80,7 +80,7 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 pub(super) struct Scanner {
     shape: Shape,
     holder: Holder,
-    state: State,
+    state: ScanState,
     /// Number of bytes seen.
     offset: u64,
     /// Where the current key, value or whitespace started.
@@ -91,7 +91,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(shape: Shape) -> Self {
-        Self { shape, holder: Holder::Nothing, state: State::Mark(0), offset: 0, since: 0, elements: 0 }
+        Self { shape, holder: Holder::Nothing, state: ScanState::Mark(0), offset: 0, since: 0, elements: 0 }
     }
 
     /// Scans the next bytes until their end or until the batch is full; returns how many it consumed.
@@ -109,8 +109,8 @@ impl Scanner {
     /// Fails early on a body that has no more pieces but does not end.
     fn check_length(&self) -> Result<(), Malformed> {
         let (what, longest) = match self.state {
-            State::Piece(_) => ("a value of", LONGEST_VALUE),
-            State::Key(_) => ("a key of", LONGEST_REST),
+            ScanState::Piece(_) => ("a value of", LONGEST_VALUE),
+            ScanState::Key(_) => ("a key of", LONGEST_REST),
             _ => ("whitespace of", LONGEST_REST),
         };
         if self.offset - self.since <= longest {
@@ -122,13 +122,13 @@ impl Scanner {
     /// Ends the body.
     pub(super) fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
         match self.state {
-            State::End => Ok(()),
+            ScanState::End => Ok(()),
             // Only the end of the body ends a bare number.
-            State::Piece(Skip::Scalar) if self.holder == Holder::Nothing => {
+            ScanState::Piece(Skip::Scalar) if self.holder == Holder::Nothing => {
                 self.close(0, 0, batch);
                 Ok(())
             }
-            State::Mark(seen @ 1..) => Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64)),
+            ScanState::Mark(seen @ 1..) => Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64)),
             _ => Err(self.mismatch(None, self.offset)),
         }
     }
@@ -136,15 +136,15 @@ impl Scanner {
     /// Consumes bytes for the current state, or consumes none and changes the state.
     fn step(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         match self.state {
-            State::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),
-            State::Key(escape) => Ok(self.in_key(escape, bytes, batch)),
-            State::Mark(seen) => self.in_mark(seen, bytes[0]),
+            ScanState::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),
+            ScanState::Key(escape) => Ok(self.in_key(escape, bytes, batch)),
+            ScanState::Mark(seen) => self.in_mark(seen, bytes[0]),
             _ => match bytes.iter().position(|&byte| !is_white(byte)) {
                 None => Ok(bytes.len()),
                 Some(white) => {
                     self.between(bytes[white], white as u64, batch)?;
                     // The first byte of a value is part of the piece and is consumed with it.
-                    Ok(white + usize::from(!matches!(self.state, State::Piece(_))))
+                    Ok(white + usize::from(!matches!(self.state, ScanState::Piece(_))))
                 }
             },
         }
@@ -152,13 +152,13 @@ impl Scanner {
 
     fn in_mark(&mut self, seen: usize, byte: u8) -> Result<usize, Malformed> {
         if byte == MARK[seen] {
-            self.state = if seen + 1 == MARK.len() { State::Start } else { State::Mark(seen + 1) };
+            self.state = if seen + 1 == MARK.len() { ScanState::Start } else { ScanState::Mark(seen + 1) };
             return Ok(1);
         }
         if seen > 0 {
             return Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64));
         }
-        self.state = State::Start;
+        self.state = ScanState::Start;
         Ok(0)
     }
 
@@ -166,7 +166,7 @@ impl Scanner {
         match skip.advance(bytes) {
             None => {
                 batch.value(bytes);
-                self.state = State::Piece(skip);
+                self.state = ScanState::Piece(skip);
                 bytes.len()
             }
             Some(length) => {
@@ -180,13 +180,13 @@ impl Scanner {
     fn close(&mut self, deepest: u64, length: usize, batch: &mut Batch) {
         batch.close(deepest);
         self.since = self.offset + length as u64;
-        self.state = if self.holder == Holder::Nothing { State::End } else { State::Comma };
+        self.state = if self.holder == Holder::Nothing { ScanState::End } else { ScanState::Comma };
     }
 
     fn in_key(&mut self, escape: Escape, bytes: &[u8], batch: &mut Batch) -> usize {
         if matches!(escape, Escape::Pending) {
             batch.key(&bytes[..1]);
-            self.state = State::Key(Escape::None);
+            self.state = ScanState::Key(Escape::None);
             return 1;
         }
         let Some(length) = memchr::memchr2(b'"', b'\\', bytes) else {
@@ -195,11 +195,11 @@ impl Scanner {
         };
         if bytes[length] == b'"' {
             batch.key(&bytes[..length]);
-            self.state = State::Colon;
+            self.state = ScanState::Colon;
             self.since = self.offset + length as u64 + 1;
         } else {
             batch.key(&bytes[..=length]);
-            self.state = State::Key(Escape::Pending);
+            self.state = ScanState::Key(Escape::Pending);
         }
         length + 1
     }
@@ -208,49 +208,49 @@ impl Scanner {
     fn between(&mut self, byte: u8, ahead: u64, batch: &mut Batch) -> Result<(), Malformed> {
         let offset = self.offset + ahead;
         self.state = match (self.state, byte) {
-            (State::Start, _) => self.open(byte, offset, batch)?,
-            (State::FirstKey, b'}') | (State::FirstElement, b']') => State::End,
-            (State::FirstKey | State::NextKey, b'"') => {
+            (ScanState::Start, _) => self.open(byte, offset, batch)?,
+            (ScanState::FirstKey, b'}') | (ScanState::FirstElement, b']') => ScanState::End,
+            (ScanState::FirstKey | ScanState::NextKey, b'"') => {
                 self.begin(batch);
-                State::Key(Escape::None)
+                ScanState::Key(Escape::None)
             }
-            (State::Colon, b':') => State::Value,
-            (State::FirstElement | State::Value, _) => {
+            (ScanState::Colon, b':') => ScanState::Value,
+            (ScanState::FirstElement | ScanState::Value, _) => {
                 let skip = Skip::begin(byte).ok_or_else(|| self.mismatch(Some(byte), offset))?;
                 if self.holder == Holder::Array {
                     self.begin(batch);
                 }
                 batch.value_at(offset);
-                State::Piece(skip)
+                ScanState::Piece(skip)
             }
-            (State::Comma, b',') if self.holder == Holder::Object => State::NextKey,
-            (State::Comma, b',') => State::Value,
-            (State::Comma, b'}') if self.holder == Holder::Object => State::End,
-            (State::Comma, b']') if self.holder == Holder::Array => State::End,
+            (ScanState::Comma, b',') if self.holder == Holder::Object => ScanState::NextKey,
+            (ScanState::Comma, b',') => ScanState::Value,
+            (ScanState::Comma, b'}') if self.holder == Holder::Object => ScanState::End,
+            (ScanState::Comma, b']') if self.holder == Holder::Array => ScanState::End,
             _ => return Err(self.mismatch(Some(byte), offset)),
         };
         // A key or a value starts with this byte, whitespace after it.
-        self.since = offset + u64::from(!matches!(self.state, State::Key(_) | State::Piece(_)));
+        self.since = offset + u64::from(!matches!(self.state, ScanState::Key(_) | ScanState::Piece(_)));
         Ok(())
     }
 
     /// Handles the first byte of the body.
-    fn open(&mut self, byte: u8, offset: u64, batch: &mut Batch) -> Result<State, Malformed> {
+    fn open(&mut self, byte: u8, offset: u64, batch: &mut Batch) -> Result<ScanState, Malformed> {
         let begins_value = matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n');
         match (self.shape, byte) {
             (Shape::Fields, b'{') => {
                 self.holder = Holder::Object;
-                Ok(State::FirstKey)
+                Ok(ScanState::FirstKey)
             }
             (Shape::Elements | Shape::Anything, b'[') => {
                 self.holder = Holder::Array;
-                Ok(State::FirstElement)
+                Ok(ScanState::FirstElement)
             }
             (Shape::Record, b'{') | (Shape::Anything, _) if begins_value => {
                 let skip = Skip::begin(byte).ok_or_else(|| self.mismatch(Some(byte), offset))?;
                 self.begin(batch);
                 batch.value_at(offset);
-                Ok(State::Piece(skip))
+                Ok(ScanState::Piece(skip))
             }
             _ => Err(self.mismatch(Some(byte), offset)),
         }
@@ -258,31 +258,31 @@ impl Scanner {
 
     fn begin(&mut self, batch: &mut Batch) {
         batch.open(match self.holder {
-            Holder::Nothing => Site::Body,
-            Holder::Object => Site::Key,
-            Holder::Array => Site::Element(self.elements),
+            Holder::Nothing => PiecePosition::Body,
+            Holder::Object => PiecePosition::Key,
+            Holder::Array => PiecePosition::Element(self.elements),
         });
         self.elements += 1;
     }
 
     fn mismatch(&self, byte: Option<u8>, offset: u64) -> Malformed {
         let expected = match (self.state, self.holder) {
-            (State::Mark(_) | State::Start, _) => match self.shape {
+            (ScanState::Mark(_) | ScanState::Start, _) => match self.shape {
                 Shape::Fields => "an object whose keys are tickers",
                 Shape::Elements => "an array",
                 Shape::Record => "an object",
                 Shape::Anything => "a JSON value",
             },
-            (State::FirstKey, _) => "a key or `}`",
-            (State::NextKey, _) => "a key",
-            (State::Key(_), _) => "the end of a key",
-            (State::Colon, _) => "`:`",
-            (State::FirstElement, _) => "a value or `]`",
-            (State::Value, _) => "a value",
-            (State::Piece(_), _) => "the end of a value",
-            (State::Comma, Holder::Array) => "`,` or `]`",
-            (State::Comma, _) => "`,` or `}`",
-            (State::End, _) => "the end of the body",
+            (ScanState::FirstKey, _) => "a key or `}`",
+            (ScanState::NextKey, _) => "a key",
+            (ScanState::Key(_), _) => "the end of a key",
+            (ScanState::Colon, _) => "`:`",
+            (ScanState::FirstElement, _) => "a value or `]`",
+            (ScanState::Value, _) => "a value",
+            (ScanState::Piece(_), _) => "the end of a value",
+            (ScanState::Comma, Holder::Array) => "`,` or `]`",
+            (ScanState::Comma, _) => "`,` or `}`",
+            (ScanState::End, _) => "the end of the body",
         };
         let found = byte.map_or_else(|| "the end of the body".to_owned(), byte_text);
         Malformed { offset, reason: format!("expected {expected}, found {found}") }

@@ -7,7 +7,7 @@ use super::scan::{Malformed, Scanner, Shape};
 
 /// Why decoding an answer failed.
 #[derive(Debug)]
-pub enum Fault<E> {
+pub enum DecodeFault<E> {
     /// The body could not be read to its end.
     Read(io::Error),
     /// The body does not have the documented shape.
@@ -29,11 +29,11 @@ pub(super) struct BodyBatches<R> {
     body: R,
     scanner: Scanner,
     batch: Batch,
-    state: State,
+    state: StreamState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StreamState {
     /// No batch returned yet.
     Fresh,
     Going,
@@ -42,14 +42,14 @@ enum State {
 
 impl<R: BufRead> BodyBatches<R> {
     pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
-        Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: State::Fresh }
+        Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: StreamState::Fresh }
     }
 
     /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
     ///
     /// `aim` returns the bytes of a full batch, within the bounds, and is called again whenever more of the body arrives.
-    pub(super) fn next<E>(&mut self, aim: impl Fn() -> usize) -> Result<Option<&Batch>, Fault<E>> {
-        if self.state == State::Ended {
+    pub(super) fn next<E>(&mut self, aim: impl Fn() -> usize) -> Result<Option<&Batch>, DecodeFault<E>> {
+        if self.state == StreamState::Ended {
             return Ok(None);
         }
         self.batch.clear();
@@ -58,24 +58,24 @@ impl<R: BufRead> BodyBatches<R> {
             let ahead = match self.body.fill_buf() {
                 Ok(ahead) => ahead,
                 Err(fault) if fault.kind() == ErrorKind::Interrupted => continue,
-                Err(fault) => return Err(Fault::Read(fault)),
+                Err(fault) => return Err(DecodeFault::Read(fault)),
             };
             if ahead.is_empty() {
                 self.scanner.finish(&mut self.batch)?;
-                let is_news = self.state == State::Fresh || !self.batch.is_empty();
-                self.state = State::Ended;
+                let is_news = self.state == StreamState::Fresh || !self.batch.is_empty();
+                self.state = StreamState::Ended;
                 return Ok(is_news.then_some(&self.batch));
             }
             self.batch.aim_at(aim());
             let used = self.scanner.feed(ahead, &mut self.batch)?;
             self.body.consume(used);
         }
-        self.state = State::Going;
+        self.state = StreamState::Going;
         Ok(Some(&self.batch))
     }
 }
 
-impl<E> From<Malformed> for Fault<E> {
+impl<E> From<Malformed> for DecodeFault<E> {
     fn from(Malformed { offset, reason }: Malformed) -> Self {
         Self::Malformed { offset, reason }
     }
@@ -109,7 +109,7 @@ mod tests {
     use super::super::batch::{Bounds, Piece};
     use super::super::scan::Shape;
     use super::super::truncate;
-    use super::{BodyBatches, Fault, GROUP_BYTES, groups};
+    use super::{BodyBatches, DecodeFault, GROUP_BYTES, groups};
 
     /// Bytes of the body buffered at a time.
     const PORTION: usize = 256 << 10;
@@ -215,7 +215,7 @@ mod tests {
         let body = BufReader::new(b"{\"A\": 1,".chain(Broken));
         let fault =
             BodyBatches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>(|| usize::MAX).unwrap_err();
-        assert!(matches!(fault, Fault::Read(_)), "{fault:?}");
+        assert!(matches!(fault, DecodeFault::Read(_)), "{fault:?}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
-use super::record::{self, Field, Fields, Object};
+use super::record::{self, Fields, ObjectShape, RecordField};
 use crate::tables::{Leniencies, Series, Table};
 
 /// The fields of the newer shape.
@@ -60,14 +60,14 @@ struct SummaryArticle {
 }
 
 /// A decoded summary, with the fields to keep.
-struct Summary<'p> {
+struct DecodedSummary<'p> {
     debtor: Cow<'p, str>,
     articles: [SummaryArticle; 3],
     extra: Vec<(Cow<'p, str>, String)>,
 }
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
-    let object = Object::read(text)?;
+    let object = ObjectShape::read(text)?;
     // Both shapes have the ticker and the name of the company.
     let (has_newer, has_older) = (object.has_any(&NEWER[2..])?, object.has_any(&OLDER[2..])?);
     let is_older = has_older && !has_newer;
@@ -77,7 +77,11 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Record
     Ok(row(&summary.debtor, summary.articles, extra))
 }
 
-fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>) -> Result<Summary<'p>, String> {
+fn read_newer<'p>(
+    answer: &Answer<'_>,
+    notes: &mut Notes<'_>,
+    object: ObjectShape<'p>,
+) -> Result<DecodedSummary<'p>, String> {
     let ([ticker, debtor, low, high, avg], unknown) = object.fields(NEWER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
@@ -91,11 +95,11 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
         notes.unknown(&format!("/{name}"), unknown);
         extra.extend(answer.rules.extra(unknown).map(|below| (Cow::from(*name), below)));
     }
-    Ok(Summary { debtor, articles: [low.0, high.0, avg.0], extra })
+    Ok(DecodedSummary { debtor, articles: [low.0, high.0, avg.0], extra })
 }
 
 /// The article of a reference, and the unknown fields of the reference.
-fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(SummaryArticle, Fields<'p>), String> {
+fn reference<'p>(field: RecordField<'p>, lenient: &mut Leniencies) -> Result<(SummaryArticle, Fields<'p>), String> {
     let json = field.json()?;
     let mut read = || {
         let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
@@ -110,12 +114,16 @@ fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(SummaryA
     read().map_err(|reason: String| field.at_fault(&reason))
 }
 
-fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>) -> Result<Summary<'p>, String> {
+fn read_older<'p>(
+    answer: &Answer<'_>,
+    notes: &mut Notes<'_>,
+    object: ObjectShape<'p>,
+) -> Result<DecodedSummary<'p>, String> {
     let ([ticker, debtor, crawl_date, of_articles @ ..], unknown) = object.fields(OLDER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     crawl_date.string()?;
-    let article = |[score, link, summary]: [Field<'_>; 3]| -> Result<SummaryArticle, String> {
+    let article = |[score, link, summary]: [RecordField<'_>; 3]| -> Result<SummaryArticle, String> {
         Ok(SummaryArticle {
             date: None,
             score: score.score()?,
@@ -128,7 +136,7 @@ fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
     notes.unknown("", &unknown);
     let mut extra = extra_of(answer, unknown);
     extra.insert(0, (Cow::from("crawl_date"), crawl_date.json()?.to_owned()));
-    Ok(Summary { debtor, articles, extra })
+    Ok(DecodedSummary { debtor, articles, extra })
 }
 
 fn extra_of<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, String)> {

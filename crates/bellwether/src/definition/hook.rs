@@ -66,9 +66,9 @@ parsed_from_text!(HookUrl);
 
 impl<'de> Deserialize<'de> for Hook {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct HookForm;
 
-        impl<'de> Visitor<'de> for Either {
+        impl<'de> Visitor<'de> for HookForm {
             type Value = Hook;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Hook {
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(HookForm)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::text::problem::choices;
 
 /// What a key takes, as the schema describes it.
 #[derive(Clone, Copy)]
-pub(super) struct Expected<'s> {
+pub(super) struct ExpectedKind<'s> {
     /// The schema of the whole definition.
     pub(super) root: &'s Schema,
     /// The schema of the value.
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-impl<'s> Expected<'s> {
+impl<'s> ExpectedKind<'s> {
     /// What the elements of a list must be.
     pub(super) fn element(self) -> Self {
         let items = self.alternatives().into_iter().find_map(|schema| schema.get("items"));

@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Definition;
-use super::kinds::Expected;
+use super::kinds::ExpectedKind;
 use super::list::is_list;
 use crate::text::problem::{Problem, SHOWN, suggestion};
 
@@ -76,7 +76,8 @@ impl ParsedDefinition {
                     kept.insert(key.clone(), value);
                 }
                 _ => {
-                    let entry = Entry { section: None, key: &key, expected: Expected { root: schema, schema: known } };
+                    let entry =
+                        LocatedKey { section: None, key: &key, expected: ExpectedKind { root: schema, schema: known } };
                     kept.extend(entry.prune(value, &mut self.problems).map(|value| (key.clone(), value)));
                 }
             }
@@ -103,7 +104,8 @@ impl ParsedDefinition {
                     unknown.push(UnknownKey { key, section: Some(name.get_ref().to_string()), schema });
                     continue;
                 };
-                let entry = Entry { section: Some(name), key: &key, expected: Expected { root, schema: known } };
+                let entry =
+                    LocatedKey { section: Some(name), key: &key, expected: ExpectedKind { root, schema: known } };
                 let value = entry.prune(value, &mut self.problems);
                 kept.extend(value.map(|value| (key, value)));
             }
@@ -145,13 +147,13 @@ fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>, root: &Json) -> impl Itera
 
 /// A key, its location, and its expected type.
 #[derive(Clone, Copy)]
-struct Entry<'k, 'i, 's> {
+struct LocatedKey<'k, 'i, 's> {
     section: Option<&'k Key<'i>>,
     key: &'k Key<'i>,
-    expected: Expected<'s>,
+    expected: ExpectedKind<'s>,
 }
 
-impl<'i> Entry<'_, 'i, '_> {
+impl<'i> LocatedKey<'_, 'i, '_> {
     /// A value without its invalid parts: a list keeps its valid elements, any other value is kept or removed.
     fn prune(self, value: Value<'i>, problems: &mut Vec<Problem>) -> Option<Value<'i>> {
         let span = value.span();

@@ -13,9 +13,9 @@ pub(crate) struct Share(pub(crate) f64);
 
 impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct ShareForm;
 
-        impl Visitor<'_> for Either {
+        impl Visitor<'_> for ShareForm {
             type Value = Share;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Share {
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(ShareForm)
     }
 }
 

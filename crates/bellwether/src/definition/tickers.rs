@@ -22,9 +22,9 @@ pub(crate) enum Tickers {
 
 impl<'de> Deserialize<'de> for Tickers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct TickersForm;
 
-        impl<'de> Visitor<'de> for Either {
+        impl<'de> Visitor<'de> for TickersForm {
             type Value = Tickers;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Tickers {
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(TickersForm)
     }
 }
 

@@ -29,7 +29,7 @@ impl<W: Write> JsonWriter<W> {
         let columns = rows.columns().iter().map(values).collect::<Result<Vec<_>, ArrowError>>()?;
         let mut lines = Vec::new();
         for row in 0..rows.num_rows() {
-            serde_json::to_writer(&mut lines, &Object { schema: &schema, columns: &columns, row })?;
+            serde_json::to_writer(&mut lines, &JsonRow { schema: &schema, columns: &columns, row })?;
             lines.push(b'\n');
         }
         Ok(self.out.write_all(&lines)?)
@@ -41,13 +41,13 @@ impl<W: Write> JsonWriter<W> {
 }
 
 /// A row, in column order.
-struct Object<'a> {
+struct JsonRow<'a> {
     schema: &'a Schema,
     columns: &'a [Vec<Value>],
     row: usize,
 }
 
-impl Serialize for Object<'_> {
+impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let names = self.schema.fields().iter().map(|field| field.name());
         serializer.collect_map(names.zip(self.columns.iter().map(|column| &column[self.row])))

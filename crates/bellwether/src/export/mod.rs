@@ -80,7 +80,7 @@ pub(crate) use record::FACTS;
 pub use record::{RECORD, REPORT, dates_of};
 pub use record::{VersionRecord, VersionShape};
 pub(crate) use retention::{abandoned_folders, remove_surplus, surplus};
-pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
+pub(crate) use reuse::{LatestVersion, ReuseOutcome, ReusedVersion, built_before};
 pub use row_output::{Destination, RowOutput};
 pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};

@@ -37,7 +37,7 @@ impl Default for Limits {
 
 /// A partitioned dataset being written.
 pub(super) struct Partitions {
-    shelf: WriteOptions,
+    options: WriteOptions,
     stem: String,
     limits: Limits,
     /// The partition columns, with their indices in the rows.
@@ -54,7 +54,7 @@ pub(super) struct Partitions {
 }
 
 /// Rows for one folder.
-struct Group {
+struct FolderRows {
     folders: Vec<String>,
     rows: RecordBatch,
 }
@@ -63,7 +63,7 @@ impl Partitions {
     /// Starts a dataset partitioned by some columns, of rows sorted by others; its files are named `stem` plus an
     /// extension.
     pub(super) fn new(
-        shelf: WriteOptions,
+        options: WriteOptions,
         stem: &str,
         schema: &Schema,
         (by, sort): (&[String], &[String]),
@@ -76,7 +76,7 @@ impl Partitions {
         let schema = schema.project(&kept).expect("these are indices of its columns");
         let leading = sort.iter().map_while(|column| by.iter().position(|folder| folder == column)).collect();
         Self {
-            shelf,
+            options,
             stem: stem.to_owned(),
             limits,
             columns,
@@ -90,8 +90,8 @@ impl Partitions {
     }
 
     pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
-        let groups = self.groups(rows).map_err(|error| FileError::encode(&self.shelf.root, error))?;
-        for Group { folders, rows } in groups {
+        let groups = self.groups(rows).map_err(|error| FileError::encode(&self.options.root, error))?;
+        for FolderRows { folders, rows } in groups {
             let leading: Vec<String> = self.leading.iter().map(|&index| folders[index].clone()).collect();
             if leading != self.now {
                 self.close()?;
@@ -105,7 +105,7 @@ impl Partitions {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     let path = format!("{}/{}", entry.key(), self.stem);
-                    entry.insert(TableWriter::create(&self.shelf, &path, &self.schema)?)
+                    entry.insert(TableWriter::create(&self.options, &path, &self.schema)?)
                 }
             };
             table.push(&rows.into())?;
@@ -139,7 +139,7 @@ impl Partitions {
     }
 
     /// The rows of each folder, in order of first occurrence.
-    fn groups(&self, rows: &RecordBatch) -> Result<Vec<Group>, ArrowError> {
+    fn groups(&self, rows: &RecordBatch) -> Result<Vec<FolderRows>, ArrowError> {
         let columns: Vec<ArrayRef> = self.columns.iter().map(|(_, index)| rows.column(*index).clone()).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
@@ -164,7 +164,7 @@ impl Partitions {
             } else {
                 take_record_batch(&kept, &UInt32Array::from(group))?
             };
-            Ok(Group { folders, rows })
+            Ok(FolderRows { folders, rows })
         };
         groups.into_par_iter().map(taken).collect()
     }

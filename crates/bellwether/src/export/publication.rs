@@ -62,7 +62,7 @@ pub(crate) struct Publication {
     version: String,
     provenance: Provenance,
     staging: Staging,
-    shelf: WriteOptions,
+    options: WriteOptions,
     /// The names of the columns.
     names: ColumnNames,
     rows: u64,
@@ -114,13 +114,13 @@ impl Publication {
         };
         let formats = plan.files.formats.clone();
         let (root, row_group_rows) = (staging.file(""), plan.files.row_group_rows);
-        let shelf = WriteOptions { root, formats, row_group_rows, encoding, stop: stop.clone() };
+        let options = WriteOptions { root, formats, row_group_rows, encoding, stop: stop.clone() };
         let kind = match plan.dataset.shape {
             Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
-            Shape::Long => Output::long(plan, &shelf)?,
+            Shape::Long => Output::long(plan, &options)?,
         };
         let names = plan.dataset.written.names().clone();
-        Ok(Self { home, version, provenance, staging, shelf, names, rows: 0, kind })
+        Ok(Self { home, version, provenance, staging, options, names, rows: 0, kind })
     }
 
     /// Adds rows, in order, to every file of a long dataset.
@@ -152,7 +152,7 @@ impl Publication {
             || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
             let schema = pandas::indexed_by(date, rows.schema());
-            let mut table = TableWriter::create(&self.shelf, &stem, &schema)?;
+            let mut table = TableWriter::create(&self.options, &stem, &schema)?;
             table.push(rows)?;
             table.finish()
         };
@@ -173,11 +173,11 @@ impl Publication {
 
     /// Completes the files and prepares their record, with the facts about the rows.
     pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
-        let Self { home, version, provenance, staging, shelf, names: _, rows, kind } = self;
+        let Self { home, version, provenance, staging, options, names: _, rows, kind } = self;
         let complete = || -> Result<_> {
             let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;
             let _work = work!("make durable");
-            Ok((make_durable(&shelf.root, finished)?, columns, digest::hex(&content)))
+            Ok((make_durable(&options.root, finished)?, columns, digest::hex(&content)))
         };
         // Writing the last files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
@@ -207,15 +207,15 @@ struct Completed {
 }
 
 impl Output {
-    fn long(plan: &Plan, shelf: &WriteOptions) -> Result<Self> {
+    fn long(plan: &Plan, options: &WriteOptions) -> Result<Self> {
         let written = &plan.dataset.written;
         let schema = written.schema();
         let by: Vec<String> = plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect();
         let files = if by.is_empty() {
-            Files::Whole(TableWriter::create(shelf, &plan.name, schema)?)
+            Files::Whole(TableWriter::create(options, &plan.name, schema)?)
         } else {
             let limits = Limits::default();
-            Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, (&by, &written.sort), limits))
+            Files::Folders(Partitions::new(options.clone(), &plan.name, schema, (&by, &written.sort), limits))
         };
         let blocks = RowBuffer::new(BLOCK_ROWS);
         Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))

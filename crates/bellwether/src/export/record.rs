@@ -314,14 +314,14 @@ fn damage(folder: &Path, reason: impl Into<Reason>) -> Error {
 /// Refuses a record of another layout before anything else of it is read.
 fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Result<()> {
     #[derive(Deserialize)]
-    struct Head {
+    struct RecordHead {
         layout: Option<u64>,
     }
 
     match serde_json::from_slice(text).map_err(|error| damage(folder, error))? {
-        Head { layout: None } => Err(damage(folder, "it has no `layout`")),
-        Head { layout: Some(layout) } if known.contains(&layout) => Ok(()),
-        Head { layout: Some(layout) } => {
+        RecordHead { layout: None } => Err(damage(folder, "it has no `layout`")),
+        RecordHead { layout: Some(layout) } if known.contains(&layout) => Ok(()),
+        RecordHead { layout: Some(layout) } => {
             let path = folder.join(RECORD);
             Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: None }.into())
         }

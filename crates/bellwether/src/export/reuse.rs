@@ -36,7 +36,7 @@ pub(crate) struct LatestVersion {
 }
 
 /// The outcome of reusing a version.
-pub(crate) enum Takeover {
+pub(crate) enum ReuseOutcome {
     /// One of its files does not match its record.
     Damaged(PathBuf),
     /// A version was made from it.
@@ -74,11 +74,16 @@ impl LatestVersion {
     }
 
     /// Makes a version from it, if it is intact.
-    pub(crate) fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
+    pub(crate) fn take_over(
+        self,
+        plan: &Plan,
+        provenance: &Provenance,
+        stop: &CancellationToken,
+    ) -> Result<ReuseOutcome> {
         let _work = work!("reuse files");
         let Self { home, before } = self;
         if let Some(damaged) = before.damaged_file(stop)? {
-            return Ok(Takeover::Damaged(damaged));
+            return Ok(ReuseOutcome::Damaged(damaged));
         }
         let PreviousVersion { path, known, facts } = before;
         let VersionRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
@@ -101,7 +106,7 @@ impl LatestVersion {
         };
         let record = Box::new(VersionRecord::of(plan, written));
         let staged = Staged { home, staging, record, keep: plan.files.keep };
-        Ok(Takeover::Reused(ReusedVersion { staged, from }))
+        Ok(ReuseOutcome::Reused(ReusedVersion { staged, from }))
     }
 }
 

@@ -47,20 +47,20 @@ pub(super) struct Finished(pub(super) Vec<FileRecord>);
 
 impl TableWriter {
     /// Starts the files of a path inside the root, given without extension.
-    pub(super) fn create(shelf: &WriteOptions, stem: &str, schema: &SchemaRef) -> Result<Self> {
-        let path = shelf.root.join(stem);
+    pub(super) fn create(options: &WriteOptions, stem: &str, schema: &SchemaRef) -> Result<Self> {
+        let path = options.root.join(stem);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         }
         let create = |&format: &Format| {
             let name = format!("{stem}.{format}");
-            let path = shelf.root.join(&name);
+            let path = options.root.join(&name);
             let out = DigestWriter::new(DurableFile::create(&path)?);
-            let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
+            let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &options.encoding);
             Ok((name, writer.map_err(|error| FileError::encode(&path, error))?))
         };
-        let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, writers, buffer: RowBuffer::new(shelf.row_group_rows), rows: 0, stop: shelf.stop.clone() })
+        let writers = options.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
+        Ok(Self { path, writers, buffer: RowBuffer::new(options.row_group_rows), rows: 0, stop: options.stop.clone() })
     }
 
     pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {

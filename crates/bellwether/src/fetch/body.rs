@@ -13,7 +13,7 @@ use reqwest::header::CONTENT_ENCODING;
 use tokio::task::spawn_blocking;
 
 use super::chunks::{self, Chunks};
-use super::failure::{Failure, ReadFault, Refusal};
+use super::failure::{BodyRefusal, Failure, ReadFault};
 use super::gauge::Gauge;
 use super::mask::Masked;
 use super::ready::read_ready;
@@ -192,5 +192,5 @@ fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
     } else {
         return Ok(());
     };
-    Err(io::Error::other(Refusal(reason)))
+    Err(io::Error::other(BodyRefusal(reason)))
 }

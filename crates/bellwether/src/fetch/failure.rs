@@ -75,14 +75,14 @@ pub(super) enum Failure {
 /// A reason to refuse a body, passed through a reader.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Refusal(pub(super) &'static str);
+pub(super) struct BodyRefusal(pub(super) &'static str);
 
 impl From<ReadFault> for Failure {
     fn from(fault: ReadFault) -> Self {
         match fault {
             ReadFault::Broken(error) => {
                 let inner = error.get_ref();
-                if let Some(refusal) = inner.and_then(|inner| inner.downcast_ref::<Refusal>()) {
+                if let Some(refusal) = inner.and_then(|inner| inner.downcast_ref::<BodyRefusal>()) {
                     return Self::Refused(refusal.to_string());
                 }
                 if let Some(Corrupt { reason, offset }) = inner.and_then(|inner| inner.downcast_ref::<Corrupt>()) {

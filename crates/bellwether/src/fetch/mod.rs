@@ -46,7 +46,7 @@ use body::{BodyOptions, Stream};
 use evidence::Evidence;
 use failure::{Failure, RequestPlace};
 use rate_limiter::RateLimiter;
-use retry::{Schedule, Verdict};
+use retry::{RetrySchedule, RetryVerdict};
 use route::Route;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -211,7 +211,7 @@ impl Client {
     {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
         let route = self.route(request);
-        let mut schedule = Schedule::new();
+        let mut schedule = RetrySchedule::new();
         let mut malformed_before = false;
         loop {
             self.paces[&route.host].wait().await;
@@ -225,8 +225,8 @@ impl Client {
             let verdict = retry::verdict(&failure, malformed_before);
             malformed_before |= matches!(failure, Failure::Malformed { .. });
             let wait = match verdict {
-                Verdict::GiveUp => None,
-                Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
+                RetryVerdict::GiveUp => None,
+                RetryVerdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
                 let place =

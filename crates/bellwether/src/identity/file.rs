@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use super::Named;
+use super::IdSpan;
 use crate::interface::Ticker;
 use crate::text::small_csv::{self, CsvError, Items};
 
@@ -21,14 +21,14 @@ const COLUMNS: [&str; 4] = ["ticker", "from", "to", "id"];
 const LONGEST_ID: usize = 64;
 
 /// The names of a file.
-pub(super) fn read(path: &Path) -> Result<Vec<Named>, CsvError> {
+pub(super) fn read(path: &Path) -> Result<Vec<IdSpan>, CsvError> {
     parse(&small_csv::read(path, MOST_BYTES)?)
 }
 
 /// The names of a text.
-pub(super) fn parse(text: &str) -> Result<Vec<Named>, CsvError> {
+pub(super) fn parse(text: &str) -> Result<Vec<IdSpan>, CsvError> {
     let items = Items::of(text, &COLUMNS)?.only(&COLUMNS)?.items;
-    let mut named: Vec<(usize, Named)> = Vec::with_capacity(items.len());
+    let mut named: Vec<(usize, IdSpan)> = Vec::with_capacity(items.len());
     for (line, fields) in items {
         named.push((line, of_fields(fields).map_err(|what| CsvError::Line { line, what })?));
     }
@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Named>, CsvError> {
     if named.is_empty() { Err(CsvError::Empty("tickers")) } else { Ok(named.into_iter().map(|(_, one)| one).collect()) }
 }
 
-fn of_fields([ticker, from, to, id]: [&str; 4]) -> Result<Named, String> {
+fn of_fields([ticker, from, to, id]: [&str; 4]) -> Result<IdSpan, String> {
     let parsed = ticker.parse::<Ticker>();
     let ticker = parsed.map_err(|_| format!("`{ticker}` is not a ticker: write a symbol such as `XOM` or `BRK.B`"))?;
     let day = |text: &str| -> Result<Option<NaiveDate>, String> {
@@ -64,16 +64,16 @@ fn of_fields([ticker, from, to, id]: [&str; 4]) -> Result<Named, String> {
     if id.is_empty() || id.chars().count() > LONGEST_ID || id.contains(char::is_control) {
         return Err(format!("`{ticker}` has no id: write 1 to {LONGEST_ID} characters"));
     }
-    Ok(Named { ticker, id: id.into(), from, to })
+    Ok(IdSpan { ticker, id: id.into(), from, to })
 }
 
 /// The first line whose days are among those of another one with the same key, and what is wrong with it.
 fn overlap<K: Hash + Eq>(
-    named: &[(usize, Named)],
-    key: impl Fn(&Named) -> K,
-    what: impl Fn(&Named, &Named, &str) -> String,
+    named: &[(usize, IdSpan)],
+    key: impl Fn(&IdSpan) -> K,
+    what: impl Fn(&IdSpan, &IdSpan, &str) -> String,
 ) -> Option<(usize, String)> {
-    let mut by_key: HashMap<K, Vec<&(usize, Named)>> = HashMap::new();
+    let mut by_key: HashMap<K, Vec<&(usize, IdSpan)>> = HashMap::new();
     named.iter().for_each(|one| by_key.entry(key(&one.1)).or_default().push(one));
     let mut found = Vec::new();
     for of_key in by_key.values_mut() {

@@ -30,16 +30,16 @@ pub struct Identity(Option<Arc<Names>>);
 /// The names of a file.
 struct Names {
     /// By ticker, in the order of their days.
-    tickers: BTreeMap<Ticker, Vec<Named>>,
+    tickers: BTreeMap<Ticker, Vec<IdSpan>>,
     /// By id, in the order of their days.
-    ids: BTreeMap<Arc<str>, Vec<Named>>,
+    ids: BTreeMap<Arc<str>, Vec<IdSpan>>,
     /// The digest of all this.
     digest: String,
 }
 
 /// A ticker and its id on some days.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
+struct IdSpan {
     ticker: Ticker,
     id: Arc<str>,
     /// The first day; none for all before the last.
@@ -48,7 +48,7 @@ struct Named {
     to: Option<NaiveDate>,
 }
 
-impl Named {
+impl IdSpan {
     fn first(&self) -> Day {
         self.from.map_or(Day::MIN, |date| date.to_epoch_days())
     }
@@ -69,18 +69,18 @@ impl Identity {
     }
 
     /// The names of a list without contradictions.
-    fn of(mut named: Vec<Named>) -> Self {
+    fn of(mut named: Vec<IdSpan>) -> Self {
         named.sort_by_cached_key(|one| (one.ticker.clone(), one.first()));
         let mut bytes = Vec::new();
         for one in &named {
             bytes.extend_from_slice(format!("{},{},{},{}\n", one.ticker, one.first(), one.last(), one.id).as_bytes());
         }
-        let (mut tickers, mut ids): (BTreeMap<_, Vec<Named>>, BTreeMap<_, Vec<Named>>) = Default::default();
+        let (mut tickers, mut ids): (BTreeMap<_, Vec<IdSpan>>, BTreeMap<_, Vec<IdSpan>>) = Default::default();
         for one in named {
             ids.entry(Arc::clone(&one.id)).or_default().push(one.clone());
             tickers.entry(one.ticker.clone()).or_default().push(one);
         }
-        ids.values_mut().for_each(|named| named.sort_by_key(Named::first));
+        ids.values_mut().for_each(|named| named.sort_by_key(IdSpan::first));
         Self(Some(Arc::new(Names { tickers, ids, digest: digest::of(&bytes) })))
     }
 
@@ -151,7 +151,7 @@ impl Identity {
 }
 
 /// The one of some names, in the order of their days, that has a day.
-fn on(named: &[Named], day: Day) -> Option<&Named> {
+fn on(named: &[IdSpan], day: Day) -> Option<&IdSpan> {
     let after = named.partition_point(|one| one.first() <= day);
     named[..after].last().filter(|one| day <= one.last())
 }

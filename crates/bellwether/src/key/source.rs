@@ -76,7 +76,7 @@ impl Diagnostic for KeyError {
 
 /// Why a source has no key, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
-struct Fault {
+struct SourceFault {
     reason: String,
     hint: &'static str,
 }
@@ -90,7 +90,7 @@ impl KeySource {
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment { root } => match (variable(VARIABLE), variable(FILE_VARIABLE)) {
-                (Some(text), _) => text.into_string().map_err(|_| self.failure(Fault::not_text()))?,
+                (Some(text), _) => text.into_string().map_err(|_| self.failure(SourceFault::not_text()))?,
                 (None, Some(path)) => return Self::File(root.join(path)).read(host, is_stopped),
                 (None, None) => String::new(),
             },
@@ -102,11 +102,11 @@ impl KeySource {
             Self::Given(key) => return Ok(key.clone()),
         };
         if text.len() > MOST_BYTES {
-            return Err(self.failure(Fault::too_long()));
+            return Err(self.failure(SourceFault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
             Self::Environment { .. } => KeyError::NotSet { host: host.to_owned() }.into(),
-            _ => self.failure(Fault::new("it is empty", FIRST_LINE)),
+            _ => self.failure(SourceFault::new("it is empty", FIRST_LINE)),
         })
     }
 
@@ -145,7 +145,7 @@ impl KeySource {
             .then(|| format!("other users can read the API key in `{shown}`: run `chmod 600 {shown}`"))
     }
 
-    fn failure(&self, fault: Fault) -> Error {
+    fn failure(&self, fault: SourceFault) -> Error {
         KeyError::Source { place: self.to_string(), source: fault.reason.into(), hint: fault.hint }.into()
     }
 }
@@ -166,7 +166,7 @@ impl fmt::Display for KeySource {
 
 const FIRST_LINE: &str = "put the key on the first line of the file, or of the command's output";
 
-impl Fault {
+impl SourceFault {
     fn new(reason: impl Into<String>, hint: &'static str) -> Self {
         Self { reason: reason.into(), hint }
     }
@@ -197,7 +197,7 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn read_file(path: &Path) -> Result<String, Fault> {
+fn read_file(path: &Path) -> Result<String, SourceFault> {
     let failed = |error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => {
@@ -206,42 +206,42 @@ fn read_file(path: &Path) -> Result<String, Fault> {
             io::ErrorKind::PermissionDenied => "let the user that runs bellwether read it",
             _ => "check `api_key_file`",
         };
-        Fault::new(error.to_string(), hint)
+        SourceFault::new(error.to_string(), hint)
     };
     // Non-blocking: opening a pipe would wait for a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
     if kind.is_dir() {
-        return Err(Fault::new("it is a folder", "name the file with the key"));
+        return Err(SourceFault::new("it is a folder", "name the file with the key"));
     }
     if kind.is_fifo() {
-        return Err(Fault::new("it is a pipe", "use `api_key_command` for a key that a program prints"));
+        return Err(SourceFault::new("it is a pipe", "use `api_key_command` for a key that a program prints"));
     }
     if !kind.is_file() {
-        return Err(Fault::new("it is a device or a socket", "name a regular file"));
+        return Err(SourceFault::new("it is a device or a socket", "name a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     text(bytes)
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, Fault> {
+fn text(bytes: Vec<u8>) -> Result<String, SourceFault> {
     if bytes.len() > MOST_BYTES {
-        return Err(Fault::too_long());
+        return Err(SourceFault::too_long());
     }
     // The conversion error contains the bytes, so it is dropped.
-    String::from_utf8(bytes).map_err(|_| Fault::not_text())
+    String::from_utf8(bytes).map_err(|_| SourceFault::not_text())
 }
 
 /// Runs a command and returns its output; none if it was cancelled.
-fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<Option<String>, Fault> {
+fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<Option<String>, SourceFault> {
     let (program, arguments) =
-        words.split_first().ok_or_else(|| Fault::new("it names no program", "name one in `api_key_command`"))?;
+        words.split_first().ok_or_else(|| SourceFault::new("it names no program", "name one in `api_key_command`"))?;
     let mut command = Command::new(program);
     command.args(arguments).env_remove(VARIABLE);
     let limits = OutputLimits { bytes: MOST_BYTES, time: patience };
-    let printed = output(&mut command, limits, is_stopped).map_err(Fault::of_command)?;
+    let printed = output(&mut command, limits, is_stopped).map_err(SourceFault::of_command)?;
     printed.map(text).transpose()
 }
 
@@ -249,9 +249,9 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Fault, MOST_BYTES, run};
+    use super::{MOST_BYTES, SourceFault, run};
 
-    fn shell(script: &str) -> Result<Option<String>, Fault> {
+    fn shell(script: &str) -> Result<Option<String>, SourceFault> {
         let words = ["sh", "-c", script].map(str::to_owned);
         run(&words, Duration::from_millis(500), &|| false)
     }
@@ -262,7 +262,7 @@ mod tests {
         let exactly = shell(&format!("head -c {MOST_BYTES} /dev/zero")).unwrap().unwrap();
         assert_eq!(exactly.len(), MOST_BYTES);
         let begun = Instant::now();
-        assert_eq!(shell("yes"), Err(Fault::too_long()));
+        assert_eq!(shell("yes"), Err(SourceFault::too_long()));
         assert!(shell("sleep 60").unwrap_err().reason.contains("did not finish"));
         // The shell ends, but the process that it started keeps the output open.
         assert!(shell("sleep 60 & echo key").unwrap_err().reason.contains("did not finish"));

@@ -46,10 +46,10 @@ use crate::project::Project;
 
 /// A dataset to read: published, or built from an archive.
 #[derive(Clone, Debug)]
-pub struct Dataset(Origin);
+pub struct Dataset(DatasetOrigin);
 
 #[derive(Clone, Debug)]
-enum Origin {
+enum DatasetOrigin {
     Published(Arc<PublishedReader>),
     Built(Arc<Built>),
 }
@@ -104,8 +104,10 @@ impl Dataset {
     pub fn select(&self, selection: Selection) -> Result<Self> {
         let named = selection.clone();
         let selected = match &self.0 {
-            Origin::Published(reading) => PublishedReader::clone(reading).select(selection).map(Self::of_version)?,
-            Origin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan)?,
+            DatasetOrigin::Published(reading) => {
+                PublishedReader::clone(reading).select(selection).map(Self::of_version)?
+            }
+            DatasetOrigin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan)?,
         };
         self.check_names(&named).map(|()| selected)
     }
@@ -114,16 +116,16 @@ impl Dataset {
     /// [`ErrorKind::Interrupted`](crate::error::ErrorKind).
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
-            Origin::Published(reading) => Self::of_version(PublishedReader::clone(reading).until(stop)),
-            Origin::Built(built) => Self::of_plan(Built::clone(built).until(stop)),
+            DatasetOrigin::Published(reading) => Self::of_version(PublishedReader::clone(reading).until(stop)),
+            DatasetOrigin::Built(built) => Self::of_plan(Built::clone(built).until(stop)),
         }
     }
 
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
         match &self.0 {
-            Origin::Published(reading) => reading.selected_schema(),
-            Origin::Built(built) => built.selected_schema(),
+            DatasetOrigin::Published(reading) => reading.selected_schema(),
+            DatasetOrigin::Built(built) => built.selected_schema(),
         }
     }
 
@@ -139,39 +141,39 @@ impl Dataset {
     /// All columns, selected or not.
     fn schema_of_all(&self) -> SchemaRef {
         match &self.0 {
-            Origin::Published(reading) => Arc::clone(reading.schema()),
-            Origin::Built(built) => built.schema(),
+            DatasetOrigin::Published(reading) => Arc::clone(reading.schema()),
+            DatasetOrigin::Built(built) => built.schema(),
         }
     }
 
     /// What its columns are called.
     pub fn names(&self) -> &ColumnNames {
         match &self.0 {
-            Origin::Published(reading) => reading.names(),
-            Origin::Built(built) => built.names(),
+            DatasetOrigin::Published(reading) => reading.names(),
+            DatasetOrigin::Built(built) => built.names(),
         }
     }
 
     /// The part of it that was selected.
     fn selection(&self) -> &Selection {
         match &self.0 {
-            Origin::Published(reading) => reading.selection(),
-            Origin::Built(built) => built.selection(),
+            DatasetOrigin::Published(reading) => reading.selection(),
+            DatasetOrigin::Built(built) => built.selection(),
         }
     }
 
     fn rows(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
         Ok(match &self.0 {
-            Origin::Published(reading) => Box::new(reading.rows()?),
-            Origin::Built(built) => Box::new(built.rows()),
+            DatasetOrigin::Published(reading) => Box::new(reading.rows()?),
+            DatasetOrigin::Built(built) => Box::new(built.rows()),
         })
     }
 
     fn of_version(reading: PublishedReader) -> Self {
-        Self(Origin::Published(Arc::new(reading)))
+        Self(DatasetOrigin::Published(Arc::new(reading)))
     }
 
     fn of_plan(built: Built) -> Self {
-        Self(Origin::Built(Arc::new(built)))
+        Self(DatasetOrigin::Built(Arc::new(built)))
     }
 }

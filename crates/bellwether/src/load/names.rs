@@ -7,7 +7,7 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::{Dataset, Origin, Selection};
+use super::{Dataset, DatasetOrigin, Selection};
 use crate::disk::file::FileError;
 use crate::error::{Error, Result};
 use crate::export::{PublishedReader, is_of_news};
@@ -71,7 +71,7 @@ impl Dataset {
 
     fn names_of_rows(&self) -> Result<Names> {
         match &self.0 {
-            Origin::Published(reading) => {
+            DatasetOrigin::Published(reading) => {
                 let facts = Facts::from_json(&reading.facts()?);
                 let facts = facts.map_err(|source| FileError::damage(reading.folder(), source))?;
                 Ok(Names {
@@ -79,7 +79,7 @@ impl Dataset {
                     pairs: facts.pairs.iter().map(|pair| (pair.period, pair.regime)).collect(),
                 })
             }
-            Origin::Built(built) => {
+            DatasetOrigin::Built(built) => {
                 let mut names = Names::default();
                 for series in built.series()? {
                     names.tickers.insert(series.ticker);
@@ -93,8 +93,8 @@ impl Dataset {
     /// The sectors in the rows. No facts tell them, so a version is read.
     fn sectors(&self) -> Result<BTreeSet<Sector>> {
         let reading = match &self.0 {
-            Origin::Published(reading) => reading,
-            Origin::Built(built) => return built.sectors(),
+            DatasetOrigin::Published(reading) => reading,
+            DatasetOrigin::Built(built) => return built.sectors(),
         };
         let column = self.names().of(Column::Sector.name()).to_owned();
         let alone = Selection { columns: Some(vec![column]), ..Selection::default() };

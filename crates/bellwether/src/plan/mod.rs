@@ -71,7 +71,7 @@ pub struct Plan {
     /// The variables of the environment that its addresses come from.
     pub address_variables: Vec<String>,
     /// How to get the signals: the first way that the service offers is used.
-    pub ways: Vec<Way>,
+    pub alternatives: Vec<OperationRequests>,
     /// The tickers whose signals are left out.
     pub excluded: BTreeSet<Ticker>,
     /// The other operations to request for each ticker.
@@ -147,7 +147,7 @@ pub struct Remote {
 
 /// A way to get the signals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct OperationRequests {
     /// The operation that returns them.
     pub endpoint: Endpoint,
     /// The requests.
@@ -527,7 +527,7 @@ impl Hooks {
     }
 }
 
-impl Way {
+impl OperationRequests {
     /// The requests of the way, once its tickers are known.
     pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
         match &self.list {

@@ -23,7 +23,7 @@ struct Groups {
 }
 
 /// A command in a process group of its own, killed on drop unless it has ended.
-pub struct Running {
+pub struct RunningCommand {
     child: Child,
     group: Pid,
     has_ended: bool,
@@ -42,7 +42,7 @@ fn groups() -> MutexGuard<'static, Groups> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts a command.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut groups = groups();
@@ -83,7 +83,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if !self.has_ended {
             let mut groups = groups();
@@ -134,7 +134,7 @@ pub(crate) fn output(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<u8>>, OutputFault> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut running = Running::spawn(command).map_err(OutputFault::Start)?;
+    let mut running = RunningCommand::spawn(command).map_err(OutputFault::Start)?;
     let (printed, reading) = mpsc::channel();
     if let Some(out) = running.child().stdout.take() {
         // If the command cannot be killed, this thread ends with the program.

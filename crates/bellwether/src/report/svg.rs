@@ -119,7 +119,7 @@ impl Canvas<'_> {
 
     fn rectangle(&mut self, class: &str, area: Area, more: Attributes<'_>) {
         let Area { x, width, y, height } = area;
-        let (x, width, y, height) = (Share(x), Share(width), Pixels(y), Pixels(height));
+        let (x, width, y, height) = (WidthShare(x), WidthShare(width), Pixels(y), Pixels(height));
         let own: Attributes<'_> = &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)];
         self.html.shape("rect", &[own, more].concat());
     }
@@ -156,7 +156,7 @@ impl Canvas<'_> {
 
     /// A vertical line.
     pub(super) fn upright(&mut self, class: &'static str, x: f64, (top, bottom): (f64, f64)) {
-        let x = Share(x);
+        let x = WidthShare(x);
         let (top, bottom) = (Pixels(top), Pixels(bottom));
         self.html.shape("line", &[("class", &class), ("x1", &x), ("x2", &x), ("y1", &top), ("y2", &bottom)]);
     }
@@ -170,7 +170,7 @@ impl Canvas<'_> {
         };
         self.html.leaf(
             "text",
-            &[("class", &class), ("x", &Share(spot.x)), ("y", &Pixels(spot.y)), ("text-anchor", &anchor)],
+            &[("class", &class), ("x", &WidthShare(spot.x)), ("y", &Pixels(spot.y)), ("text-anchor", &anchor)],
             text,
         );
     }
@@ -217,9 +217,9 @@ fn labels(axis: &Axis) -> Vec<(usize, String)> {
 
 /// A share of the width.
 #[derive(Clone, Copy)]
-struct Share(f64);
+struct WidthShare(f64);
 
-impl Display for Share {
+impl Display for WidthShare {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}%", short(self.0 * 100.0, 2))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::archive::{AnswerRecord, Draft, Oddities, Unfinished};
-use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
+use crate::decode::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
 use crate::interface::Endpoint;
@@ -41,9 +41,9 @@ fn decode(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) ->
     let answer = Answer { request, rules };
     match answer.decode(body, |decoded| write(&mut draft, request.endpoint, decoded)) {
         Ok(()) => Ok(draft),
-        Err(Fault::Read(error)) => Err(ReadFault::Broken(error)),
-        Err(Fault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
-        Err(Fault::Deliver(error)) => Err(ReadFault::Stop(error)),
+        Err(DecodeFault::Read(error)) => Err(ReadFault::Broken(error)),
+        Err(DecodeFault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
+        Err(DecodeFault::Deliver(error)) => Err(ReadFault::Stop(error)),
     }
 }
 

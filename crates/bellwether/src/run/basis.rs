@@ -174,7 +174,7 @@ impl<'a> Basis<'a> {
             names_service: _,
             address_variables: _,
             excluded: _,
-            ways: _,
+            alternatives: _,
             of_each_ticker: _,
             news_tickers: _,
             limits: _,

@@ -26,7 +26,7 @@ use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
-    Destination, LatestVersion, Provenance, Publication, ReusedVersion, RowOutput, Staged, Takeover, built_before,
+    Destination, LatestVersion, Provenance, Publication, ReuseOutcome, ReusedVersion, RowOutput, Staged, built_before,
     version_before,
 };
 use crate::interface::Ticker;
@@ -192,7 +192,7 @@ fn note_on_late_arrivals(view: &View) -> Option<String> {
 struct BuiltVersion {
     staged: Staged,
     facts: Facts,
-    beside: ReportContext,
+    context: ReportContext,
     /// What was rewritten since the version before; none if nothing can have been.
     rewritten: Option<RewrittenSince>,
     /// Notes for the user.
@@ -246,7 +246,7 @@ impl Builder<'_> {
             }
             self.write_version(data, provenance, stage)?
         };
-        let BuiltVersion { mut staged, facts, beside, rewritten, notes: more } = made;
+        let BuiltVersion { mut staged, facts, context, rewritten, notes: more } = made;
         notes.extend(more);
         if is_own {
             let (plan, before, rewritten) = (self.plan, self.before, rewritten.as_ref());
@@ -258,7 +258,7 @@ impl Builder<'_> {
         let version = Version::of(staged.record(), before);
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
-        let report = Report { stages, notes: notes.clone(), ..self.report(facts, beside, Some(version)) };
+        let report = Report { stages, notes: notes.clone(), ..self.report(facts, context, Some(version)) };
         {
             let _work = work!("draw page");
             staged.add_report(report.page().as_bytes())?;
@@ -351,20 +351,20 @@ impl Builder<'_> {
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
-        let (taken, beside) = rayon::join(
+        let (taken, context) = rayon::join(
             || latest.take_over(self.plan, &provenance, &self.control.stop),
-            || self.beside(self.revisions()?.revisions),
+            || self.report_context(self.revisions()?.revisions),
         );
         let notes = match taken? {
-            Takeover::Reused(ReusedVersion { staged, from }) => {
+            ReuseOutcome::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
                     let note = format!("unchanged since version {from}; files reused");
-                    return Ok(BuiltVersion { staged, facts, beside: beside?, rewritten: None, notes: vec![note] });
+                    return Ok(BuiltVersion { staged, facts, context: context?, rewritten: None, notes: vec![note] });
                 }
                 Vec::new()
             }
-            Takeover::Damaged(path) => {
+            ReuseOutcome::Damaged(path) => {
                 vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
             }
         };
@@ -403,9 +403,10 @@ impl Builder<'_> {
             (facts.news, counted) = self.news(&facts, counting)?;
             Ok(facts.to_json())
         };
-        let (staged, beside) = rayon::join(|| publication.complete(self.plan, facts_as_json), || self.beside(None));
+        let (staged, context) =
+            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.report_context(None));
         let (staged, CountedRevisions { revisions, rewritten }) = (staged?, counted);
-        Ok(BuiltVersion { staged, beside: beside?.with_revisions(revisions), facts, rewritten, notes: Vec::new() })
+        Ok(BuiltVersion { staged, context: context?.with_revisions(revisions), facts, rewritten, notes: Vec::new() })
     }
 
     /// Writes the dataset to a file or a stream. Returns the number of rows.

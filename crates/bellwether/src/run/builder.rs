@@ -173,7 +173,7 @@ impl Builder<'_> {
     }
 
     /// The parts of the report that do not come from the rows.
-    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
+    pub(super) fn report_context(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
         let requests = requests_in_words(self.plan, self.view, self.scope)?;
         let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.view.watch(self.scope)?);
@@ -212,8 +212,8 @@ impl Builder<'_> {
     }
 
     /// The whole report.
-    pub(super) fn report(&self, facts: Facts, beside: ReportContext, version: Option<Version>) -> Report {
-        let ReportContext { skill, revisions, sectors, watched, asked, work } = beside;
+    pub(super) fn report(&self, facts: Facts, context: ReportContext, version: Option<Version>) -> Report {
+        let ReportContext { skill, revisions, sectors, watched, asked, work } = context;
         let is_asked = |name: &str| name.parse().is_ok_and(|ticker: Ticker| asked.contains(&ticker));
         let unasked = facts.tickers.iter().filter(|ticker| !is_asked(&ticker.name)).count() as u64;
         let sectors = facts.by_sector(&sectors);

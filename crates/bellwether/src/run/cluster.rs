@@ -315,9 +315,9 @@ impl Sealing {
         let text = facts.to_json();
         let mut described = read.describe(&version, &provenance, &text);
         let identity = Version::of(described.record(), before.map(|before| before.recorded.version.clone()));
-        let beside = work.beside(revisions)?;
+        let context = work.report_context(revisions)?;
         let stages = vec![("spark", spark)];
-        let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };
+        let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), context, Some(identity)) };
         file::write_bytes(&folder.join(FACTS), &text)?;
         described.seal(folder, report.page().as_bytes())?;
         Ok(Sealed { described, facts, provenance, notes })

@@ -29,7 +29,7 @@ pub(super) struct Continuity {
 
 /// The history that a run should go on with.
 #[derive(Clone, Copy)]
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedHistory<'a> {
     pub(super) plan: &'a Plan,
     pub(super) data: &'a Path,
     /// The archive of the plan's service.
@@ -42,7 +42,7 @@ pub(super) struct Expected<'a> {
 }
 
 /// Checks that a plan goes on with the history in the archive of its service.
-pub(super) fn check(expected: Expected<'_>) -> Result<Continuity> {
+pub(super) fn check(expected: ExpectedHistory<'_>) -> Result<Continuity> {
     match Archive::open(expected.archive) {
         Ok(archive) => check_opened(expected, Some(&archive)),
         Err(error) if error.kind() == ErrorKind::NotFound => check_opened(expected, None),
@@ -59,12 +59,12 @@ pub fn check_history(
     archive: Option<&Archive>,
     known_runs: &[String],
 ) -> Result<()> {
-    let expected = Expected { plan, data, archive: path, known_runs, in_store: None, when_lost: WhenLost::Fail };
+    let expected = ExpectedHistory { plan, data, archive: path, known_runs, in_store: None, when_lost: WhenLost::Fail };
     check_opened(expected, archive).map(drop)
 }
 
-fn check_opened(expected: Expected<'_>, archive: Option<&Archive>) -> Result<Continuity> {
-    let Expected { plan, data, archive: path, in_store, when_lost, .. } = expected;
+fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Result<Continuity> {
+    let ExpectedHistory { plan, data, archive: path, in_store, when_lost, .. } = expected;
     let datasets = data.join("datasets");
     let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
     let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).and_then(service);
@@ -147,11 +147,11 @@ fn moved_service(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
 
 /// The runs of the service that versions and the journal name, each with what names it.
 fn named_runs(
-    expected: Expected<'_>,
+    expected: ExpectedHistory<'_>,
     datasets: &Path,
     own: Option<&VersionRecord>,
 ) -> Result<BTreeMap<String, String>> {
-    let Expected { plan, known_runs, in_store, .. } = expected;
+    let ExpectedHistory { plan, known_runs, in_store, .. } = expected;
     let mut named = BTreeMap::new();
     let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);
     let others: Vec<VersionRecord> =

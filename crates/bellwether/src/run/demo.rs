@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::fetch::Addresses;
 use crate::interface::ChangeSet;
 use crate::key::ApiKey;
-use crate::serve::{self, Running, Service, Universe};
+use crate::serve::{self, RunningService, Service, Universe};
 
 /// The seed of the demo universe.
 pub const DEMO_SEED: u64 = 500;
@@ -14,7 +14,7 @@ pub const DEMO_SEED: u64 = 500;
 /// A demo service on a free port of the loopback address.
 #[derive(Debug)]
 pub(super) struct Demo {
-    running: Running,
+    running: RunningService,
     key: ApiKey,
 }
 

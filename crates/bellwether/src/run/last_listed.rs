@@ -7,7 +7,7 @@ use super::as_of::newest;
 use crate::archive::{View, open_merged};
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
-use crate::plan::{Request, RequestList, Way};
+use crate::plan::{OperationRequests, Request, RequestList};
 use crate::process::cancel::CancellationToken;
 
 /// What the last answers to some requests list.
@@ -20,10 +20,10 @@ pub(super) struct LastListed {
 }
 
 impl LastListed {
-    /// From the first of some ways that has any.
-    pub(super) fn of_ways(ways: &[&Way], archive: &Path) -> Result<Self> {
-        for way in ways {
-            if let RequestList::Listed(requests) = &way.list {
+    /// From the first of some operations that has any.
+    pub(super) fn of_operations(operations: &[&OperationRequests], archive: &Path) -> Result<Self> {
+        for operation in operations {
+            if let RequestList::Listed(requests) = &operation.list {
                 let known = Self::of(requests, archive)?;
                 if !known.tickers.is_empty() {
                     return Ok(known);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Definition, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, open_all, pending};
+use crate::archive::{self, DefinitionRecord, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, open_all, pending};
 use crate::definition::{self, DefinitionFile};
 use crate::disk::digest;
 use crate::disk::file::FileError;
@@ -247,7 +247,7 @@ impl KnownDefinitions {
     }
 
     /// The service of a definition, if its text is known.
-    fn service(&self, definition: &Definition) -> Option<ServiceIdentity> {
+    fn service(&self, definition: &DefinitionRecord) -> Option<ServiceIdentity> {
         let (_, text) = self.texts.get(&definition.digest)?;
         let found = DefinitionFile::new(format!("{}.toml", definition.name).into(), text.clone());
         let plan = found.and_then(Plan::of).ok()?;

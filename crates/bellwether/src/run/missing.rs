@@ -154,10 +154,10 @@ impl<'a> Missing<'a> {
 
 /// The requests that filled the archive, for what the definition names.
 pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
-    let way = plan.ways.iter().find(|way| way.endpoint == scope.source);
-    way.map_or_else(Vec::new, |way| match &way.list {
+    let operation = plan.alternatives.iter().find(|operation| operation.endpoint == scope.source);
+    operation.map_or_else(Vec::new, |operation| match &operation.list {
         RequestList::Listed(requests) => requests.clone(),
-        RequestList::EachTicker(TickerSource::Listed(tickers), _) => way.requests(tickers),
+        RequestList::EachTicker(TickerSource::Listed(tickers), _) => operation.requests(tickers),
         RequestList::EachTicker(..) => Vec::new(),
     })
 }

@@ -109,7 +109,7 @@ pub(crate) use as_of::view_of_build;
 use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, PreviousVersions, RunAnswers};
-use continuity::{Continuity, Expected};
+use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use scope::archived_scope;
@@ -165,7 +165,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         Some(store) => store.begin(&plan.name, options.clock).await?,
         None => None,
     };
-    let expected = Expected {
+    let expected = ExpectedHistory {
         plan: &plan,
         data: &options.data,
         archive: &options.archive,

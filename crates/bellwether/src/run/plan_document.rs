@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::report::latest_facts;
 use crate::interface::Endpoint;
-use crate::plan::{Plan, Request, RequestList, Source, TickerSource, Way, describe};
+use crate::plan::{OperationRequests, Plan, Request, RequestList, Source, TickerSource, describe};
 use crate::report::facts::Facts;
 
 /// What a definition means.
@@ -113,7 +113,7 @@ impl PlanDocument {
             sentiment_base_url: remote.map(|remote| remote.sentiment_base_url.to_string()),
             address_variables: plan.address_variables.clone(),
             excluded: plan.excluded.iter().map(ToString::to_string).collect(),
-            signals: plan.ways.iter().map(WayToGet::of).collect(),
+            signals: plan.alternatives.iter().map(WayToGet::of).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
             columns: columns
                 .map(|it| {
@@ -142,18 +142,18 @@ impl PlanDocument {
 }
 
 impl WayToGet {
-    fn of(way: &Way) -> Self {
+    fn of(operation: &OperationRequests) -> Self {
         let targets = |requests: &[Request]| requests.iter().map(Request::target).collect();
-        let (requests, is_of_each_ticker) = match &way.list {
+        let (requests, is_of_each_ticker) = match &operation.list {
             RequestList::Listed(requests) => (targets(requests), false),
-            RequestList::EachTicker(TickerSource::Listed(tickers), _) => (targets(&way.requests(tickers)), false),
+            RequestList::EachTicker(TickerSource::Listed(tickers), _) => (targets(&operation.requests(tickers)), false),
             RequestList::EachTicker(TickerSource::NamedBy(requests), _) => (targets(requests), true),
             RequestList::EachTicker(TickerSource::Available, _) => {
                 (targets(&[Request::bare(Endpoint::TickersAvailable)]), true)
             }
             RequestList::EachTicker(TickerSource::Signals, _) => (Vec::new(), true),
         };
-        Self { operation: way.endpoint.to_string(), requests, is_of_each_ticker }
+        Self { operation: operation.endpoint.to_string(), requests, is_of_each_ticker }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::export::published_versions;
 use crate::process::cancel;
 use crate::time::as_record;
-use crate::timestamp::{Authorities, Fault, Request, Token};
+use crate::timestamp::{Authorities, StampRequest, Token, TokenFault};
 
 /// The proofs of an archive, and what they prove.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -163,8 +163,8 @@ fn of_archive(
             }
             Err(fault) => {
                 proof.outcome = match &fault {
-                    Fault::Invalid(_) => ProofOutcome::Invalid,
-                    Fault::Unsupported(_) => ProofOutcome::Unknown,
+                    TokenFault::Invalid(_) => ProofOutcome::Invalid,
+                    TokenFault::Unsupported(_) => ProofOutcome::Unknown,
                 };
                 proof.reason = Some(fault.to_string());
             }
@@ -182,20 +182,20 @@ struct StoodFor {
 }
 
 /// What a proof proves.
-fn check(proof: &Proof, service: &str, chain: &Chain, trusted: &Authorities) -> Result<StoodFor, Fault> {
+fn check(proof: &Proof, service: &str, chain: &Chain, trusted: &Authorities) -> Result<StoodFor, TokenFault> {
     let (stated, heads) = proof.service_and_heads();
     if stated != service {
-        return Err(Fault::Invalid(format!("it is about another service, `{stated}`")));
+        return Err(TokenFault::Invalid(format!("it is about another service, `{stated}`")));
     }
     let bytes = proof.token();
     let token = Token::read(&bytes)?;
-    token.check_answers(&Request::of(&proof.statement, proof.nonce()))?;
+    token.check_answers(&StampRequest::of(&proof.statement, proof.nonce()))?;
     token.check_signed(Some(trusted))?;
     let known = chain
         .known_to(&heads)
-        .map_err(|run| Fault::Invalid(format!("the archive has another run `{run}` than it is about")))?;
+        .map_err(|run| TokenFault::Invalid(format!("the archive has another run `{run}` than it is about")))?;
     if known.runs.is_empty() {
-        return Err(Fault::Unsupported("the archive has none of the runs that it is about".to_owned()));
+        return Err(TokenFault::Unsupported("the archive has none of the runs that it is about".to_owned()));
     }
     Ok(StoodFor { runs: known.runs.into_iter().map(str::to_owned).collect(), missing: known.missing })
 }

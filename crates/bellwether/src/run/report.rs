@@ -71,8 +71,8 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let stage = Stage::begin(&options.control, "report");
         // A version has its facts, unless another version of the program wrote them.
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
-        let (facts, beside) = match kept {
-            Some(facts) => (facts, work.beside(work.revisions()?.revisions)?),
+        let (facts, context) = match kept {
+            Some(facts) => (facts, work.report_context(work.revisions()?.revisions)?),
             None => work.count(options.clock)?,
         };
         cancel::check(&options.control.stop)?;
@@ -81,7 +81,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
             return Err(DatasetError::Empty { name: plan.name }.into());
         }
         match options.as_of {
-            Some(_) => Ok(work.report(facts, beside, None)),
+            Some(_) => Ok(work.report(facts, context, None)),
             None => {
                 let runs = &recorded.runs;
                 let built_from = |run: &&ForgottenRun| runs.contains(&run.run);
@@ -90,7 +90,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
                 });
                 let notes: Vec<String> = notes.collect();
                 let report =
-                    work.report(facts, beside, Some(Version::of(&recorded, version_before(&datasets, &recorded)?)));
+                    work.report(facts, context, Some(Version::of(&recorded, version_before(&datasets, &recorded)?)));
                 Ok(if notes.is_empty() { report } else { Report { notes, ..report } })
             }
         }
@@ -121,6 +121,6 @@ impl Builder<'_> {
         facts.contradictions = self.contradictions()?;
         let (news, counted) = self.news(&facts, counting)?;
         facts.news = news;
-        Ok((facts, self.beside(counted.revisions)?))
+        Ok((facts, self.report_context(counted.revisions)?))
     }
 }

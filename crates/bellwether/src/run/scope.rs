@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::archive::{ArchiveError, Scope, View};
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::{Plan, Request, RequestList, TickerSource, Way};
+use crate::plan::{OperationRequests, Plan, Request, RequestList, TickerSource};
 
 /// The series of the way that was used last.
 pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
@@ -29,12 +29,12 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
 
 fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
-    for (index, way) in plan.ways.iter().enumerate() {
-        let requests = requests(way, &plan.ways[..index], view)?;
+    for (index, operation) in plan.alternatives.iter().enumerate() {
+        let requests = requests(operation, &plan.alternatives[..index], view)?;
         let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)? {
             latest = answered_at;
-            taken = Some(Scope::of(plan, way.endpoint, requests));
+            taken = Some(Scope::of(plan, operation.endpoint, requests));
         }
     }
     Ok(taken)
@@ -44,8 +44,8 @@ fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
 /// behind them, and the requests for each ticker.
 pub(super) fn requests_in_words(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
     let mut requests = scope.requests.clone();
-    let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
-    let lists = ways.filter_map(|way| match &way.list {
+    let operations = plan.alternatives.iter().filter(|operation| operation.endpoint == scope.source);
+    let lists = operations.filter_map(|operation| match &operation.list {
         RequestList::EachTicker(list, _) => Some(list),
         RequestList::Listed(_) => None,
     });
@@ -70,17 +70,17 @@ pub(super) fn asked_news(view: &View, scope: &Scope) -> Result<Option<BTreeSet<T
 
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
 /// the other one listed.
-fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
-    let RequestList::EachTicker(list, _) = &way.list else { return Ok(way.requests(&[])) };
+fn requests(operation: &OperationRequests, before: &[OperationRequests], view: &View) -> Result<Vec<Request>> {
+    let RequestList::EachTicker(list, _) = &operation.list else { return Ok(operation.requests(&[])) };
     for other in before {
         if let RequestList::Listed(requests) = &other.list {
             let listed = view.tickers_listed_by(&requests.iter().map(Request::to_string).collect())?;
             if !listed.is_empty() {
-                return Ok(way.requests(&Vec::from_iter(listed)));
+                return Ok(operation.requests(&Vec::from_iter(listed)));
             }
         }
     }
-    Ok(way.requests(&tickers(list, view)?))
+    Ok(operation.requests(&tickers(list, view)?))
 }
 
 /// The tickers of a list, as far as they are in the archive.

@@ -18,7 +18,7 @@ use crate::net::address::host_of;
 use crate::net::call;
 use crate::plan::Plan;
 use crate::time::{Clock, random, unique_name};
-use crate::timestamp::{Fault, Request, Token, token_of};
+use crate::timestamp::{StampRequest, Token, TokenFault, token_of};
 
 /// How long an authority may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ enum StampError {
 
     /// An answer that is no token for what was asked.
     #[error("no time-stamp from {host}: {fault}")]
-    Reply { host: String, fault: Fault },
+    Reply { host: String, fault: TokenFault },
 }
 
 impl Diagnostic for StampError {
@@ -99,7 +99,7 @@ pub async fn stamp(plan: &Plan, archive: &Path, clock: Clock, control: &Control)
     };
     let url = proof.authority.as_url();
     let host = host_of(url);
-    let request = Request::of(&statement, random());
+    let request = StampRequest::of(&statement, random());
     let asked = tokio::select! {
         asked = ask(url, request.der()) => asked,
         () = control.stop.cancelled() => return Err(Error::interruption()),
@@ -141,13 +141,13 @@ fn to_stamp(folder: &Path, service: &str) -> Result<ToStamp> {
 }
 
 /// The token in a reply, and its time. It has to answer the request, and to be signed as it says.
-fn token_in(reply: &[u8], request: &Request) -> Result<(Vec<u8>, DateTime<Utc>), Fault> {
+fn token_in(reply: &[u8], request: &StampRequest) -> Result<(Vec<u8>, DateTime<Utc>), TokenFault> {
     let bytes = token_of(reply)?;
     let token = Token::read(bytes)?;
     token.check_answers(request)?;
     match token.check_signed(None) {
         // Others may be able to.
-        Err(Fault::Unsupported(_)) | Ok(()) => Ok((bytes.to_vec(), token.at)),
+        Err(TokenFault::Unsupported(_)) | Ok(()) => Ok((bytes.to_vec(), token.at)),
         Err(fault) => Err(fault),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bellwether_demo::Universe;
 use bellwether_demo::companies::{self, Company};
 use bellwether_demo::news::{Article, Day, Extremes};
-use bellwether_demo::prediction::{Model, Outlook, Series};
+use bellwether_demo::prediction::{Model, Outlook, PredictionSeries};
 use bytes::Bytes;
 use chrono::{Days, NaiveDate};
 use futures_util::{StreamExt, stream};
@@ -91,7 +91,7 @@ impl AnswerSource {
         })
     }
 
-    fn history(&self, company: &Company, series: &Series, limit: usize) -> Answer {
+    fn history(&self, company: &Company, series: &PredictionSeries, limit: usize) -> Answer {
         let dates = Dates::new(&self.universe, DateForm::Offset, limit);
         let entries = dates.entries(series, self.universe.today());
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
@@ -101,7 +101,7 @@ impl AnswerSource {
         }
     }
 
-    fn latest(&self, company: &Company, series: &Series) -> Answer {
+    fn latest(&self, company: &Company, series: &PredictionSeries) -> Answer {
         let dates = Dates::new(&self.universe, DateForm::Offset, 1);
         let mut entries = dates.entries(series, self.universe.today());
         let HistoryEntry { date, signal, confidence } = entries.pop().expect("five years have a trading day");
@@ -190,7 +190,7 @@ impl Dates {
         Self(newest.map(|&date| (date, format!("{date}T00:00:00{offset}"))).collect())
     }
 
-    fn entries(&self, series: &Series, today: NaiveDate) -> Vec<HistoryEntry<'_>> {
+    fn entries(&self, series: &PredictionSeries, today: NaiveDate) -> Vec<HistoryEntry<'_>> {
         self.0
             .iter()
             .map(|(date, text)| {

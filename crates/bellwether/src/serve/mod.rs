@@ -36,5 +36,5 @@ mod service;
 
 pub use archived::ArchivedServices;
 pub use bellwether_demo::{Prediction, ScoreRewrite, SignalRewrite, Universe, UniverseRewrites, draw, price_schema};
-pub use server::{Running, ServedAddresses, start};
+pub use server::{RunningService, ServedAddresses, start};
 pub use service::Service;

@@ -38,7 +38,7 @@ pub(super) enum Question {
 
 /// A request as received.
 #[derive(Debug)]
-pub(super) struct Request<'r> {
+pub(super) struct ReceivedRequest<'r> {
     pub(super) endpoint: Endpoint,
     /// The symbol in the path; empty if the path has none.
     pub(super) symbol: String,
@@ -67,7 +67,7 @@ pub(super) struct Read {
 /// A parameter was invalid; the reason is among the problems.
 struct InvalidParameter;
 
-impl Request<'_> {
+impl ReceivedRequest<'_> {
     /// Parses the request, given a point of the change record and the key of the service.
     ///
     /// A wrong key is rejected before anything else; a missing one is a problem like any other.

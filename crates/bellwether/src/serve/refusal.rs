@@ -35,7 +35,7 @@ pub(super) enum Refusal {
 
 /// The body of every refusal but a 422.
 #[derive(Serialize)]
-struct Fault {
+struct RefusalBody {
     detail: Cow<'static, str>,
 }
 
@@ -53,7 +53,7 @@ impl Refusal {
             Self::Unreadable(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence.into()),
             Self::Invalid(fault) => return json(StatusCode::UNPROCESSABLE_ENTITY, &fault),
         };
-        let mut answer = json(status, &Fault { detail });
+        let mut answer = json(status, &RefusalBody { detail });
         if status == StatusCode::METHOD_NOT_ALLOWED {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
         }

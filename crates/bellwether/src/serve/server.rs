@@ -24,7 +24,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running service. Dropping it stops it without waiting.
 #[must_use = "a service stops when it is dropped"]
-pub struct Running {
+pub struct RunningService {
     addresses: Vec<ServedAddresses>,
     stop: DropGuard,
     server: JoinHandle<()>,
@@ -64,13 +64,13 @@ impl Diagnostic for ServeError {
 /// # Panics
 ///
 /// Outside a tokio runtime.
-pub async fn start(service: Service, port: u16) -> Result<Running> {
+pub async fn start(service: Service, port: u16) -> Result<RunningService> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listening = async { listen(service, TcpListener::bind(address).await?) };
     listening.await.map_err(|source| ServeError { address, source }.into())
 }
 
-fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
+fn listen(service: Service, listener: TcpListener) -> io::Result<RunningService> {
     let address = listener.local_addr()?;
     let url =
         |path: &str, base| Url::parse(&format!("http://{address}{path}/{}", folder_of(base))).map_err(io::Error::other);
@@ -88,10 +88,10 @@ fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
         unanswered: Arc::new(|_| {}),
     };
     let server = tokio::spawn(connections.serve(listener, stop.clone()));
-    Ok(Running { addresses, stop: stop.drop_guard(), server })
+    Ok(RunningService { addresses, stop: stop.drop_guard(), server })
 }
 
-impl Running {
+impl RunningService {
     /// The base addresses of its services.
     pub fn addresses(&self) -> &[ServedAddresses] {
         &self.addresses
@@ -121,7 +121,7 @@ impl Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningService {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Running").field("addresses", &self.addresses).finish()
     }

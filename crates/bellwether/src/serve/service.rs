@@ -12,9 +12,9 @@ use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
-use super::archived::{ArchivedServices, Given, Subject};
+use super::archived::{AddressSubject, ArchivedServices, Given};
 use super::key::Key;
-use super::question::Request;
+use super::question::ReceivedRequest;
 use super::refusal::Refusal;
 use crate::interface::{Base, ChangeSet, Endpoint};
 use crate::net::listen::{Answer, Site};
@@ -33,14 +33,14 @@ use crate::net::listen::{Answer, Site};
 /// ```
 #[derive(Debug)]
 pub struct Service {
-    source: Source,
+    source: ServedData,
     change_set: ChangeSet,
     key: Key,
 }
 
 /// Where answers come from.
 #[derive(Debug)]
-enum Source {
+enum ServedData {
     Universe(Arc<AnswerSource>),
     Archive(Arc<ArchivedServices>),
 }
@@ -57,7 +57,7 @@ struct Addressed<'p> {
 struct AddressedArchive<'p> {
     service: String,
     instant: Option<String>,
-    subject: Subject,
+    subject: AddressSubject,
     /// The path below the instant.
     path: &'p str,
 }
@@ -65,26 +65,26 @@ struct AddressedArchive<'p> {
 impl Service {
     /// The service of a universe at a point of the change record, for callers with `key`.
     pub fn new(universe: Universe, change_set: ChangeSet, key: String) -> Self {
-        let source = Source::Universe(Arc::new(AnswerSource { universe, change_set }));
+        let source = ServedData::Universe(Arc::new(AnswerSource { universe, change_set }));
         Self { source, change_set, key: Key::new(key) }
     }
 
     /// The services of an archive, in the shapes of a point of the change record, for callers with `key`.
     pub fn of_archive(services: ArchivedServices, change_set: ChangeSet, key: String) -> Self {
-        Self { source: Source::Archive(Arc::new(services)), change_set, key: Key::new(key) }
+        Self { source: ServedData::Archive(Arc::new(services)), change_set, key: Key::new(key) }
     }
 
     /// Whether it answers from an archive.
     pub(super) fn is_of_archive(&self) -> bool {
-        matches!(self.source, Source::Archive(_))
+        matches!(self.source, ServedData::Archive(_))
     }
 
     /// The names of its services and their paths before that of a base address. Universes of different seeds are
     /// different services, so a path names the seed.
     pub(super) fn paths(&self) -> Vec<(String, String)> {
         match &self.source {
-            Source::Universe(source) => vec![("demo".to_owned(), format!("/seed-{}", source.universe.seed()))],
-            Source::Archive(services) => {
+            ServedData::Universe(source) => vec![("demo".to_owned(), format!("/seed-{}", source.universe.seed()))],
+            ServedData::Archive(services) => {
                 services.names().map(|name| (name.to_owned(), format!("/archive/{name}"))).collect()
             }
         }
@@ -93,10 +93,10 @@ impl Service {
     /// The operation at a path: those of signals are under `…/api`, those of sentiment under `…/sentiment`.
     fn route<'p>(&self, path: &'p str) -> Option<Addressed<'p>> {
         let (archived, path) = match &self.source {
-            Source::Universe(source) => {
+            ServedData::Universe(source) => {
                 (None, path.strip_prefix("/seed-")?.strip_prefix(&source.universe.seed().to_string())?)
             }
-            Source::Archive(_) => {
+            ServedData::Archive(_) => {
                 let (archived, path) = AddressedArchive::of(path)?;
                 (Some(archived), path)
             }
@@ -120,11 +120,11 @@ impl Service {
             return Err(Refusal::MethodNotAllowed);
         }
         let query = uri.query().unwrap_or_default();
-        let read = Request { endpoint, symbol, query }.read(self.change_set, &self.key)?;
+        let read = ReceivedRequest { endpoint, symbol, query }.read(self.change_set, &self.key)?;
         let (services, AddressedArchive { service, instant, subject, path }) = match (&self.source, archived) {
-            (Source::Universe(source), _) => return source.answer(read.question),
-            (Source::Archive(services), Some(archived)) => (Arc::clone(services), archived),
-            (Source::Archive(_), None) => return Err(Refusal::NotFound),
+            (ServedData::Universe(source), _) => return source.answer(read.question),
+            (ServedData::Archive(services), Some(archived)) => (Arc::clone(services), archived),
+            (ServedData::Archive(_), None) => return Err(Refusal::NotFound),
         };
         let given = Given {
             endpoint,
@@ -153,11 +153,11 @@ impl<'p> AddressedArchive<'p> {
         let (instant, subject, path) = match path.strip_prefix("/at/") {
             Some(rest) => {
                 let (instant, _) = rest.split_once('/')?;
-                (Some(decode(instant)), Subject::Answer, &rest[instant.len()..])
+                (Some(decode(instant)), AddressSubject::Answer, &rest[instant.len()..])
             }
             None => match path.strip_prefix("/timemap") {
-                Some(path) => (None, Subject::States, path),
-                None => (None, Subject::Answer, path),
+                Some(path) => (None, AddressSubject::States, path),
+                None => (None, AddressSubject::Answer, path),
             },
         };
         let rest = path.strip_prefix("/archive/")?;

@@ -7,7 +7,7 @@
 //!
 //! The statement names the instant, the operation and the requests, so it computes the same rows after the archive has grown.
 //! It reads only sealed folders (`sealed`).
-//! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is a [`Refusal`].
+//! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is a [`SqlRefusal`].
 //!
 //! If two runs observed different values of a cell in the same microsecond, the statement may pick another one than a build:
 //! it orders only by the kind of change.
@@ -33,10 +33,10 @@ use crate::time::to_record;
 
 pub use dialect::Dialect;
 pub use engine::Engine;
-pub use refusal::Refusal;
+pub use refusal::SqlRefusal;
 
-use news::News;
-use signals::Signals;
+use news::NewsQuery;
+use signals::SignalQuery;
 use text::indent;
 use view::View;
 
@@ -83,21 +83,21 @@ impl ForgottenRuns {
 }
 
 /// The statement, ending with a newline.
-pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
+pub(crate) fn statement(question: &Question<'_>) -> Result<String, SqlRefusal> {
     let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
-    Refusal::check(plan)?;
+    SqlRefusal::check(plan)?;
     if dialect == Dialect::Spark && archive.len() > 1 {
-        return Err(Refusal::Claims);
+        return Err(SqlRefusal::Claims);
     }
     let literal = |folder: &String| {
         let folder = folder.trim_end_matches('/');
-        dialect.literal(folder).ok_or_else(|| Refusal::Path { path: folder.to_owned() })
+        dialect.literal(folder).ok_or_else(|| SqlRefusal::Path { path: folder.to_owned() })
     };
-    let literals = archive.iter().map(literal).collect::<Result<Vec<String>, Refusal>>()?;
+    let literals = archive.iter().map(literal).collect::<Result<Vec<String>, SqlRefusal>>()?;
     let ForgottenRuns { notes, sealed, merges } = question.forgotten;
     let view = View { dialect, archive: &literals, as_of, left_out: sealed, left_out_merges: merges };
-    let news = News { plan, asked, view: &view };
-    let signals = Signals { question, view: &view, news: &news };
+    let news = NewsQuery { plan, asked, view: &view };
+    let signals = SignalQuery { question, view: &view, news: &news };
     let relations = [signals.relations(), news.relations()].concat();
     let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indent(&body)));
     let named = |expression: String, name: &str| match expression.strip_suffix(name) {

@@ -34,14 +34,14 @@ enum SightingLimit {
 }
 
 /// The features of a plan, and what they need.
-pub(super) struct News<'a> {
+pub(super) struct NewsQuery<'a> {
     pub(super) plan: &'a DatasetPlan,
     /// The tickers whose news is asked for; none for those of the signals.
     pub(super) asked: Option<&'a BTreeSet<Ticker>>,
     pub(super) view: &'a View<'a>,
 }
 
-impl News<'_> {
+impl NewsQuery<'_> {
     fn has(&self, is_wanted: impl Fn(&Feature) -> bool) -> bool {
         self.plan.features.iter().any(is_wanted)
     }

@@ -5,7 +5,7 @@ use crate::plan::{Column, DatasetPlan, DayCount, Feature, NaiveRule, OnSuspect, 
 
 /// A part of a dataset that cannot be expressed the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum SqlRefusal {
     /// Dates in another time zone than UTC.
     #[error("SQL cannot compute dates with `naive = \"{rule}\"`")]
     Clock {
@@ -61,7 +61,7 @@ pub enum Refusal {
     Wide,
 }
 
-impl Refusal {
+impl SqlRefusal {
     /// Refuses a dataset that no statement can compute.
     pub(super) fn check(plan: &DatasetPlan) -> Result<(), Self> {
         if plan.rows == RowKind::Article {
@@ -95,7 +95,7 @@ impl Refusal {
     }
 }
 
-impl Diagnostic for Refusal {
+impl Diagnostic for SqlRefusal {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Path { .. } => ErrorKind::Usage,

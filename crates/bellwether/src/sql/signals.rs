@@ -6,7 +6,7 @@ use std::fmt::Display;
 use chrono::{DateTime, NaiveDate, Timelike};
 
 use super::Question;
-use super::news::News;
+use super::news::NewsQuery;
 use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::ANSWERS;
@@ -17,13 +17,13 @@ use crate::tables::{ClaimedUntil, Table};
 use crate::time::to_record;
 
 /// The signals of a plan.
-pub(super) struct Signals<'a> {
+pub(super) struct SignalQuery<'a> {
     pub(super) question: &'a Question<'a>,
     pub(super) view: &'a View<'a>,
-    pub(super) news: &'a News<'a>,
+    pub(super) news: &'a NewsQuery<'a>,
 }
 
-impl Signals<'_> {
+impl SignalQuery<'_> {
     /// The named relations, in order.
     pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
         let mut relations = vec![

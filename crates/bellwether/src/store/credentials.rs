@@ -16,7 +16,7 @@ use object_store::{CredentialProvider, Error as Fault};
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
-use super::fault::{Explained, Verdict};
+use super::fault::{Explained, FaultVerdict};
 use crate::key;
 use crate::process::cancel::CancellationToken;
 use crate::process::child::{OutputLimits, output};
@@ -67,7 +67,7 @@ fn is_header(text: &str) -> bool {
 }
 
 fn refusal(reason: String) -> Fault {
-    Explained::new(Verdict::Credentials, reason).into_store_error()
+    Explained::new(FaultVerdict::Credentials, reason).into_store_error()
 }
 
 /// What a command prints, as the provider documents it.
@@ -86,11 +86,11 @@ struct Printed {
 pub(super) struct OfCommand {
     words: Vec<String>,
     stop: CancellationToken,
-    known: tokio::sync::Mutex<Option<Known>>,
+    known: tokio::sync::Mutex<Option<CommandCredential>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CommandCredential {
     credential: Arc<AwsCredential>,
     expiration: Option<DateTime<Utc>>,
 }
@@ -103,7 +103,7 @@ impl OfCommand {
         Ok(Self { words, stop: stop.clone(), known: tokio::sync::Mutex::default() })
     }
 
-    async fn run(&self) -> Result<Known, Fault> {
+    async fn run(&self) -> Result<CommandCredential, Fault> {
         let (words, stop) = (self.words.clone(), self.stop.clone());
         let program = words.first().cloned().unwrap_or_default();
         let failed = |reason: &str| refusal(format!("cannot get credentials from the command `{program}`: {reason}"));
@@ -130,7 +130,7 @@ impl OfCommand {
         }
         let Printed { access_key_id: key_id, secret_access_key: secret_key, session_token: token, expiration, .. } =
             printed;
-        Ok(Known { credential: Arc::new(AwsCredential { key_id, secret_key, token }), expiration })
+        Ok(CommandCredential { credential: Arc::new(AwsCredential { key_id, secret_key, token }), expiration })
     }
 }
 
@@ -140,7 +140,8 @@ impl CredentialProvider for OfCommand {
 
     async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
         let mut known = self.known.lock().await;
-        let is_fresh = |known: &Known| known.expiration.is_none_or(|expiration| expiration - EARLY > Utc::now());
+        let is_fresh =
+            |known: &CommandCredential| known.expiration.is_none_or(|expiration| expiration - EARLY > Utc::now());
         if let Some(known) = known.as_ref().filter(|known| is_fresh(known)) {
             return Ok(Arc::clone(&known.credential));
         }

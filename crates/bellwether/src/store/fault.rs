@@ -14,13 +14,13 @@ use crate::net::connection::reasons;
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct Explained {
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FaultVerdict,
     reason: String,
 }
 
 /// What a failure means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FaultVerdict {
     /// We refuse the answer, or to ask.
     Refusal,
     /// There are no credentials, or none that can be used.
@@ -37,7 +37,7 @@ pub(super) enum Verdict {
 }
 
 impl Explained {
-    pub(super) fn new(verdict: Verdict, reason: String) -> Self {
+    pub(super) fn new(verdict: FaultVerdict, reason: String) -> Self {
         Self { verdict, reason }
     }
 
@@ -57,8 +57,10 @@ impl From<Explained> for object_store::client::HttpError {
     fn from(explained: Explained) -> Self {
         use object_store::client::HttpErrorKind;
         let kind = match explained.verdict {
-            Verdict::Temporary => HttpErrorKind::Timeout,
-            Verdict::Refusal | Verdict::Credentials | Verdict::Certificate { .. } => HttpErrorKind::Unknown,
+            FaultVerdict::Temporary => HttpErrorKind::Timeout,
+            FaultVerdict::Refusal | FaultVerdict::Credentials | FaultVerdict::Certificate { .. } => {
+                HttpErrorKind::Unknown
+            }
         };
         Self::new(kind, explained)
     }
@@ -90,7 +92,7 @@ pub(super) fn is_broken(fault: &Fault) -> bool {
 /// Whether a retry may help.
 pub(super) fn is_temporary(fault: &Fault) -> bool {
     match (status(fault), Explained::of(fault)) {
-        (_, Some(explained)) => explained.verdict == Verdict::Temporary,
+        (_, Some(explained)) => explained.verdict == FaultVerdict::Temporary,
         (Some(status), None) => matches!(status, 408 | 409 | 412 | 429 | 500..),
         (None, None) => reasons(fault).any(is_network),
     }
@@ -184,7 +186,7 @@ mod tests {
     use object_store::Error as Fault;
     use object_store::client::{HttpError, HttpErrorKind};
 
-    use super::{Explained, Verdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
+    use super::{Explained, FaultVerdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
 
     fn fault(source: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
         Fault::Generic { store: "S3", source: source.into() }
@@ -282,10 +284,10 @@ mod tests {
 
     #[test]
     fn what_we_explain_ourselves_keeps_its_verdict_and_words_through_the_client() {
-        let certificate = Verdict::Certificate { host: "h".to_owned() };
-        for given in [Verdict::Refusal, Verdict::Credentials, Verdict::Temporary, certificate] {
+        let certificate = FaultVerdict::Certificate { host: "h".to_owned() };
+        for given in [FaultVerdict::Refusal, FaultVerdict::Credentials, FaultVerdict::Temporary, certificate] {
             let explained = || Explained::new(given.clone(), "in our words".to_owned());
-            let is_temporary = given == Verdict::Temporary;
+            let is_temporary = given == FaultVerdict::Temporary;
             for fault in [explained().into_store_error(), fault(HttpError::from(explained()))] {
                 assert_eq!(verdict(&fault), (!is_temporary, is_temporary, false), "{given:?}");
                 assert_eq!(reason(&fault), "in our words");

@@ -12,7 +12,7 @@ use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::leftovers::is_clearing;
 use super::objects::{Created, MOST_BYTES, Store};
-use super::pieces::Pieces;
+use super::pieces::ObjectPieces;
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -248,7 +248,7 @@ impl Store {
         let at = self.key(key)?;
         let mut target: File = file::create(path)?;
         let read = async {
-            let (_, mut pieces) = Pieces::of(&*self.objects, &at).await.map_err(failed)?;
+            let (_, mut pieces) = ObjectPieces::of(&*self.objects, &at).await.map_err(failed)?;
             while let Some(piece) = pieces.next().await.map_err(failed)? {
                 target.write_all(&piece).map_err(FileError::write(path))?;
             }
@@ -267,7 +267,7 @@ impl Store {
         let failed = |fault: object_store::Error| -> Error { self.failure("read", key, &fault).into() };
         let at = self.key(key)?;
         let read = async {
-            let (meta, mut pieces) = match Pieces::of(&*self.objects, &at).await {
+            let (meta, mut pieces) = match ObjectPieces::of(&*self.objects, &at).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(Some("it is missing".to_owned())),
                 got => got.map_err(failed)?,
             };

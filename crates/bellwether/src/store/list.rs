@@ -20,7 +20,7 @@ use object_store::path::Path as Key;
 use object_store::{Error as Fault, ObjectMeta};
 use tokio::task::spawn_blocking;
 
-use super::fault::{Explained, Verdict};
+use super::fault::{Explained, FaultVerdict};
 use super::objects::Store;
 use crate::error::Error;
 use crate::text::human::count_of;
@@ -211,7 +211,7 @@ impl Contents {
 }
 
 fn refusal(reason: String) -> Fault {
-    Explained::new(Verdict::Refusal, reason).into_store_error()
+    Explained::new(FaultVerdict::Refusal, reason).into_store_error()
 }
 
 fn failure(error: io::Error) -> Fault {

@@ -36,7 +36,7 @@ pub(crate) enum ListingFault {
 
 /// An interface's listing: its root, the path to its entries, and the elements with an entry's key.
 #[derive(Clone, Copy, Debug)]
-struct Dialect {
+struct ListingForm {
     root: &'static [u8],
     /// The depth of an entry; the root has depth one.
     depth: usize,
@@ -44,14 +44,18 @@ struct Dialect {
 }
 
 /// S3 and Google; Azure.
-const DIALECTS: [Dialect; 2] = [
-    Dialect { root: b"ListBucketResult", depth: 2, entries: [(b"Contents", b"Key"), (b"CommonPrefixes", b"Prefix")] },
-    Dialect { root: b"EnumerationResults", depth: 3, entries: [(b"Blob", b"Name"), (b"BlobPrefix", b"Name")] },
+const DIALECTS: [ListingForm; 2] = [
+    ListingForm {
+        root: b"ListBucketResult",
+        depth: 2,
+        entries: [(b"Contents", b"Key"), (b"CommonPrefixes", b"Prefix")],
+    },
+    ListingForm { root: b"EnumerationResults", depth: 3, entries: [(b"Blob", b"Name"), (b"BlobPrefix", b"Name")] },
 ];
 
 /// An entry that is being read.
 #[derive(Clone, Copy, Debug)]
-struct Entry<'a> {
+struct ListedEntry<'a> {
     start: usize,
     element: &'static [u8],
     /// Where its key starts, while that is being read.
@@ -66,7 +70,7 @@ pub(crate) fn usable(answer: &[u8]) -> Result<UsableListing, ListingFault> {
     reader.config_mut().expand_empty_elements = true;
     let mut usable = UsableListing::default();
     let (mut dialect, mut depth, mut copied) = (None, 0_usize, 0);
-    let mut entry: Option<Entry<'_>> = None;
+    let mut entry: Option<ListedEntry<'_>> = None;
     loop {
         let start = position(&reader);
         let event = reader.read_event().map_err(|error| match dialect {
@@ -78,14 +82,14 @@ pub(crate) fn usable(answer: &[u8]) -> Result<UsableListing, ListingFault> {
                 depth += 1;
                 let name = element.local_name();
                 let Some(dialect) = dialect else {
-                    let is_root = |dialect: &&Dialect| dialect.root == name.as_ref();
+                    let is_root = |dialect: &&ListingForm| dialect.root == name.as_ref();
                     dialect = Some(DIALECTS.iter().find(is_root).ok_or(ListingFault::Other)?);
                     continue;
                 };
                 match &mut entry {
                     None if depth == dialect.depth => {
                         let kind = dialect.entries.iter().find(|(entry, _)| *entry == name.as_ref());
-                        entry = kind.map(|(_, element)| Entry { start, element, key_start: None, key: b"" });
+                        entry = kind.map(|(_, element)| ListedEntry { start, element, key_start: None, key: b"" });
                     }
                     Some(entry) if depth == dialect.depth + 1 && entry.element == name.as_ref() => {
                         entry.key_start = Some(position(&reader));

@@ -11,10 +11,10 @@ use object_store::path::Path as Key;
 use object_store::{Error as Fault, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use tokio::sync::Semaphore;
 
-use super::fault::{Explained, Verdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
+use super::fault::{Explained, FaultVerdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
 use super::list::{Listed, SkippedKeys};
 use super::open::{Access, Opened, open};
-use super::pieces::Pieces;
+use super::pieces::ObjectPieces;
 use super::{Result, StoreError};
 use crate::error::{Error, Reason};
 use crate::plan::StoreUrl;
@@ -32,7 +32,7 @@ pub(super) const MOST_BYTES: u64 = 64 << 20;
 
 /// The content of an object, and the tag of this state.
 #[derive(Clone, Debug)]
-pub(super) struct Content {
+pub(super) struct ObjectContent {
     pub(super) bytes: Bytes,
     pub(super) changed: DateTime<Utc>,
     state: UpdateVersion,
@@ -120,9 +120,9 @@ impl Store {
         let (url, key) = (self.url.to_string(), at.to_owned());
         let source: Reason = reason(fault).into();
         match (Explained::of(fault).map(|explained| &explained.verdict), fault) {
-            (Some(Verdict::Refusal), _) => StoreError::Refused { url, action, key, source },
-            (Some(Verdict::Credentials), _) => StoreError::Open { url, source },
-            (Some(Verdict::Certificate { host }), _) => StoreError::Certificate { host: host.clone(), source },
+            (Some(FaultVerdict::Refusal), _) => StoreError::Refused { url, action, key, source },
+            (Some(FaultVerdict::Credentials), _) => StoreError::Open { url, source },
+            (Some(FaultVerdict::Certificate { host }), _) => StoreError::Certificate { host: host.clone(), source },
             _ if is_untagged(fault) => StoreError::Unconditional { url, source },
             (_, Fault::Generic { .. } | Fault::AlreadyExists { .. } | Fault::Precondition { .. })
                 if is_temporary(fault) =>
@@ -161,10 +161,10 @@ impl Store {
     }
 
     /// The content of an object, which may have that many bytes; `None` if there is none.
-    pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<Content>, Error> {
+    pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<ObjectContent>, Error> {
         let key = self.key(at)?;
         let got = self.retry(|| async {
-            let (meta, mut pieces) = Pieces::of(&*self.objects, &key).await?;
+            let (meta, mut pieces) = ObjectPieces::of(&*self.objects, &key).await?;
             let state = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
             if meta.size > most {
                 return Ok(None);
@@ -176,7 +176,7 @@ impl Store {
                 }
                 bytes.extend_from_slice(&piece);
             }
-            Ok(Some(Content { bytes: bytes.into(), changed: meta.last_modified, state }))
+            Ok(Some(ObjectContent { bytes: bytes.into(), changed: meta.last_modified, state }))
         });
         match got.await? {
             Ok(Some(content)) => Ok(Some(content)),
@@ -208,7 +208,7 @@ impl Store {
 
     /// Replaces an object only if it is still in a state, and returns whether it did. The outcome is read back unless the answer
     /// leaves no doubt.
-    pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &Content) -> Result<bool, Error> {
+    pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<bool, Error> {
         for attempt in 1.. {
             let fault = match self.in_turn(self.put_if(at, bytes.clone(), known)).await? {
                 Ok(()) => return Ok(true),
@@ -228,7 +228,7 @@ impl Store {
     }
 
     /// Puts an object only if it is in a state.
-    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: &Content) -> Result<(), Fault> {
+    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<(), Fault> {
         let fault = |error: StoreError| Fault::Generic { store: "store", source: error.into() };
         let key = self.key(at).map_err(fault)?;
         let payload = PutPayload::from_bytes(bytes);

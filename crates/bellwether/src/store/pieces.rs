@@ -18,13 +18,13 @@ pub(super) const STALL: Duration = Duration::from_secs(120);
 pub(super) struct Streamed;
 
 /// The bytes of an object. Whoever reads them bounds their number.
-pub(super) struct Pieces {
+pub(super) struct ObjectPieces {
     stream: BoxStream<'static, Result<Bytes, Fault>>,
     received: u64,
     waited: Duration,
 }
 
-impl Pieces {
+impl ObjectPieces {
     /// Requests an object.
     pub(super) async fn of(objects: &dyn ObjectStore, key: &Key) -> Result<(ObjectMeta, Self), Fault> {
         let mut options = GetOptions::default();

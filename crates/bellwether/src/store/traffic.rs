@@ -22,7 +22,7 @@ use reqwest::redirect;
 use tokio::time::timeout;
 use url::Url;
 
-use super::fault::{Explained, Verdict};
+use super::fault::{Explained, FaultVerdict};
 use super::list::SkippedKeys;
 use super::listing;
 use super::pieces::{STALL, Streamed};
@@ -81,8 +81,9 @@ impl HttpConnector for Connector {
                 .connect_timeout(connect)
                 .read_timeout(STALL)
                 .build();
-            let explained =
-                |error| Explained::new(Verdict::Refusal, format!("cannot set up the client: {}", innermost(&error)));
+            let explained = |error| {
+                Explained::new(FaultVerdict::Refusal, format!("cannot set up the client: {}", innermost(&error)))
+            };
             client.map(HttpClient::new).map_err(|error| explained(error).into_store_error())
         };
         Ok(HttpClient::new(Guarded {
@@ -122,7 +123,7 @@ impl HttpService for Guarded {
         let status = response.status();
         tracing::debug!(%method, %status, "a store answered");
         if status.is_redirection() && status.as_u16() != 304 {
-            return Err(Explained::new(Verdict::Refusal, redirect_reason(&response, &uri)).into());
+            return Err(Explained::new(FaultVerdict::Refusal, redirect_reason(&response, &uri)).into());
         }
         if let Some(wait) = wait(&response) {
             tracing::info!(%status, seconds = wait.as_secs(), "waiting as the store requests");
@@ -151,7 +152,7 @@ struct Route<'a> {
 impl Guarded {
     /// The route to an address.
     fn route(&self, uri: &Uri) -> Result<Route<'_>, HttpError> {
-        let refused = |reason: String| HttpError::from(Explained::new(Verdict::Refusal, reason));
+        let refused = |reason: String| HttpError::from(Explained::new(FaultVerdict::Refusal, reason));
         let url = Url::parse(&uri.to_string()).map_err(|_| refused("its address is not valid".to_owned()))?;
         let host = host_of(&url);
         if is_direct(&url) {
@@ -177,7 +178,8 @@ impl Guarded {
 
     /// The usable part of a listing.
     fn listing(&self, answer: &[u8]) -> Result<Bytes, HttpError> {
-        let usable = listing::usable(answer).map_err(|fault| Explained::new(Verdict::Refusal, fault.to_string()))?;
+        let usable =
+            listing::usable(answer).map_err(|fault| Explained::new(FaultVerdict::Refusal, fault.to_string()))?;
         self.skipped.add(usable.skipped);
         Ok(usable.text.into())
     }
@@ -207,10 +209,10 @@ fn unreachable(host: &str, proxy: Option<&str>, error: &HttpError) -> HttpError 
         _ => innermost(error),
     };
     if is_certificate(error) {
-        return Explained::new(Verdict::Certificate { host: host.to_owned() }, reason).into();
+        return Explained::new(FaultVerdict::Certificate { host: host.to_owned() }, reason).into();
     }
     let what = if error.kind() == HttpErrorKind::Connect { "cannot connect to" } else { "cannot get an answer of" };
-    let explained = Explained::new(Verdict::Temporary, format!("{what} `{host}`{through}: {reason}"));
+    let explained = Explained::new(FaultVerdict::Temporary, format!("{what} `{host}`{through}: {reason}"));
     HttpError::new(error.kind(), explained)
 }
 
@@ -235,7 +237,7 @@ async fn whole(body: HttpResponseBody) -> Result<Bytes, HttpError> {
         while let Some(piece) = pieces.try_next().await? {
             if bytes.len() + piece.len() > MOST_BYTES {
                 let reason = format!("its answer is larger than {} MiB", MOST_BYTES >> 20);
-                return Err(Explained::new(Verdict::Refusal, reason).into());
+                return Err(Explained::new(FaultVerdict::Refusal, reason).into());
             }
             bytes.extend_from_slice(&piece);
         }
@@ -243,7 +245,7 @@ async fn whole(body: HttpResponseBody) -> Result<Bytes, HttpError> {
     };
     timeout(STALL, read).await.unwrap_or_else(|_| {
         let reason = format!("its answer was incomplete after {} s", STALL.as_secs());
-        Err(Explained::new(Verdict::Temporary, reason).into())
+        Err(Explained::new(FaultVerdict::Temporary, reason).into())
     })
 }
 
@@ -253,7 +255,7 @@ fn metadata(answer: Bytes) -> Result<Bytes, HttpError> {
         true => Ok(answer),
         false => {
             let reason = "the metadata service of the instance gave what cannot be part of a request";
-            Err(Explained::new(Verdict::Credentials, reason.to_owned()).into())
+            Err(Explained::new(FaultVerdict::Credentials, reason.to_owned()).into())
         }
     }
 }

@@ -13,19 +13,19 @@ use std::fmt;
 
 use der::NotDer;
 
-pub(crate) use request::{Request, token_of};
+pub(crate) use request::{StampRequest, token_of};
 pub(crate) use token::{Authorities, Token};
 
 /// Why a token proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum TokenFault {
     /// It is wrong.
     Invalid(String),
     /// This program cannot check it.
     Unsupported(String),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TokenFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(reason) | Self::Unsupported(reason) => formatter.write_str(reason),
@@ -33,7 +33,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl From<NotDer> for Fault {
+impl From<NotDer> for TokenFault {
     fn from(NotDer(what): NotDer) -> Self {
         Self::Invalid(format!("it is not a time-stamp token: {what}"))
     }

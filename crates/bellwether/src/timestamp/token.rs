@@ -10,7 +10,7 @@ use webpki::{EndEntityCert, Error as CertificateError, KeyUsage, anchor_from_tru
 use super::der::{
     BOOLEAN, CONTEXT_0, CONTEXT_1, Element, Elements, INTEGER, OCTETS, OID, SEQUENCE, SET, TIME, element, number,
 };
-use super::{Fault, Request, oid};
+use super::{StampRequest, TokenFault, oid};
 
 /// The certificates of authorities that the caller trusts.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<'a> Token<'a> {
     /// # Errors
     ///
     /// If it is none.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, TokenFault> {
         let mut content = Elements::only(bytes, SEQUENCE)?.elements();
         expect(&mut content, oid::SIGNED_DATA)?;
         let mut signed = Elements::only(content.take(CONTEXT_0)?.content, SEQUENCE)?.elements();
@@ -93,25 +93,25 @@ impl<'a> Token<'a> {
     }
 
     /// Checks that it answers a request.
-    pub(crate) fn check_answers(&self, request: &Request) -> Result<(), Fault> {
+    pub(crate) fn check_answers(&self, request: &StampRequest) -> Result<(), TokenFault> {
         if self.imprint != (oid::SHA_256, &request.imprint[..]) {
-            return Err(Fault::Invalid("it is about another text".to_owned()));
+            return Err(TokenFault::Invalid("it is about another text".to_owned()));
         }
         match self.nonce == Some(&number(request.nonce)) {
             true => Ok(()),
-            false => Err(Fault::Invalid("it has another nonce than the request".to_owned())),
+            false => Err(TokenFault::Invalid("it has another nonce than the request".to_owned())),
         }
     }
 
     /// Checks that it is signed with the key of a certificate that authorities issued for time-stamping, and that was valid
     /// then. Without authorities, checks the signature alone.
-    pub(crate) fn check_signed(&self, authorities: Option<&Authorities>) -> Result<(), Fault> {
+    pub(crate) fn check_signed(&self, authorities: Option<&Authorities>) -> Result<(), TokenFault> {
         if self.attribute(oid::CONTENT_TYPE, OID)?.content != oid::TIME_STAMP {
-            return Err(Fault::Invalid("its signature is about something else than a time-stamp".to_owned()));
+            return Err(TokenFault::Invalid("its signature is about something else than a time-stamp".to_owned()));
         }
         let expected = digest(self.digest, self.words)?;
         if self.attribute(oid::MESSAGE_DIGEST, OCTETS)?.content != expected {
-            return Err(Fault::Invalid("its words are not the ones that were signed".to_owned()));
+            return Err(TokenFault::Invalid("its words are not the ones that were signed".to_owned()));
         }
         let trusted = authorities.iter().flat_map(|authorities| authorities.0.iter().map(|it| it.as_ref()));
         let certificates: Vec<&[u8]> = self.certificates.iter().copied().chain(trusted).collect();
@@ -130,10 +130,10 @@ impl<'a> Token<'a> {
     }
 
     /// The certificate that the signature names by its digest.
-    fn signer<'c>(&self, certificates: &[&'c [u8]]) -> Result<&'c [u8], Fault> {
+    fn signer<'c>(&self, certificates: &[&'c [u8]]) -> Result<&'c [u8], TokenFault> {
         let Ok(named) = self.attribute(oid::SIGNING_CERTIFICATE, SEQUENCE) else {
             let reason = "it names its certificate by SHA-1 or not at all, which this program does not accept";
-            return Err(Fault::Unsupported(reason.to_owned()));
+            return Err(TokenFault::Unsupported(reason.to_owned()));
         };
         let mut first = named.elements().take(SEQUENCE)?.elements().take(SEQUENCE)?.elements();
         let algorithm = match first.take_if(SEQUENCE)? {
@@ -146,11 +146,11 @@ impl<'a> Token<'a> {
                 return Ok(certificate);
             }
         }
-        Err(Fault::Invalid("it does not have the certificate that it is signed with".to_owned()))
+        Err(TokenFault::Invalid("it does not have the certificate that it is signed with".to_owned()))
     }
 
     /// Checks the signature of the attributes.
-    fn check_signature(&self, signer: &EndEntityCert<'_>) -> Result<(), Fault> {
+    fn check_signature(&self, signer: &EndEntityCert<'_>) -> Result<(), TokenFault> {
         // They are signed as a set, whatever their tag in the token.
         let mut signed = self.attributes.whole.to_vec();
         signed[0] = SET;
@@ -171,17 +171,17 @@ impl<'a> Token<'a> {
             match signer.verify_signature(*algorithm, &signed, self.signature) {
                 Ok(()) => return Ok(()),
                 Err(CertificateError::InvalidSignatureForPublicKey) => {
-                    return Err(Fault::Invalid("its signature is wrong".to_owned()));
+                    return Err(TokenFault::Invalid("its signature is wrong".to_owned()));
                 }
                 // Of another curve.
                 Err(_) => {}
             }
         }
-        Err(Fault::Unsupported("this program cannot check the algorithm of its signature".to_owned()))
+        Err(TokenFault::Unsupported("this program cannot check the algorithm of its signature".to_owned()))
     }
 
     /// The value of a signed attribute, which it has once.
-    fn attribute(&self, name: &[u8], tag: u8) -> Result<Element<'a>, Fault> {
+    fn attribute(&self, name: &[u8], tag: u8) -> Result<Element<'a>, TokenFault> {
         let mut all = self.attributes.elements();
         let mut found = None;
         while let Some(attribute) = all.next()? {
@@ -190,10 +190,10 @@ impl<'a> Token<'a> {
                 continue;
             }
             if found.replace(Elements::only(parts.take(SET)?.content, tag)?).is_some() {
-                return Err(Fault::Invalid("it has a signed attribute twice".to_owned()));
+                return Err(TokenFault::Invalid("it has a signed attribute twice".to_owned()));
             }
         }
-        found.ok_or_else(|| Fault::Invalid("it lacks a signed attribute".to_owned()))
+        found.ok_or_else(|| TokenFault::Invalid("it lacks a signed attribute".to_owned()))
     }
 }
 
@@ -205,7 +205,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, Fault> {
+    fn read(bytes: &'a [u8]) -> Result<Self, TokenFault> {
         let mut words = Elements::only(bytes, SEQUENCE)?.elements();
         words.take(INTEGER)?;
         words.take(OID)?;
@@ -223,27 +223,27 @@ impl<'a> Words<'a> {
 }
 
 /// The next element, which is an identifier.
-fn expect(elements: &mut Elements<'_>, name: &[u8]) -> Result<(), Fault> {
+fn expect(elements: &mut Elements<'_>, name: &[u8]) -> Result<(), TokenFault> {
     match elements.take(OID)?.content == name {
         true => Ok(()),
-        false => Err(Fault::Invalid("it is not a time-stamp token: it is another kind of signed data".to_owned())),
+        false => Err(TokenFault::Invalid("it is not a time-stamp token: it is another kind of signed data".to_owned())),
     }
 }
 
 /// A time: `20261120213000Z`, with parts of a second or without.
-fn instant(text: &[u8]) -> Result<DateTime<Utc>, Fault> {
+fn instant(text: &[u8]) -> Result<DateTime<Utc>, TokenFault> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.strip_suffix('Z'));
     let parsed = parsed.and_then(|text| NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S%.f").ok());
-    parsed.map(|time| time.and_utc()).ok_or_else(|| Fault::Invalid("its time is not a time in UTC".to_owned()))
+    parsed.map(|time| time.and_utc()).ok_or_else(|| TokenFault::Invalid("its time is not a time in UTC".to_owned()))
 }
 
 /// The digest of bytes by an algorithm.
-fn digest(algorithm: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+fn digest(algorithm: &[u8], bytes: &[u8]) -> Result<Vec<u8>, TokenFault> {
     match algorithm {
         oid::SHA_256 => Ok(Sha256::digest(bytes).to_vec()),
         oid::SHA_384 => Ok(Sha384::digest(bytes).to_vec()),
         oid::SHA_512 => Ok(Sha512::digest(bytes).to_vec()),
-        _ => Err(Fault::Unsupported("it uses a digest other than SHA-256, SHA-384 and SHA-512".to_owned())),
+        _ => Err(TokenFault::Unsupported("it uses a digest other than SHA-256, SHA-384 and SHA-512".to_owned())),
     }
 }
 
@@ -253,7 +253,7 @@ fn algorithms() -> &'static [&'static dyn SignatureVerificationAlgorithm] {
 }
 
 /// Why a certificate is not one that counts.
-fn certificate_fault(error: &CertificateError) -> Fault {
+fn certificate_fault(error: &CertificateError) -> TokenFault {
     let reason = match error {
         CertificateError::UnknownIssuer => "its certificate was not issued by a given authority",
         CertificateError::CertExpired { .. } | CertificateError::CertNotValidYet { .. } => {
@@ -264,10 +264,10 @@ fn certificate_fault(error: &CertificateError) -> Fault {
         other => {
             let what = format!("its certificates cannot be checked: {other:?}");
             return match format!("{other:?}").starts_with("Unsupported") {
-                true => Fault::Unsupported(what),
-                false => Fault::Invalid(what),
+                true => TokenFault::Unsupported(what),
+                false => TokenFault::Invalid(what),
             };
         }
     };
-    Fault::Invalid(reason.to_owned())
+    TokenFault::Invalid(reason.to_owned())
 }

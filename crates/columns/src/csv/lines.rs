@@ -43,7 +43,7 @@ impl Lines {
     /// Appends a line for each row.
     pub(super) fn extend(&mut self, rows: &Rows, guard: FormulaGuard) -> Result<(), ArrowError> {
         let mut groups = groups(rows, guard)?;
-        let longest = groups.iter().map(Group::longest).sum::<usize>() + STRIDE;
+        let longest = groups.iter().map(ColumnGroup::longest).sum::<usize>() + STRIDE;
         let mut end = self.end;
         for row in 0..rows.num_rows() {
             if self.buffer.len() < end + longest {
@@ -65,7 +65,7 @@ fn grow(buffer: &mut Vec<u8>, needed: usize) {
 }
 
 /// Neighbouring columns that repeat together.
-struct Group<'a> {
+struct ColumnGroup<'a> {
     fields: Vec<Field<'a>>,
     /// Rows where any of them changes.
     boundaries: Boundaries,
@@ -85,24 +85,24 @@ enum Cache {
 }
 
 /// Groups the columns, as far as that saves work.
-fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<Group<'_>>, ArrowError> {
+fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<ColumnGroup<'_>>, ArrowError> {
     let groups = rows.columns().iter().map(|column| {
         let field = Field::new(column, guard)?;
         let (boundaries, keys) = (column.boundaries().clone(), field.keys());
-        Ok(Group { fields: vec![field], boundaries, keys, cache: Cache::None })
+        Ok(ColumnGroup { fields: vec![field], boundaries, keys, cache: Cache::None })
     });
     let groups = groups.collect::<Result<_, ArrowError>>()?;
-    let mut groups = join_groups(join_groups(groups, Group::join_sets), Group::join_runs);
-    groups.iter_mut().for_each(Group::choose_cache);
+    let mut groups = join_groups(join_groups(groups, ColumnGroup::join_sets), ColumnGroup::join_runs);
+    groups.iter_mut().for_each(ColumnGroup::choose_cache);
     Ok(groups)
 }
 
 /// Joins each group to the previous one, if possible.
 fn join_groups<'a>(
-    groups: Vec<Group<'a>>,
-    join: impl Fn(&mut Group<'a>, Group<'a>) -> Option<Group<'a>>,
-) -> Vec<Group<'a>> {
-    let mut joined: Vec<Group<'a>> = Vec::new();
+    groups: Vec<ColumnGroup<'a>>,
+    join: impl Fn(&mut ColumnGroup<'a>, ColumnGroup<'a>) -> Option<ColumnGroup<'a>>,
+) -> Vec<ColumnGroup<'a>> {
+    let mut joined: Vec<ColumnGroup<'a>> = Vec::new();
     for next in groups {
         let apart = match joined.last_mut() {
             Some(last) => join(last, next),
@@ -113,7 +113,7 @@ fn join_groups<'a>(
     joined
 }
 
-impl<'a> Group<'a> {
+impl<'a> ColumnGroup<'a> {
     /// Adds the next group if both are closed sets with few combinations; returns it otherwise.
     fn join_sets(&mut self, next: Self) -> Option<Self> {
         match (&mut self.keys, &next.keys) {

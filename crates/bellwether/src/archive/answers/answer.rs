@@ -27,7 +27,7 @@ pub struct AnswerRecord {
     /// Signal histories without rows, which list no series.
     pub empty: Vec<SeriesKey>,
     /// Location of its rows, typed and rejected.
-    pub rows: BTreeMap<RowKind, Pieces>,
+    pub rows: BTreeMap<RowKind, RowPieces>,
     /// Number of signal histories.
     pub histories: u64,
     /// Number of histories with records of which all were rejected.
@@ -88,9 +88,9 @@ pub enum RowKind {
 
 /// Contiguous pieces of rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pieces {
+pub struct RowPieces {
     /// Their location.
-    pub(in crate::archive) stretch: ByteRange,
+    pub(in crate::archive) bytes: ByteRange,
     /// Bytes of each piece.
     pub(in crate::archive) lengths: Vec<u64>,
 }
@@ -111,7 +111,7 @@ impl Answer {
         record
             .rows
             .values()
-            .all(|rows| rows.stretch.is_of_answers() && rows.stretch.check(folder).is_ok())
+            .all(|rows| rows.bytes.is_of_answers() && rows.bytes.check(folder).is_ok())
             .then(|| Self { folder: folder.to_owned(), record: Arc::new(record) })
     }
 }
@@ -128,7 +128,7 @@ pub(in crate::archive) struct AnswerBatches {
 impl AnswerBatches {
     /// Opens rows of an answer; `None` if it has none of this kind.
     pub(in crate::archive) fn open(answer: &Answer, rows: RowKind, files: &mut Files) -> Result<Option<Self>> {
-        let Some(Pieces { stretch, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };
+        let Some(RowPieces { bytes, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };
         let schema = match rows {
             RowKind::Typed => Table::of(answer.record.request.endpoint).map(Table::listed_schema),
             RowKind::Rejects => Some(Reject::batch_schema()),
@@ -141,8 +141,8 @@ impl AnswerBatches {
             start..end
         };
         let places = lengths.iter().map(place).collect();
-        let section = stretch.open(&answer.folder, files)?;
-        Ok(Some(Self { path: stretch.path(&answer.folder), section, schema, places }))
+        let section = bytes.open(&answer.folder, files)?;
+        Ok(Some(Self { path: bytes.path(&answer.folder), section, schema, places }))
     }
 
     pub(in crate::archive) fn count(&self) -> usize {

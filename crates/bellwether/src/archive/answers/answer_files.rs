@@ -27,11 +27,11 @@ const PORTION: usize = 128 << 10;
 #[derive(Debug)]
 pub(in crate::archive) struct AnswerFiles {
     folder: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<FileState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FileState {
     /// Number of names tried.
     tried: usize,
     free: Vec<Open>,

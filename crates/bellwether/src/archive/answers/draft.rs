@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::answer::{AnswerRecord, Oddities, Pieces, RowKind};
+use super::answer::{AnswerRecord, Oddities, RowKind, RowPieces};
 use super::answer_files::{AnswerFile, AnswerFiles};
 use super::row_codec::pack;
 use crate::disk::file::FileError;
@@ -103,7 +103,7 @@ impl Draft {
         for (kind, (file, lengths)) in self.writing {
             let path = file.path();
             let range = file.keep().map_err(FileError::write(&path))?;
-            rows.insert(kind, Pieces { stretch: range, lengths });
+            rows.insert(kind, RowPieces { bytes: range, lengths });
         }
         let Self { series, empty, histories, lost, oddities, .. } = self;
         Ok(AnswerRecord { request, series, empty, rows, histories, lost, oddities })

@@ -63,7 +63,7 @@ pub(in crate::archive) enum Revision {
 
 /// What is known of a cell.
 #[derive(Clone, Copy)]
-struct Content {
+struct KnownContent {
     row: usize,
     /// The row that its unknown fields are from.
     extra: usize,
@@ -262,16 +262,16 @@ impl Cells {
     }
 
     /// What an observation says of a cell after what was known.
-    fn content(&self, known: Option<Content>, value: Option<usize>) -> Option<Content> {
+    fn content(&self, known: Option<KnownContent>, value: Option<usize>) -> Option<KnownContent> {
         let row = value?;
         // An answer whose unknown fields were not kept does not change them.
         let has_extra = self.rows.column_by_name("extra").is_none_or(|extra| extra.is_valid(row));
         let extra = if has_extra { row } else { known.map_or(row, |known| known.extra) };
-        Some(Content { row, extra })
+        Some(KnownContent { row, extra })
     }
 
     /// Whether two successive states of a cell differ at most in its place among the others.
-    fn is_same_content(&self, before: Option<Content>, now: Option<Content>) -> bool {
+    fn is_same_content(&self, before: Option<KnownContent>, now: Option<KnownContent>) -> bool {
         let (Some(before), Some(now)) = (before, now) else { return before.is_none() && now.is_none() };
         self.is_same_value.iter().all(|compared| {
             let [one, other] = match compared.name {

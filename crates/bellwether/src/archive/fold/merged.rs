@@ -16,7 +16,7 @@ use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::horizon::{Horizon, Share};
+use crate::archive::sealed::horizon::{CountedShare, Horizon};
 use crate::archive::sealed::rows::{are_added, ticker};
 use crate::error::Result;
 use crate::tables::{Change, Table};
@@ -42,7 +42,7 @@ pub(in crate::archive) struct Portion {
 impl Merged {
     /// Opens the observations of a table in some folders that count, skipping folders without any.
     pub(in crate::archive) fn open(table: Table, folders: &[&Arc<Folder>], horizon: &Horizon) -> Result<Self> {
-        let is_known = |folder: &&&Arc<Folder>| horizon.share(folder.seal()) != Share::None;
+        let is_known = |folder: &&&Arc<Folder>| horizon.share(folder.seal()) != CountedShare::None;
         let folders: Vec<&Arc<Folder>> = folders.iter().filter(is_known).copied().collect();
         Self::of(table, &folders, |folder| {
             let known = ByTicker::open_known(folder, &table.file(), &table.file_schema(), horizon)?;

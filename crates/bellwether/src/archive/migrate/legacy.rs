@@ -14,7 +14,7 @@ use super::error::MigrateError;
 use crate::archive::sealed::answers::ANSWERS;
 use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::seal::{Counts, Definition, NO_DIGEST, SEAL, Seal, read_bounded};
+use crate::archive::sealed::seal::{Counts, DefinitionRecord, NO_DIGEST, SEAL, Seal, read_bounded};
 use crate::archive::services::older_folders;
 use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};
@@ -38,7 +38,7 @@ pub(crate) struct LegacySeal {
     layout: u32,
     run: String,
     bellwether: String,
-    definition: Option<Definition>,
+    definition: Option<DefinitionRecord>,
     #[serde(with = "as_record")]
     started_at: DateTime<Utc>,
     #[serde(with = "as_record")]
@@ -161,7 +161,7 @@ impl LegacyRun {
     }
 
     /// Its definition.
-    pub(crate) fn definition(&self) -> Option<&Definition> {
+    pub(crate) fn definition(&self) -> Option<&DefinitionRecord> {
         self.run.seal().definition.as_ref()
     }
 

@@ -26,7 +26,7 @@ pub(crate) use error::MigrateError;
 pub(crate) use incoming::IncomingLegacy;
 pub(crate) use legacy::{KEPT, Legacy, LegacyRun, LegacySeal};
 
-use self::rows::{Origins, Source};
+use self::rows::{LegacySource, Origins};
 use self::write::{Writing, is_of, sealed_in};
 use super::sealed::seal::Seal;
 use super::sealing::SealingLock;
@@ -110,7 +110,7 @@ fn write(legacy: &Legacy, services: &[ServiceIdentity], mut done: impl FnMut(&Se
         cancel::check(&legacy.stop)?;
         let writing = Writing {
             target: &legacy.archive.join(service),
-            source: Source { legacy, runs: &runs, origins: &origins },
+            source: LegacySource { legacy, runs: &runs, origins: &origins },
             services,
             requests: &requests,
             listings: &listings,

@@ -79,7 +79,7 @@ fn names(request: &str, ticker: &str) -> bool {
 }
 
 /// The runs of one service, and where their rows are.
-pub(super) struct Source<'a> {
+pub(super) struct LegacySource<'a> {
     pub(super) legacy: &'a Legacy,
     /// The indices of its runs, in the order in which they were sealed.
     pub(super) runs: &'a [usize],
@@ -87,7 +87,7 @@ pub(super) struct Source<'a> {
     pub(super) origins: &'a [Arc<Origins>],
 }
 
-impl Source<'_> {
+impl LegacySource<'_> {
     pub(super) fn run(&self, index: usize) -> &LegacyRun {
         &self.legacy.runs()[index]
     }

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::MigrateError;
 use super::legacy::{LAYOUT as LEGACY_LAYOUT, LegacyRun};
-use super::rows::{Source, changed_rows, seal_times};
+use super::rows::{LegacySource, changed_rows, seal_times};
 use crate::archive::ArchiveError;
 use crate::archive::coverage::Coverage;
 use crate::archive::edge::Edge;
@@ -45,7 +45,7 @@ const PIECE_ROWS: usize = 1 << 12;
 pub(super) struct Writing<'a> {
     /// The folder of the service.
     pub(super) target: &'a Path,
-    pub(super) source: Source<'a>,
+    pub(super) source: LegacySource<'a>,
     /// The service of each run, by its index among all.
     pub(super) services: &'a [ServiceIdentity],
     pub(super) requests: &'a [Vec<RequestRecord>],
@@ -107,7 +107,7 @@ impl Writing<'_> {
             runs.iter().enumerate().map(|(index, &run)| (instant(run), index)).collect();
         let create = |draft: &RunDraft| {
             let path = draft.folder.path.join(table.file());
-            Pieces::create(&path, table.file_schema(), table.key_columns())
+            PieceWriter::create(&path, table.file_schema(), table.key_columns())
         };
         let mut out = drafts.iter().map(create).collect::<Result<Vec<_>>>()?;
         let mut merged = self.source.merge(table)?;
@@ -144,7 +144,7 @@ impl Writing<'_> {
         let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
         out.write(listings::batch(&self.listings[run]))?;
         files.push(out.finish()?);
-        let mut out = Pieces::create(&folder.join(REJECTS), Reject::schema(), 0)?;
+        let mut out = PieceWriter::create(&folder.join(REJECTS), Reject::schema(), 0)?;
         old.run.rejects()?.try_for_each(|rows| out.write(rows?))?;
         files.push(out.finish()?);
         let mut out = Rowfile::create(&folder.join(REQUESTS), RequestRecord::schema(), 0)?;
@@ -264,14 +264,14 @@ pub(super) fn sealed_in(target: &Path) -> Result<Vec<Seal>> {
 }
 
 /// A file that is written in pieces of equal length.
-struct Pieces {
+struct PieceWriter {
     out: Rowfile,
     schema: SchemaRef,
     waiting: Vec<RecordBatch>,
     rows: usize,
 }
 
-impl Pieces {
+impl PieceWriter {
     fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
         let out = Rowfile::create(path, SchemaRef::clone(&schema), ordered_by)?;
         Ok(Self { out, schema, waiting: Vec::new(), rows: 0 })

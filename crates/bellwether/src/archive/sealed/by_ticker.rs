@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 
 use super::bound::{Bound, Cuts};
 use super::folder::Folder;
-use super::horizon::{Horizon, SEALED_AT, Share};
+use super::horizon::{CountedShare, Horizon, SEALED_AT};
 use super::rows::{check, ticker, with_unsigned_zeros};
 use super::source::FileBytes;
 use crate::disk::file::FileError;
@@ -87,11 +87,11 @@ impl ByTicker {
         horizon: &Horizon,
     ) -> Result<Option<Self>> {
         let share = horizon.share(folder.seal());
-        if share == Share::None {
+        if share == CountedShare::None {
             return Ok(None);
         }
         let whole = Self::open(folder, name, schema)?;
-        let horizon = (share == Share::Some).then(|| horizon.clone());
+        let horizon = (share == CountedShare::Some).then(|| horizon.clone());
         Ok(Some(Self { horizon, ..whole }.narrow_to(|_| true)))
     }
 

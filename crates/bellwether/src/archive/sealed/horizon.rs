@@ -24,7 +24,7 @@ pub(crate) struct Horizon {
 
 /// How many of a folder's rows count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::archive) enum Share {
+pub(in crate::archive) enum CountedShare {
     None,
     Some,
     All,
@@ -57,14 +57,14 @@ impl Horizon {
     }
 
     /// How many rows of a folder count.
-    pub(in crate::archive) fn share(&self, seal: &Seal) -> Share {
+    pub(in crate::archive) fn share(&self, seal: &Seal) -> CountedShare {
         let (first, last) = seal.seal_times();
         let is_without = || self.without.range(first.timestamp_micros()..=last.timestamp_micros()).next().is_some();
         match (first > self.as_of, last > self.as_of || is_without()) {
-            (true, _) => Share::None,
-            (false, false) => Share::All,
-            (false, true) if first == last => Share::None,
-            (false, true) => Share::Some,
+            (true, _) => CountedShare::None,
+            (false, false) => CountedShare::All,
+            (false, true) if first == last => CountedShare::None,
+            (false, true) => CountedShare::Some,
         }
     }
 

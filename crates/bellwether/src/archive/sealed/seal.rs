@@ -43,7 +43,7 @@ pub struct Seal {
     /// Version of the program that wrote it.
     pub bellwether: String,
     /// The definition that was run; `None` for a pack or a merge.
-    pub definition: Option<Definition>,
+    pub definition: Option<DefinitionRecord>,
     /// When the run, or the first member of the pack, started.
     #[serde(with = "as_record")]
     pub started_at: DateTime<Utc>,
@@ -133,7 +133,7 @@ pub struct ClaimedFile {
 
 /// The definition of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definition {
+pub struct DefinitionRecord {
     /// Its name.
     pub name: String,
     /// The BLAKE3 of its text.
@@ -160,7 +160,7 @@ pub struct Counts {
 
 /// The fields that every layout has.
 #[derive(Deserialize)]
-struct Head {
+struct SealHead {
     #[serde(default)]
     layout: serde_json::Value,
     #[serde(default)]
@@ -278,7 +278,7 @@ impl Seal {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damage(&path, source);
         // Another layout may have another seal, so only its version can be relied on.
-        let head: Head = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
+        let head: SealHead = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         match head.layout.as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => {
@@ -371,7 +371,7 @@ pub(in crate::archive) fn read_bounded(path: &Path) -> Result<String> {
 
 /// Owner and start of a run: the contents of `unfinished.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::archive) struct Origin {
+pub(in crate::archive) struct RunOrigin {
     pub(in crate::archive) layout: u32,
     pub(in crate::archive) run: String,
     pub(in crate::archive) definition: String,

@@ -55,13 +55,13 @@ impl FileBytes {
         &self,
         group: &RowGroupMetaData,
         mask: &ProjectionMask,
-    ) -> Result<Columns, ParquetError> {
+    ) -> Result<GroupColumns, ParquetError> {
         let columns = group.columns().iter().enumerate().filter(|(index, _)| mask.leaf_included(*index));
         let bytes = |(_, column): (usize, &ColumnChunkMetaData)| {
             let (from, length) = column.byte_range();
             Ok((from, self.bytes(from, length)?))
         };
-        columns.map(bytes).collect::<Result<Vec<_>, ParquetError>>().map(Columns)
+        columns.map(bytes).collect::<Result<Vec<_>, ParquetError>>().map(GroupColumns)
     }
 
     fn bytes(&self, from: u64, length: u64) -> Result<Bytes, ParquetError> {
@@ -81,9 +81,9 @@ impl FileBytes {
 
 /// Columns of a row group, by their offset in the file. Reading page by page would take several system calls per
 /// column.
-pub(in crate::archive) struct Columns(Vec<(u64, Bytes)>);
+pub(in crate::archive) struct GroupColumns(Vec<(u64, Bytes)>);
 
-impl Columns {
+impl GroupColumns {
     /// The rest of the column that has the byte at an offset.
     fn from(&self, index: u64) -> Result<Bytes, ParquetError> {
         let found = self.0.iter().find_map(|(from, bytes)| {
@@ -94,13 +94,13 @@ impl Columns {
     }
 }
 
-impl Length for Columns {
+impl Length for GroupColumns {
     fn len(&self) -> u64 {
         self.0.iter().map(|(from, bytes)| from + bytes.len() as u64).max().unwrap_or(0)
     }
 }
 
-impl ChunkReader for Columns {
+impl ChunkReader for GroupColumns {
     type T = Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {

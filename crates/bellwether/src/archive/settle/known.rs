@@ -22,14 +22,14 @@ use crate::tables::{SeriesKey, Table};
 
 /// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
 pub(super) struct KnownReader {
-    tables: Vec<(Table, Merged, Origin)>,
+    tables: Vec<(Table, Merged, KnownSource)>,
     /// Tickers with very many articles.
     giants: HashSet<String>,
 }
 
 /// The source of a table's observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum KnownSource {
     /// One run, which observes a cell once.
     OneRun,
     /// Several runs.
@@ -54,8 +54,8 @@ impl KnownReader {
             let with_rows: Vec<_> = folders.iter().filter(|folder| folder.seal().rows(&table.file()) > 0).collect();
             let origin = match &with_rows[..] {
                 [] => continue,
-                [only] if !only.seal().is_pack() && !only.seal().is_merge() => Origin::OneRun,
-                _ => Origin::Several,
+                [only] if !only.seal().is_pack() && !only.seal().is_merge() => KnownSource::OneRun,
+                _ => KnownSource::Several,
             };
             tables.push((table, Merged::open(table, &folders, &horizon)?, origin));
         }
@@ -97,9 +97,9 @@ impl KnownReader {
 }
 
 impl Observations {
-    fn add(&mut self, table: Table, origin: Origin, batches: &[RecordBatch]) -> Result<()> {
+    fn add(&mut self, table: Table, origin: KnownSource, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
-        let cells = if origin == Origin::OneRun && batches.iter().all(are_added) {
+        let cells = if origin == KnownSource::OneRun && batches.iter().all(are_added) {
             concat_batches(first.schema_ref(), batches).and_then(|rows| Cells::observed_once(table, rows))
         } else {
             Cells::of(table, batches)

@@ -41,7 +41,7 @@ use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
-use super::sealed::seal::{Claim, Counts, Definition, LAYOUT, Origin, Seal};
+use super::sealed::seal::{Claim, Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
 use crate::archive::ArchiveError;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::remove;
@@ -91,7 +91,7 @@ pub struct Settled {
 pub(super) struct Settling<'a> {
     /// The archive before it.
     pub(super) before: &'a Archive,
-    pub(super) origin: &'a Origin,
+    pub(super) origin: &'a RunOrigin,
     pub(super) answers: &'a [Answer],
     pub(super) sealed_at: DateTime<Utc>,
     /// The runs that are gone and that it goes on without.
@@ -147,11 +147,11 @@ impl Settling<'_> {
     }
 
     /// The definition of the run, with its text if no run before has the same one.
-    fn definition(&self) -> Definition {
-        let Origin { definition, definition_digest, definition_text, .. } = self.origin;
+    fn definition(&self) -> DefinitionRecord {
+        let RunOrigin { definition, definition_digest, definition_text, .. } = self.origin;
         let is_known = self.before.definition_text(definition_digest).is_some();
         let text = definition_text.clone().filter(|_| !is_known);
-        Definition { name: definition.clone(), digest: definition_digest.clone(), text }
+        DefinitionRecord { name: definition.clone(), digest: definition_digest.clone(), text }
     }
 
     /// The series that answers started or stopped listing, in order.

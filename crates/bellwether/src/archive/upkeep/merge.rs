@@ -168,7 +168,7 @@ struct Joining<'a> {
 
 /// Where a row comes from.
 #[derive(Clone, Copy)]
-struct Origin {
+struct RowOrigin {
     /// The run whose answer it is.
     answer: usize,
     /// The run that it counts from.
@@ -246,7 +246,7 @@ impl<'a> Joining<'a> {
     }
 
     /// Where each row of a series comes from.
-    fn origins(&self, rows: &RecordBatch, answers: &[RunAnswer]) -> Vec<Origin> {
+    fn origins(&self, rows: &RecordBatch, answers: &[RunAnswer]) -> Vec<RowOrigin> {
         let mut answered: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for it in answers {
             answered.entry(it.answer.observed_at.timestamp_micros()).or_default().push(it.run);
@@ -255,7 +255,7 @@ impl<'a> Joining<'a> {
             let seal = self.sealed.get(sealed).copied().unwrap_or(usize::MAX);
             let runs = answered.get(seen).map_or(&[][..], Vec::as_slice);
             let answer = if runs.contains(&seal) { None } else { runs.first().copied() };
-            Origin { answer: answer.unwrap_or(seal), seal }
+            RowOrigin { answer: answer.unwrap_or(seal), seal }
         };
         observation_times(rows).values().iter().zip(seal_times(rows)).map(origin).collect()
     }
@@ -288,9 +288,9 @@ impl<'a> Joining<'a> {
             let runs: Vec<usize> =
                 answers.iter().filter(|(at, _)| *at == listing.observed_at).map(|(_, run)| *run).collect();
             let answer = if runs.contains(&seal) { None } else { runs.first().copied() };
-            Origin { answer: answer.unwrap_or(seal), seal }
+            RowOrigin { answer: answer.unwrap_or(seal), seal }
         };
-        let mut known: Vec<(Listing, Origin)> = listings.iter().map(|it| (it.clone(), origin(it))).collect();
+        let mut known: Vec<(Listing, RowOrigin)> = listings.iter().map(|it| (it.clone(), origin(it))).collect();
         let before = known.len();
         let runs: BTreeSet<usize> = answers.iter().map(|(_, run)| *run).collect();
         for &run in &runs {
@@ -303,7 +303,7 @@ impl<'a> Joining<'a> {
                 if of != run && !is_later {
                     continue;
                 }
-                let is_listed = |counts: &dyn Fn(&Origin) -> bool| {
+                let is_listed = |counts: &dyn Fn(&RowOrigin) -> bool| {
                     let by_then = known.iter().filter(|(it, origin)| it.observed_at <= at && counts(origin));
                     let last = by_then.max_by_key(|(it, _)| (it.observed_at, it.change as i8, it.sealed_at));
                     last.is_some_and(|(it, _)| it.change == Change::Added)
@@ -313,7 +313,7 @@ impl<'a> Joining<'a> {
                     let change = if own { Change::Added } else { Change::Withdrawn };
                     let listing =
                         Listing { change, observed_at: at, sealed_at: self.sealed_at(run), ..listings[0].clone() };
-                    known.push((listing, Origin { answer: of, seal: run }));
+                    known.push((listing, RowOrigin { answer: of, seal: run }));
                 }
             }
         }
@@ -333,14 +333,14 @@ struct Histories<'a> {
     table: Table,
     /// The rows of all runs, and where each comes from.
     rows: RecordBatch,
-    origins: Vec<Origin>,
+    origins: Vec<RowOrigin>,
     /// In the order in which they were observed.
     answers: Vec<&'a RunAnswer>,
-    of_pasts: BTreeMap<BTreeSet<usize>, Rc<History>>,
+    of_pasts: BTreeMap<BTreeSet<usize>, Rc<JointHistory>>,
 }
 
 /// What some runs say of a series together.
-struct History {
+struct JointHistory {
     /// Their rows, and those that state their answers again.
     rows: RecordBatch,
     restated: Vec<Changes>,
@@ -349,15 +349,15 @@ struct History {
 impl Histories<'_> {
     /// What some runs say: run by run in the order of their seals, each answer that may be later than what the run adds is
     /// compared with what is known by then. What an answer was compared with when it was given is what its own past says.
-    fn of(&mut self, runs: &BTreeSet<usize>) -> Result<Rc<History>, ArrowError> {
+    fn of(&mut self, runs: &BTreeSet<usize>) -> Result<Rc<JointHistory>, ArrowError> {
         if let Some(known) = self.of_pasts.get(runs) {
             return Ok(Rc::clone(known));
         }
         let joining = self.joining;
-        let is_of_runs = |it: &Origin| runs.contains(&it.answer) && runs.contains(&it.seal);
+        let is_of_runs = |it: &RowOrigin| runs.contains(&it.answer) && runs.contains(&it.seal);
         let of_runs: BooleanArray = self.origins.iter().map(|it| Some(is_of_runs(it))).collect();
         let mut rows = filter_record_batch(&self.rows, &of_runs)?;
-        let mut origins: Vec<Origin> = self.origins.iter().copied().filter(is_of_runs).collect();
+        let mut origins: Vec<RowOrigin> = self.origins.iter().copied().filter(is_of_runs).collect();
         let mut restated: Vec<Changes> = Vec::new();
         let answers: Vec<&RunAnswer> = self.answers.iter().copied().filter(|it| runs.contains(&it.run)).collect();
         let answering: BTreeSet<usize> = answers.iter().map(|it| it.run).collect();
@@ -378,12 +378,12 @@ impl Histories<'_> {
                 let merged = cells_that_count(self.table, &rows, &origins, |it| it.seal <= run && it.answer <= run)?;
                 let Some(changes) = restate(answer, &own, &merged, joining.sealed_at(run))? else { continue };
                 let more = self.table.batch(std::slice::from_ref(&changes))?;
-                origins.extend(std::iter::repeat_n(Origin { answer: *of, seal: run }, more.num_rows()));
+                origins.extend(std::iter::repeat_n(RowOrigin { answer: *of, seal: run }, more.num_rows()));
                 rows = concat_batches(&self.table.file_schema(), [&rows, &more])?;
                 restated.push(changes);
             }
         }
-        let history = Rc::new(History { rows, restated });
+        let history = Rc::new(JointHistory { rows, restated });
         self.of_pasts.insert(runs.clone(), Rc::clone(&history));
         Ok(history)
     }
@@ -393,8 +393,8 @@ impl Histories<'_> {
 fn cells_that_count(
     table: Table,
     rows: &RecordBatch,
-    origins: &[Origin],
-    counts: impl Fn(&Origin) -> bool,
+    origins: &[RowOrigin],
+    counts: impl Fn(&RowOrigin) -> bool,
 ) -> Result<Cells, ArrowError> {
     let counting: BooleanArray = origins.iter().map(|origin| Some(counts(origin))).collect();
     Cells::of(table, [&filter_record_batch(rows, &counting)?])

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::export::PublishedReader;
 
 /// A version being read.
-pub(super) struct Side<'a, I> {
+pub(super) struct VersionRows<'a, I> {
     version: &'a PublishedReader,
     order: &'a [String],
     batches: I,
@@ -25,7 +25,7 @@ pub(super) struct Side<'a, I> {
     at: usize,
 }
 
-impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
+impl<'a, I: Iterator<Item = Result<RecordBatch>>> VersionRows<'a, I> {
     pub(super) fn open(version: &'a PublishedReader, order: &'a [String], batches: I) -> Result<Self> {
         let schema = version.schema();
         let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
@@ -74,7 +74,7 @@ impl Merge<'_> {
     /// Counts the differences and delivers them.
     pub(super) fn run<I: Iterator<Item = Result<RecordBatch>>>(
         &self,
-        [mut before, mut after]: [Side<'_, I>; 2],
+        [mut before, mut after]: [VersionRows<'_, I>; 2],
         found: &mut Difference,
         deliver: &mut impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {

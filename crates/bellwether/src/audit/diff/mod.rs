@@ -21,7 +21,7 @@ pub use rows::schema;
 use crate::audit::AuditError;
 use crate::error::{Error, Result};
 use crate::export::PublishedReader;
-use merge::{Merge, Side};
+use merge::{Merge, VersionRows};
 
 /// The differences between two versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,8 @@ pub fn diff(
     match (key_order(before, &key), key_order(after, &key)) {
         (Some(order), Some(other)) if order == other => {
             let merge = Merge { compared };
-            let sides = [Side::open(before, &order, before.rows()?)?, Side::open(after, &order, after.rows()?)?];
+            let sides =
+                [VersionRows::open(before, &order, before.rows()?)?, VersionRows::open(after, &order, after.rows()?)?];
             merge.run(sides, &mut found, &mut deliver)?;
         }
         _ => rounds::run([before, after], compared, &mut found, &mut deliver)?,

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::row::{RowConverter, SortField};
 
-use super::merge::{Merge, Side};
+use super::merge::{Merge, VersionRows};
 use super::{ComparedColumns, Difference, failure};
 use crate::error::Result;
 use crate::export::PublishedReader;
@@ -26,7 +26,7 @@ pub(super) fn run(
     let order = compared.key;
     for round in 0..rounds {
         let [before, after] = versions.map(|version| some(version, order, |hash| hash % rounds == round));
-        let side = |version, rows: RecordBatch| Side::open(version, order, std::iter::once(Ok(rows)));
+        let side = |version, rows: RecordBatch| VersionRows::open(version, order, std::iter::once(Ok(rows)));
         let sides = [side(versions[0], before?)?, side(versions[1], after?)?];
         Merge { compared }.run(sides, found, deliver)?;
     }

@@ -21,7 +21,7 @@ const FEWEST: usize = 3;
 
 /// The trading days, in order, and the last day of any series.
 #[derive(Debug, Default)]
-pub(super) struct Calendar {
+pub(super) struct TradingDays {
     trading: Vec<Day>,
     last: Option<Day>,
 }
@@ -117,7 +117,7 @@ impl Presence {
         }
     }
 
-    fn calendar(self) -> Calendar {
+    fn calendar(self) -> TradingDays {
         let Self { present, begun, ended, last } = self;
         let (mut begun, mut ended) = (begun.into_iter().peekable(), ended.into_iter().peekable());
         let mut under_way = 0;
@@ -133,11 +133,11 @@ impl Presence {
                 trading.push(day);
             }
         }
-        Calendar { trading, last }
+        TradingDays { trading, last }
     }
 }
 
-impl Calendar {
+impl TradingDays {
     /// Of all series in scope. A definition may give the trading days.
     pub(super) fn of(presence: Presence, subject: &Subject) -> Self {
         let (first, last) = (presence.present.keys().next().copied(), presence.last);

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::calendar::DayRange;
-use crate::audit::row_builder::{Cell, RowBuilder};
+use crate::audit::row_builder::{RowBuilder, RowValue};
 use crate::interface::{Period, Regime};
 use crate::tables::{SeriesKey, date};
 use crate::time::MICROS_PER_DAY;
@@ -108,15 +108,15 @@ impl<'a> Finding<'a> {
 pub(super) fn push(rows: &mut RowBuilder, finding: &Finding<'_>) {
     let key = finding.key;
     rows.push(&[
-        Cell::Text(Some(finding.kind.as_str())),
-        Cell::Text(finding.source),
-        Cell::Text(key.map(|key| key.ticker.as_str())),
-        Cell::Text(key.and_then(|key| key.period).map(Period::as_str)),
-        Cell::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
-        Cell::Moment(finding.date),
-        Cell::Moment(finding.until),
-        Cell::Count(finding.count.map(|count| count as i64)),
-        Cell::Real(finding.value),
-        Cell::Text(finding.what),
+        RowValue::Text(Some(finding.kind.as_str())),
+        RowValue::Text(finding.source),
+        RowValue::Text(key.map(|key| key.ticker.as_str())),
+        RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
+        RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
+        RowValue::Moment(finding.date),
+        RowValue::Moment(finding.until),
+        RowValue::Count(finding.count.map(|count| count as i64)),
+        RowValue::Real(finding.value),
+        RowValue::Text(finding.what),
     ]);
 }

@@ -44,7 +44,7 @@ use crate::process::in_order::in_order;
 use crate::split_days::SplitDays;
 use crate::tables::{Drift, SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
-use calendar::{Calendar, DueDays, Presence};
+use calendar::{DueDays, Presence, TradingDays};
 use findings::{Finding, FindingKind};
 use renames::{Candidates, Ended, Ends};
 
@@ -253,7 +253,7 @@ pub(crate) fn quality(
 }
 
 /// The days on which signals are due, and the tickers that have ended.
-fn days_and_ends(subject: &Subject) -> Result<(Calendar, Ended)> {
+fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
     let (mut presence, mut ends) = (Presence::default(), Ends::default());
     let of_piece = |piece: StoredObservations| {
         let histories = piece.histories()?;
@@ -271,7 +271,7 @@ fn days_and_ends(subject: &Subject) -> Result<(Calendar, Ended)> {
         Ok(())
     };
     in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
-    Ok((Calendar::of(presence, subject), ends.early_ends()))
+    Ok((TradingDays::of(presence, subject), ends.early_ends()))
 }
 
 /// An audit of some series in progress.
@@ -294,7 +294,13 @@ impl<'a> QualityAudit<'a> {
         Ok((self.found, self.rows.finish()?, self.candidates))
     }
 
-    fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendar: &Calendar) {
+    fn signals(
+        &mut self,
+        subject: &Subject,
+        history: &History,
+        observed: &ObservedColumns<'_>,
+        calendar: &TradingDays,
+    ) {
         let days = calendar::days(subject, history, observed);
         if days.is_empty() {
             return;

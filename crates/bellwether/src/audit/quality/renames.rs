@@ -100,7 +100,7 @@ impl Rename {
 
 /// A signal as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Cell {
+struct StandingSignal {
     /// Its date as written, in microseconds.
     date: i64,
     signal: Option<&'static str>,
@@ -112,18 +112,22 @@ struct Cell {
 type Pair = (Period, Regime);
 
 /// The signals of a series in scope; none of other tables.
-fn cells(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Option<(Pair, Vec<Cell>)> {
+fn cells(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Option<(Pair, Vec<StandingSignal>)> {
     let pair = (history.key.period?, history.key.regime?);
     let cell = |row: usize| {
         let date = observed.written_date(row).filter(|date| subject.has_date(*date))?;
         let value = observed.value(row);
-        Some(Cell { date, signal: value.signal.map(Signal::as_str), confidence: value.number.map(f64::to_bits) })
+        Some(StandingSignal {
+            date,
+            signal: value.signal.map(Signal::as_str),
+            confidence: value.number.map(f64::to_bits),
+        })
     };
     Some((pair, observed.known_rows(history).filter_map(cell).collect()))
 }
 
 /// The hash of a week of a series; none if its signals are mostly equal.
-fn hash_of(pair: Pair, week: &[Cell]) -> Option<u64> {
+fn hash_of(pair: Pair, week: &[StandingSignal]) -> Option<u64> {
     let distinct: HashSet<_> = week.iter().map(|cell| (cell.signal, cell.confidence)).collect();
     if distinct.len() < FEWEST_VALUES {
         return None;
@@ -262,7 +266,7 @@ impl Candidates {
         candidates.sort_unstable();
         let mut renames = Vec::new();
         for candidates in candidates.chunks(AT_ONCE) {
-            let series = Series::read(subject, candidates)?;
+            let series = SeriesSignals::read(subject, candidates)?;
             renames.extend(candidates.iter().filter_map(|candidate| series.compare(candidate)));
         }
         for rename in &mut renames {
@@ -273,9 +277,9 @@ impl Candidates {
 }
 
 /// The signals of some series.
-struct Series(HashMap<(Ticker, Pair), Vec<Cell>>);
+struct SeriesSignals(HashMap<(Ticker, Pair), Vec<StandingSignal>>);
 
-impl Series {
+impl SeriesSignals {
     fn read(subject: &Subject, candidates: &[Candidate]) -> Result<Self> {
         let both = |candidate: &Candidate| {
             [&candidate.ticker, &candidate.successor].map(|ticker| (ticker.clone(), candidate.pair))
@@ -307,7 +311,7 @@ impl Series {
         let Candidate { ticker, successor, pair } = candidate;
         let cells = |ticker: &Ticker| self.0.get(&(ticker.clone(), *pair));
         let (old, new) = (cells(ticker)?, cells(successor)?);
-        let later: HashMap<i64, &Cell> = new.iter().map(|cell| (cell.date, cell)).collect();
+        let later: HashMap<i64, &StandingSignal> = new.iter().map(|cell| (cell.date, cell)).collect();
         let shared = old.iter().filter_map(|cell| Some(*later.get(&cell.date)? == cell));
         let (overlap, equal) =
             shared.fold((0_u64, 0_u64), |(all, equal), is_equal| (all + 1, equal + u64::from(is_equal)));

@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use walk::{ChangeWindow, Rewrite, SeriesTally, Walk};
-pub(super) use walk::{Coverage, Spans};
+pub(super) use walk::{CoveredDates, Spans};
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl<'a> Counting<'a> {
                     let observed = ObservedColumns::of(&piece);
                     piece.series.iter().for_each(|history| spans.add(&history.groups, &observed));
                 }
-                let coverage = Coverage::of(spans);
+                let coverage = CoveredDates::of(spans);
                 for piece in giant.pieces()? {
                     let (counted, more) = count(&piece?.fold()?, CoverageSource::Before(&coverage))?;
                     self.add(counted);
@@ -249,7 +249,7 @@ impl Counter<'_> {
                 CoverageSource::Here => {
                     let mut spans = Spans::default();
                     spans.add(groups, &observed);
-                    own = Coverage::of(spans);
+                    own = CoveredDates::of(spans);
                     &own
                 }
             };
@@ -266,7 +266,7 @@ enum CoverageSource<'a> {
     /// In the histories of the whole series.
     Here,
     /// From all pieces of the series, which were read before.
-    Before(&'a Coverage),
+    Before(&'a CoveredDates),
 }
 
 /// A change of a cell, with its series.

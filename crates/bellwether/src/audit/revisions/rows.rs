@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::CellChange;
 use crate::audit::observed::Value;
-use crate::audit::row_builder::{Cell, RowBuilder};
+use crate::audit::row_builder::{RowBuilder, RowValue};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::tables::{date, instant};
 
@@ -45,28 +45,28 @@ pub(super) fn push(rows: &mut RowBuilder, CellChange { key, sector, observed, re
     let row = rewrite.row;
     let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
     let (old, new) = (value(rewrite.before), value(Some(row)));
-    let text = |index: usize| Cell::Text(observed.texts.map(|texts| texts[index].value(row)));
-    let signal = |value: Value| Cell::Text(value.signal.map(Signal::as_str));
-    let confidence = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_none()));
-    let score = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_some()));
+    let text = |index: usize| RowValue::Text(observed.texts.map(|texts| texts[index].value(row)));
+    let signal = |value: Value| RowValue::Text(value.signal.map(Signal::as_str));
+    let confidence = |value: Value| RowValue::Real(value.number.filter(|_| observed.texts.is_none()));
+    let score = |value: Value| RowValue::Real(value.number.filter(|_| observed.texts.is_some()));
     rows.push(&[
-        Cell::Text(observed.source(row).map(Endpoint::as_str)),
-        Cell::Text(Some(key.ticker.as_str())),
-        Cell::Text(Some(sector).filter(|sector| *sector != "-")),
-        Cell::Text(key.period.map(Period::as_str)),
-        Cell::Text(key.regime.map(Regime::as_str)),
-        Cell::Moment(Some(observed.dates.value(row))),
+        RowValue::Text(observed.source(row).map(Endpoint::as_str)),
+        RowValue::Text(Some(key.ticker.as_str())),
+        RowValue::Text(Some(sector).filter(|sector| *sector != "-")),
+        RowValue::Text(key.period.map(Period::as_str)),
+        RowValue::Text(key.regime.map(Regime::as_str)),
+        RowValue::Moment(Some(observed.dates.value(row))),
         text(0),
         text(1),
-        Cell::Text(Some(rewrite.kind.as_str())),
-        Cell::Whole(Some(i32::try_from(rewrite.age_days).unwrap_or(i32::MAX))),
+        RowValue::Text(Some(rewrite.kind.as_str())),
+        RowValue::Whole(Some(i32::try_from(rewrite.age_days).unwrap_or(i32::MAX))),
         signal(old),
         signal(new),
         confidence(old),
         confidence(new),
         score(old),
         score(new),
-        Cell::Moment(rewrite.before.map(|row| observed.seen.value(row))),
-        Cell::Moment(Some(observed.seen.value(row))),
+        RowValue::Moment(rewrite.before.map(|row| observed.seen.value(row))),
+        RowValue::Moment(Some(observed.seen.value(row))),
     ]);
 }

@@ -36,7 +36,7 @@ pub(super) struct Rewrite {
 }
 
 /// What the answers of a series covered, in order.
-pub(in crate::audit) struct Coverage(Vec<CoveredSpan>);
+pub(in crate::audit) struct CoveredDates(Vec<CoveredSpan>);
 
 /// What all answers up to an instant covered.
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ impl Spans {
     }
 }
 
-impl Coverage {
+impl CoveredDates {
     pub(in crate::audit) fn of(Spans(spans): Spans) -> Self {
         let mut all: Vec<CoveredSpan> = Vec::with_capacity(spans.len());
         for (seen, oldest, newest) in spans {
@@ -157,7 +157,7 @@ pub(super) struct Walk<'a> {
 
 /// A cell within the span.
 #[derive(Clone, Copy, Default)]
-struct Cell {
+struct WalkedCell {
     is_known_before: bool,
     /// The row of its value by the walk's `since`.
     row_then: Option<usize>,
@@ -174,13 +174,13 @@ impl Walk<'_> {
     pub(super) fn series(
         &self,
         groups: &Groups,
-        coverage: &Coverage,
+        coverage: &CoveredDates,
         is_in_scope: impl Fn(i64) -> bool,
         mut on_change: impl FnMut(Rewrite),
     ) -> SeriesTally {
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
-        let mut calm: Option<UnchangedCells> = None;
+        let mut unchanged: Option<UnchangedCells> = None;
         for rows in groups.cells() {
             // A latest signal without a date has no past.
             let dates = self.observed.dates;
@@ -190,18 +190,20 @@ impl Walk<'_> {
             };
             if rows.len() == 1 && !self.observed.is_withdrawn(rows.start) {
                 let seen = self.observed.seen.value(rows.start);
-                if let Some(calm) = calm.as_mut().filter(|calm| calm.seen == seen && date < calm.end) {
-                    calm.cells += 1;
+                if let Some(unchanged) =
+                    unchanged.as_mut().filter(|unchanged| unchanged.seen == seen && date < unchanged.end)
+                {
+                    unchanged.cells += 1;
                     continue;
                 }
                 if !coverage.covers(date, seen) {
-                    let next = self.calm(date, seen, coverage, calm.as_ref());
-                    let next = match &mut calm {
-                        Some(calm) => calm.join(next),
+                    let next = self.unchanged_cell(date, seen, coverage, unchanged.as_ref());
+                    let next = match &mut unchanged {
+                        Some(unchanged) => unchanged.join(next),
                         None => Some(next),
                     };
                     if next.is_some() {
-                        tally.count_calm(std::mem::replace(&mut calm, next));
+                        tally.count_unchanged(std::mem::replace(&mut unchanged, next));
                     }
                     continue;
                 }
@@ -211,12 +213,18 @@ impl Walk<'_> {
             tally.count(self, cell, date, &rewrites);
             rewrites.iter().copied().for_each(&mut on_change);
         }
-        tally.count_calm(calm);
+        tally.count_unchanged(unchanged);
         tally
     }
 
     /// A cell observed once, following others.
-    fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&UnchangedCells>) -> UnchangedCells {
+    fn unchanged_cell(
+        &self,
+        date: i64,
+        seen: i64,
+        coverage: &CoveredDates,
+        before: Option<&UnchangedCells>,
+    ) -> UnchangedCells {
         let ChangeWindow { from, until } = self.span;
         // Cells are sorted by date.
         let (month, month_end) = match before {
@@ -250,8 +258,8 @@ impl Walk<'_> {
     }
 
     /// The changes of a cell in the span.
-    fn cell(&self, rows: &Range<usize>, date: i64, coverage: &Coverage, rewrites: &mut Vec<Rewrite>) -> Cell {
-        let mut cell = Cell::default();
+    fn cell(&self, rows: &Range<usize>, date: i64, coverage: &CoveredDates, rewrites: &mut Vec<Rewrite>) -> WalkedCell {
+        let mut cell = WalkedCell::default();
         let mut last: Option<usize> = None;
         for row in rows.clone() {
             let seen = self.observed.seen.value(row);
@@ -288,7 +296,7 @@ impl Walk<'_> {
     }
 
     /// Counts one cell.
-    fn tally(&self, cell: Cell, rewrites: &[Rewrite]) -> CellCounts {
+    fn tally(&self, cell: WalkedCell, rewrites: &[Rewrite]) -> CellCounts {
         let is_known_before = cell.is_known_before || self.span.from.is_none();
         let is_rewritten = |rewrite: &Rewrite| is_known_before || rewrite.kind == ChangeKind::AddedLate;
         let mut tally = CellCounts {
@@ -318,8 +326,8 @@ impl Walk<'_> {
 }
 
 impl SeriesTally {
-    fn count_calm(&mut self, calm: Option<UnchangedCells>) {
-        let Some(UnchangedCells { month, ages, each, are_known, cells, .. }) = calm else { return };
+    fn count_unchanged(&mut self, unchanged: Option<UnchangedCells>) {
+        let Some(UnchangedCells { month, ages, each, are_known, cells, .. }) = unchanged else { return };
         self.since.known += if are_known { cells } else { 0 };
         let all = CellCounts { known: each.known * cells, known_before: each.known_before * cells, ..each };
         self.total += all;
@@ -336,7 +344,7 @@ impl SeriesTally {
         }
     }
 
-    fn count(&mut self, walk: &Walk<'_>, cell: Cell, date: i64, rewrites: &[Rewrite]) {
+    fn count(&mut self, walk: &Walk<'_>, cell: WalkedCell, date: i64, rewrites: &[Rewrite]) {
         if let Some(then) = cell.row_then {
             let is_rewritten = cell.row_now.is_none_or(|now| walk.observed.value(then) != walk.observed.value(now));
             self.since += RewriteCount { known: 1, rewritten: is_rewritten.into() };

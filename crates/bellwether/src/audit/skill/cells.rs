@@ -15,7 +15,7 @@ use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices};
 use crate::archive::{Histories, History, Suspects};
 use crate::audit::observed::ObservedColumns;
-use crate::audit::revisions::{Coverage, Spans};
+use crate::audit::revisions::{CoveredDates, Spans};
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime, Ticker};
@@ -34,7 +34,7 @@ const SELL: u16 = 1 << 4;
 
 /// A cell with a complete return.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
+pub(super) struct ReturnCell {
     /// The signed confidence as first published.
     pub(super) first: f64,
     /// The number of its ticker, or of its id, among the prices.
@@ -46,7 +46,7 @@ pub(super) struct Cell {
     marks: u16,
 }
 
-impl Cell {
+impl ReturnCell {
     pub(super) fn is_live(&self) -> bool {
         self.marks & LIVE != 0
     }
@@ -75,7 +75,7 @@ impl Cell {
 
 /// The latest value of a cell that changed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct ChangedSignal {
     pub(super) ticker: u16,
     pub(super) day: u16,
     pub(super) is_sell: bool,
@@ -140,14 +140,14 @@ impl AddAssign for SignalCounts {
 
 /// Successive signals of a ticker, and those that are the opposite of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flips {
+pub(super) struct FlipCounts {
     /// Signals with one before.
     signals: u64,
     /// Those that are its opposite.
     flipped: u64,
 }
 
-impl Flips {
+impl FlipCounts {
     /// The share that flipped.
     pub(super) fn share(self) -> Option<f64> {
         (self.signals > 0).then(|| self.flipped as f64 / self.signals as f64)
@@ -161,7 +161,7 @@ impl Flips {
     }
 }
 
-impl AddAssign for Flips {
+impl AddAssign for FlipCounts {
     fn add_assign(&mut self, other: Self) {
         self.signals += other.signals;
         self.flipped += other.flipped;
@@ -171,13 +171,13 @@ impl AddAssign for Flips {
 /// The cells of a pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PairCells {
-    pub(super) cells: Vec<Cell>,
-    pub(super) changes: Vec<Change>,
+    pub(super) cells: Vec<ReturnCell>,
+    pub(super) changes: Vec<ChangedSignal>,
     pub(super) counts: SignalCounts,
     /// Of live cells, as published.
-    pub(super) flips_published: Flips,
+    pub(super) flips_published: FlipCounts,
     /// Of all cells, as they stand today.
-    pub(super) flips_today: Flips,
+    pub(super) flips_today: FlipCounts,
 }
 
 impl PairCells {
@@ -205,7 +205,7 @@ impl PairCells {
 }
 
 /// Cells by their days, those of a day in the order that they had: all are put in place at once.
-fn by_day(cells: &[Cell]) -> Vec<Cell> {
+fn by_day(cells: &[ReturnCell]) -> Vec<ReturnCell> {
     let mut indices = vec![0; usize::from(u16::MAX) + 2];
     cells.iter().for_each(|cell| indices[usize::from(cell.day) + 1] += 1);
     for day in 1..indices.len() {
@@ -314,7 +314,7 @@ impl Intake<'_> {
     fn series(&self, history: &History, observed: &ObservedColumns<'_>, of: (Period, Regime), all: &mut AllCells) {
         let mut spans = Spans::default();
         spans.add(&history.groups, observed);
-        let coverage = Coverage::of(spans);
+        let coverage = CoveredDates::of(spans);
         let ticker = &history.key.ticker;
         let (prices, sessions) = (self.prices.of_ticker(ticker), self.prices.sessions());
         let mut found = PairCells::default();
@@ -400,9 +400,9 @@ impl PairCells {
         let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
         self.counts.measured += 1;
         self.counts.measured_live += u64::from(is_live);
-        self.cells.push(Cell { first: cell.first.0, ticker, day, entry, marks });
+        self.cells.push(ReturnCell { first: cell.first.0, ticker, day, entry, marks });
         if let Some((latest, is_sell)) = cell.latest.filter(|_| is_altered) {
-            self.changes.push(Change { ticker, day, is_sell, turned: cell.turned, latest });
+            self.changes.push(ChangedSignal { ticker, day, is_sell, turned: cell.turned, latest });
         }
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use bellwether_statistics::Order;
 
-use super::cells::Cell;
+use super::cells::ReturnCell;
 use super::measures::{DatedCell, Measuring};
 use crate::interface::Period;
 
@@ -31,7 +31,7 @@ pub(super) struct LaggedReturns<'a> {
 
 impl<'a> LaggedReturns<'a> {
     /// Those of a pair with some cells.
-    pub(super) fn of(cells: &[Cell], period: Period, measuring: &'a Measuring<'a>) -> Self {
+    pub(super) fn of(cells: &[ReturnCell], period: Period, measuring: &'a Measuring<'a>) -> Self {
         let mut has = vec![false; usize::from(u16::MAX) + 1];
         cells.iter().for_each(|cell| has[usize::from(cell.ticker)] = true);
         let tickers = (0..=u16::MAX).filter(|ticker| has[usize::from(*ticker)]).collect();

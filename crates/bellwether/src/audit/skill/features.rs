@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::answer::{RankMeasure, State};
 use super::measures::Measuring;
-use super::news::{DateNews, News};
+use super::news::{DateNews, SignalNews};
 use super::ranked::{DateContext, RankTally};
-use super::series::{Series, SeriesMeasure};
+use super::series::{CorrelationSeries, SeriesMeasure};
 use crate::interface::{Period, Regime};
 
 /// A feature of the news at the horizon of a period.
@@ -45,11 +45,11 @@ pub(super) struct FeatureTallies(Vec<FeatureTally>);
 struct FeatureTally {
     ranks: [RankTally; 3],
     /// As published and today.
-    partial: [Series; 2],
+    partial: [CorrelationSeries; 2],
 }
 
 impl FeatureTallies {
-    pub(super) fn of(news: &News, measuring: &Measuring<'_>) -> Self {
+    pub(super) fn of(news: &SignalNews, measuring: &Measuring<'_>) -> Self {
         let tally = |_: &String| FeatureTally {
             ranks: State::ALL.map(|state| RankTally::of(state, measuring.sectors)),
             partial: Default::default(),
@@ -62,11 +62,12 @@ impl FeatureTallies {
         for (feature, tally) in self.0.iter_mut().enumerate() {
             let [published, today, difference] = &mut tally.ranks;
             let [first, latest] = news.values(feature);
-            let add = |ranks: &mut RankTally, partial: &mut Series, values: &[Option<f64>], given: &Order| {
-                let values = Order::of(values.iter().copied());
-                ranks.add(&values, date);
-                partial.add(date.day, values.partial_correlation(&date.returns[0], given));
-            };
+            let add =
+                |ranks: &mut RankTally, partial: &mut CorrelationSeries, values: &[Option<f64>], given: &Order| {
+                    let values = Order::of(values.iter().copied());
+                    ranks.add(&values, date);
+                    partial.add(date.day, values.partial_correlation(&date.returns[0], given));
+                };
             add(today, &mut tally.partial[1], &latest, &confidences[1]);
             if first.iter().any(Option::is_some) {
                 add(published, &mut tally.partial[0], &first, &confidences[0]);

@@ -4,12 +4,12 @@ use bellwether_statistics::Order;
 use bellwether_statistics::buckets::{quantile_of, relative_to_mean};
 
 use super::answer::{DateReturns, Measure, Side, State};
-use super::cells::{Cell, Change, Flips, PairCells};
+use super::cells::{ChangedSignal, FlipCounts, PairCells, ReturnCell};
 use super::decay::LaggedReturns;
 use super::features::{FeatureMeasure, FeatureTallies};
 use super::hindsight::{DayVotes, HindsightCounts};
 use super::horizon::{DatedEntries, Exits, overlap};
-use super::news::News;
+use super::news::SignalNews;
 use super::prices::{Day, Prices};
 use super::ranked::DateContext;
 use super::rewritten::{Rewritten, Variants};
@@ -36,8 +36,8 @@ pub(super) struct MeasuredPair {
 /// A cell of a date with its return.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DatedCell {
-    pub(super) cell: Cell,
-    pub(super) change: Option<Change>,
+    pub(super) cell: ReturnCell,
+    pub(super) change: Option<ChangedSignal>,
     pub(super) excess: f64,
     pub(super) value: f64,
     pub(super) exit: usize,
@@ -58,11 +58,11 @@ pub(super) struct Measuring<'a> {
     pub(super) entries: &'a DatedEntries,
     pub(super) sectors: &'a Sectors,
     /// None if the dataset has none.
-    pub(super) news: Option<&'a News>,
+    pub(super) news: Option<&'a SignalNews>,
 }
 
 /// The columns that a state is measured from.
-pub(super) struct Columns {
+pub(super) struct MeasuredColumns {
     pub(super) confidences: Vec<f64>,
     pub(super) are_sells: Vec<bool>,
     pub(super) returns: Vec<f64>,
@@ -72,7 +72,7 @@ pub(super) struct Columns {
     cells: usize,
 }
 
-impl Columns {
+impl MeasuredColumns {
     /// No rows yet of a date with some cells.
     fn of_date(cells: usize) -> Self {
         let numbers = || Vec::with_capacity(cells);
@@ -194,7 +194,7 @@ impl Measuring<'_> {
             let date = DateContext::of(day, &of_date, &mut returns, self);
             let news = self.news.map(|news| news.of_date(pair, &of_date));
             let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
-            let orders = [&published, &today].map(Columns::order);
+            let orders = [&published, &today].map(MeasuredColumns::order);
             tallies[0].add((&published, &orders[0]), &date, news_published);
             let correlation = tallies[1].add((&today, &orders[1]), &date, news_today);
             tallies[2].add_difference([&before, &after], &date);
@@ -205,7 +205,7 @@ impl Measuring<'_> {
             let sessions = self.prices.sessions();
             hindsight.add(day, DayVotes::of(&of_date, |session| sessions[session]));
         }
-        let flips = [of_pair.flips_published, of_pair.flips_today, Flips::default()];
+        let flips = [of_pair.flips_published, of_pair.flips_today, FlipCounts::default()];
         let mut flips = flips.into_iter();
         let measures = tallies.map(|tally| tally.finish(self, period, flips.next().unwrap_or_default()));
         let features = features.map_or_else(Vec::new, |features| features.finish(self, period));
@@ -213,9 +213,9 @@ impl Measuring<'_> {
     }
 
     /// The cells as first published, as they stand today, and both of those that have both.
-    fn columns(&self, of_date: &[DatedCell]) -> [Columns; 4] {
+    fn columns(&self, of_date: &[DatedCell]) -> [MeasuredColumns; 4] {
         let [mut published, mut today, mut before, mut after] =
-            std::array::from_fn(|_| Columns::of_date(of_date.len()));
+            std::array::from_fn(|_| MeasuredColumns::of_date(of_date.len()));
         for (index, cell) in of_date.iter().enumerate() {
             let (first, of) = ((cell.cell.first, cell.cell.is_sell()), (index, cell));
             if cell.cell.is_live() {
@@ -230,11 +230,16 @@ impl Measuring<'_> {
             }
         }
         let mut columns = [published, today, before, after];
-        columns.iter_mut().for_each(Columns::finish);
+        columns.iter_mut().for_each(MeasuredColumns::finish);
         columns
     }
 
-    fn date_cell(&self, period: Period, cell: Cell, changes: &mut impl Iterator<Item = Change>) -> DatedCell {
+    fn date_cell(
+        &self,
+        period: Period,
+        cell: ReturnCell,
+        changes: &mut impl Iterator<Item = ChangedSignal>,
+    ) -> DatedCell {
         let entry = usize::from(cell.entry);
         let exit = self.exits.exit(period, entry).expect("a cell has a complete return");
         let value = self.prices.between(cell.ticker, entry, exit).expect("a cell has a complete return");

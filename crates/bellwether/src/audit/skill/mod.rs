@@ -73,7 +73,7 @@ use error::SkillError;
 use hindsight::HindsightCounts;
 use horizon::{DatedEntries, Exits};
 use measures::{MeasuredPair, Measuring};
-use news::News;
+use news::SignalNews;
 use observe::Earlier;
 use sectors::Sectors;
 
@@ -253,7 +253,7 @@ pub(crate) fn skill(
         refuse_unpriced(&all, &signals, worst_day)?;
     }
     let first_live = all.first_live().map(|day| prices.sessions()[0] + Day::from(day));
-    let news = News::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
+    let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
     let measuring = Measuring { prices, exits, entries, sectors, news: news.as_ref() };
     let Measured { mut pairs, mut features, hindsight } = measure_pairs(measuring, all)?;
     let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, &mut features, state)).collect();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
-use super::cells::{Cell, pair};
+use super::cells::{ReturnCell, pair};
 use super::horizon::first_after;
 use super::measures::DatedCell;
 use super::prices::{Day, Prices, date};
@@ -34,7 +34,7 @@ const UNKNOWN: usize = GROUPS.len() - 1;
 const OTHERS: u16 = u16::MAX;
 
 /// The news of all signals.
-pub(super) struct News {
+pub(super) struct SignalNews {
     /// The features that are measured, by their columns.
     pub(super) features: Vec<String>,
     /// The windows of news, each with the index of its number of articles among the columns.
@@ -48,13 +48,13 @@ pub(super) struct News {
 /// The news of the signals of a date: as published and today, a row of each cell; none if its news is not known, or the cell
 /// is not of the state.
 pub(super) struct DateNews<'a> {
-    news: &'a News,
+    news: &'a SignalNews,
     rows: [Vec<Option<u32>>; 2],
     /// As published and today: of each window, the group of each cell by the number of its articles.
     groups: [Vec<Vec<usize>>; 2],
 }
 
-impl News {
+impl SignalNews {
     /// The news of a subject's signals. What was published is read from the first day with a live signal on; none has any
     /// without one. `None` if the dataset has no news.
     pub(super) fn of(
@@ -145,13 +145,13 @@ fn group(articles: f64) -> usize {
 /// The news of the signals of one vintage.
 struct KnownNews {
     /// By days from the first session, in the order of tickers; those of single pairs before those of the others.
-    by_day: Vec<Vec<Entry>>,
+    by_day: Vec<Vec<NewsEntry>>,
     /// The features that are measured, then the articles in each window, by row; not a number if it is null.
     columns: Vec<Vec<f64>>,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct NewsEntry {
     ticker: u16,
     pair: u16,
     /// The first session at whose close it was known.
@@ -193,13 +193,13 @@ impl KnownNews {
                 Ok(())
             },
         )?;
-        let order = |entry: &Entry| (entry.ticker, entry.pair);
+        let order = |entry: &NewsEntry| (entry.ticker, entry.pair);
         known.by_day.iter_mut().for_each(|entries| entries.sort_unstable_by_key(order));
         Ok(known)
     }
 
     /// The row of each cell of a date that is taken, by the cell and the first session at whose close it was known.
-    fn rows(&self, pair: u16, cells: &[DatedCell], is_taken: impl Fn(&Cell, u16) -> bool) -> Vec<Option<u32>> {
+    fn rows(&self, pair: u16, cells: &[DatedCell], is_taken: impl Fn(&ReturnCell, u16) -> bool) -> Vec<Option<u32>> {
         let day = cells.first().map_or(0, |cell| usize::from(cell.cell.day));
         let mut rest = self.by_day.get(day).map_or(&[][..], Vec::as_slice);
         let row = |cell: &DatedCell| {
@@ -246,7 +246,7 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
             if known.by_day.len() <= day {
                 known.by_day.resize(day + 1, Vec::new());
             }
-            let mut given: Option<Entry> = None;
+            let mut given: Option<NewsEntry> = None;
             // Of several signals of a series on a day, the first one counts.
             let mut pairs_seen = 0_u128;
             for (start, end) in of_day.iter().copied() {
@@ -261,11 +261,11 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
                     }
                     pairs_seen |= 1 << pair;
                     let ready = seen.map_or(0, |seen| (self.ready)(instant(seen, row)));
-                    let entry = Entry { ticker, pair: OTHERS, ready, row: value };
+                    let entry = NewsEntry { ticker, pair: OTHERS, ready, row: value };
                     match given {
                         None => known.by_day[day].push(*given.insert(entry)),
                         Some(other) if (other.ready, other.row) == (ready, value) => {}
-                        Some(_) => known.by_day[day].push(Entry { pair, ..entry }),
+                        Some(_) => known.by_day[day].push(NewsEntry { pair, ..entry }),
                     }
                 }
             }
@@ -317,21 +317,21 @@ fn number(column: &Column, row: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, GROUPS, KnownNews, OTHERS, group};
-    use crate::audit::skill::cells::Cell;
+    use super::{GROUPS, KnownNews, NewsEntry, OTHERS, group};
+    use crate::audit::skill::cells::ReturnCell;
     use crate::audit::skill::measures::DatedCell;
 
     fn cell(ticker: u16, day: u16, entry: u16) -> DatedCell {
-        DatedCell { cell: Cell::of_test(ticker, day, entry), change: None, excess: 0.0, value: 0.0, exit: 0 }
+        DatedCell { cell: ReturnCell::of_test(ticker, day, entry), change: None, excess: 0.0, value: 0.0, exit: 0 }
     }
 
     #[test]
     fn a_cell_has_the_news_of_its_pair_as_soon_as_its_run_was_sealed() {
-        let entry = |ticker, pair, ready, row| Entry { ticker, pair, ready, row };
+        let entry = |ticker, pair, ready, row| NewsEntry { ticker, pair, ready, row };
         let of_day = vec![entry(2, 7, 0, 10), entry(2, OTHERS, 5, 11), entry(4, 9, 0, 12), entry(6, OTHERS, 0, 13)];
         let known = KnownNews { by_day: vec![Vec::new(), of_day], columns: Vec::new() };
         let cells = [(1, 9), (2, 4), (2, 5), (4, 9), (6, 0), (8, 0)].map(|(ticker, entry)| cell(ticker, 1, entry));
-        let is_ready = |cell: &Cell, ready: u16| ready <= cell.entry;
+        let is_ready = |cell: &ReturnCell, ready: u16| ready <= cell.entry;
         assert_eq!(known.rows(7, &cells, is_ready), [None, Some(10), Some(10), None, Some(13), None]);
         assert_eq!(known.rows(9, &cells, is_ready), [None, None, Some(11), Some(12), Some(13), None]);
         assert_eq!(known.rows(7, &[cell(2, 9, 9)], is_ready), [None], "another day");

@@ -12,7 +12,7 @@ use super::decay::{LAGS, LaggedReturns};
 use super::measures::{DatedCell, LEAST_NAMES, Measuring, mean};
 use super::prices::{Day, date};
 use super::sectors::Sectors;
-use super::series::{LagMeasure, SectorMeasure, Series, YearMeasure};
+use super::series::{CorrelationSeries, LagMeasure, SectorMeasure, YearMeasure};
 use crate::interface::Period;
 
 /// What the measures of a date have in common.
@@ -41,16 +41,16 @@ pub(super) struct RankTally {
     state: State,
     dates: Vec<DateCorrelation>,
     few: u64,
-    by_lag: [Series; LAGS],
+    by_lag: [CorrelationSeries; LAGS],
     /// Empty if there is only one.
-    by_sector: Vec<Series>,
+    by_sector: Vec<CorrelationSeries>,
 }
 
 impl RankTally {
     pub(super) fn of(state: State, sectors: &Sectors) -> Self {
         let several = if sectors.names.len() > 1 { sectors.names.len() } else { 0 };
-        let by_lag = std::array::from_fn(|_| Series::default());
-        Self { state, dates: Vec::new(), few: 0, by_lag, by_sector: vec![Series::default(); several] }
+        let by_lag = std::array::from_fn(|_| CorrelationSeries::default());
+        Self { state, dates: Vec::new(), few: 0, by_lag, by_sector: vec![CorrelationSeries::default(); several] }
     }
 
     /// The state that is measured.
@@ -113,13 +113,14 @@ impl RankTally {
     }
 
     pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period) -> RankMeasure {
-        let measure = |series: &Series, lag: usize| series.measure(|days| measuring.overlap(period, lag, days));
+        let measure =
+            |series: &CorrelationSeries, lag: usize| series.measure(|days| measuring.overlap(period, lag, days));
         let lags = if self.state == State::Difference { 0 } else { LAGS };
         let by_lag = self.by_lag.iter().take(lags).enumerate();
         let by_lag = by_lag.map(|(lag, series)| LagMeasure { lag: lag as u64, measure: measure(series, lag) });
         let years = self.dates.chunk_by(|one, next| year(one.day) == year(next.day));
         let of_year = |dates: &[DateCorrelation]| {
-            let mut series = Series::default();
+            let mut series = CorrelationSeries::default();
             dates.iter().for_each(|date| series.push(*date));
             YearMeasure { year: year(dates[0].day), measure: measure(&series, 0) }
         };

@@ -11,7 +11,7 @@ use super::PairSkill;
 use super::answer::{DateCorrelation, DateReturns, Measure, RankMeasure, Side};
 use super::features::FeatureSkill;
 use super::series::SeriesMeasure;
-use crate::audit::row_builder::{Cell, RowBuilder};
+use crate::audit::row_builder::{RowBuilder, RowValue};
 use crate::error::Result;
 use crate::tables::date;
 use crate::time::MICROS_PER_DAY;
@@ -49,7 +49,7 @@ pub(super) fn of_pair(pair: &PairSkill) -> Result<Option<RecordBatch>> {
     for measure in &pair.measures {
         let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()];
         let returns = measure.returns.iter().map(Some);
-        add(&mut rows, Named { series, feature: None }, (&measure.ranks, Some(measure)), returns);
+        add(&mut rows, MeasureName { series, feature: None }, (&measure.ranks, Some(measure)), returns);
     }
     rows.finish()
 }
@@ -59,7 +59,7 @@ pub(super) fn of_feature(feature: &FeatureSkill) -> Result<Option<RecordBatch>> 
     let mut rows = RowBuilder::new(schema());
     for measure in &feature.measures {
         let series = [feature.period.as_str(), feature.regime.as_str(), measure.state.as_str()];
-        let named = Named { series, feature: Some(&feature.feature) };
+        let named = MeasureName { series, feature: Some(&feature.feature) };
         add(&mut rows, named, (&measure.ranks, None), std::iter::repeat(None));
         measure.partial.iter().for_each(|partial| rows.push(&of_group(named, ("given", "signal"), partial)));
     }
@@ -68,16 +68,16 @@ pub(super) fn of_feature(feature: &FeatureSkill) -> Result<Option<RecordBatch>> 
 
 /// What is measured.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct MeasureName<'a> {
     /// The period, the regime and the state.
     series: [&'a str; 3],
     feature: Option<&'a str>,
 }
 
-impl<'a> Named<'a> {
-    fn row(self) -> Vec<Cell<'a>> {
-        let mut row = Vec::from(self.series.map(Some).map(Cell::Text));
-        row.push(Cell::Text(self.feature));
+impl<'a> MeasureName<'a> {
+    fn row(self) -> Vec<RowValue<'a>> {
+        let mut row = Vec::from(self.series.map(Some).map(RowValue::Text));
+        row.push(RowValue::Text(self.feature));
         row
     }
 }
@@ -85,7 +85,7 @@ impl<'a> Named<'a> {
 /// Adds a measure, the returns of each date with it if it is of signals.
 fn add<'a>(
     rows: &mut RowBuilder,
-    named: Named<'_>,
+    named: MeasureName<'_>,
     (ranks, signals): (&RankMeasure, Option<&Measure>),
     returns: impl Iterator<Item = Option<&'a DateReturns>>,
 ) {
@@ -107,21 +107,21 @@ fn groups(measure: &RankMeasure) -> impl Iterator<Item = (&'static str, String, 
     lags.chain(years).chain(measure.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure)))
 }
 
-fn of_group<'a>(named: Named<'a>, (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<Cell<'a>> {
+fn of_group<'a>(named: MeasureName<'a>, (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<RowValue<'a>> {
     let mut row = named.row();
-    row.extend([Cell::Moment(None), Cell::Text(Some(by)), Cell::Text(Some(group))]);
-    row.extend([measure.names, measure.correlation, None].map(Cell::Real));
+    row.extend([RowValue::Moment(None), RowValue::Text(Some(by)), RowValue::Text(Some(group))]);
+    row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
     row.extend(of_sides([None; 3]));
-    row.push(Cell::Real(None));
-    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
-    row.push(Cell::Real(None));
+    row.push(RowValue::Real(None));
+    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| RowValue::Count(Some(count as i64))));
+    row.push(RowValue::Real(None));
     row.extend(of_test(measure.test.as_ref()));
-    row.extend([Cell::Real(None); OF_ALL - 3 - 6]);
+    row.extend([RowValue::Real(None); OF_ALL - 3 - 6]);
     row
 }
 
 /// Standard error, degrees of freedom, interval and p-value.
-fn of_test(test: Option<&MeanTest>) -> [Cell<'static>; 5] {
+fn of_test(test: Option<&MeanTest>) -> [RowValue<'static>; 5] {
     let of: [fn(&MeanTest) -> f64; 5] = [
         |test| test.standard_error,
         |test| test.degrees_of_freedom,
@@ -129,38 +129,42 @@ fn of_test(test: Option<&MeanTest>) -> [Cell<'static>; 5] {
         |test| test.interval.upper,
         |test| test.p,
     ];
-    of.map(|value| Cell::Real(test.map(value)))
+    of.map(|value| RowValue::Real(test.map(value)))
 }
 
 /// Signals, hits and excess of buys, of sells and of the most confident.
-fn of_sides<'a>(sides: [Option<Side>; 3]) -> impl Iterator<Item = Cell<'a>> {
+fn of_sides<'a>(sides: [Option<Side>; 3]) -> impl Iterator<Item = RowValue<'a>> {
     sides.into_iter().flat_map(|side| {
-        let count = |of: fn(Side) -> u64| Cell::Count(side.map(|side| of(side) as i64));
-        [count(|side| side.signals), count(|side| side.hits), Cell::Real(side.and_then(|side| side.excess))]
+        let count = |of: fn(Side) -> u64| RowValue::Count(side.map(|side| of(side) as i64));
+        [count(|side| side.signals), count(|side| side.hits), RowValue::Real(side.and_then(|side| side.excess))]
     })
 }
 
-fn of_date<'a>(named: Named<'a>, date: &DateCorrelation, returns: Option<&DateReturns>) -> Vec<Cell<'a>> {
+fn of_date<'a>(named: MeasureName<'a>, date: &DateCorrelation, returns: Option<&DateReturns>) -> Vec<RowValue<'a>> {
     let mut row = named.row();
-    row.extend([Cell::Moment(Some(i64::from(date.day) * MICROS_PER_DAY)), Cell::Text(None), Cell::Text(None)]);
-    row.extend([Some(date.names as f64), date.correlation, returns.map(|of| of.mean_return)].map(Cell::Real));
+    row.extend([
+        RowValue::Moment(Some(i64::from(date.day) * MICROS_PER_DAY)),
+        RowValue::Text(None),
+        RowValue::Text(None),
+    ]);
+    row.extend([Some(date.names as f64), date.correlation, returns.map(|of| of.mean_return)].map(RowValue::Real));
     let sides: [fn(&DateReturns) -> Side; 3] = [|of| of.buys, |of| of.sells, |of| of.confident];
     row.extend(of_sides(sides.map(|side| returns.map(side))));
-    row.push(Cell::Real(returns.and_then(|of| of.spread)));
-    row.extend([Cell::Count(None); 3]);
-    row.extend([Cell::Real(None); OF_ALL - 3]);
+    row.push(RowValue::Real(returns.and_then(|of| of.spread)));
+    row.extend([RowValue::Count(None); 3]);
+    row.extend([RowValue::Real(None); OF_ALL - 3]);
     row
 }
 
-fn of_all<'a>(named: Named<'a>, measure: &RankMeasure, signals: Option<&Measure>) -> Vec<Cell<'a>> {
+fn of_all<'a>(named: MeasureName<'a>, measure: &RankMeasure, signals: Option<&Measure>) -> Vec<RowValue<'a>> {
     let mut row = named.row();
-    row.extend([Cell::Moment(None), Cell::Text(None), Cell::Text(None)]);
-    row.extend([measure.names, measure.correlation, None].map(Cell::Real));
+    row.extend([RowValue::Moment(None), RowValue::Text(None), RowValue::Text(None)]);
+    row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
     let sides: [fn(&Measure) -> Side; 3] = [|of| of.buys.side, |of| of.sells.side, |of| of.confident.side];
     row.extend(of_sides(sides.map(|side| signals.map(side))));
-    row.push(Cell::Real(signals.and_then(|of| of.spread)));
-    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| Cell::Count(Some(count as i64))));
-    row.push(Cell::Real(measure.positive));
+    row.push(RowValue::Real(signals.and_then(|of| of.spread)));
+    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| RowValue::Count(Some(count as i64))));
+    row.push(RowValue::Real(measure.positive));
     row.extend(of_test(measure.test.as_ref()));
     let disjoint = |value: fn(&MeanTest) -> f64| measure.disjoint.as_ref().map(value);
     let numbers = [
@@ -170,6 +174,6 @@ fn of_all<'a>(named: Named<'a>, measure: &RankMeasure, signals: Option<&Measure>
         disjoint(|test| test.p),
         signals.and_then(|of| of.flips),
     ];
-    row.extend(numbers.map(Cell::Real));
+    row.extend(numbers.map(RowValue::Real));
     row
 }

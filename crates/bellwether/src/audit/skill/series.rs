@@ -73,18 +73,18 @@ pub struct NewsMeasure {
 
 /// Correlations by date, in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Series {
-    dates: Vec<Known>,
+pub(super) struct CorrelationSeries {
+    dates: Vec<SeriesPoint>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct SeriesPoint {
     day: Day,
     names: u64,
     correlation: f64,
 }
 
-impl Series {
+impl CorrelationSeries {
     /// Adds the names of a date; too few of them, or some without a correlation, say nothing.
     pub(super) fn add(&mut self, day: Day, of: RankedCases) {
         if of.cases >= LEAST_NAMES as u64 {
@@ -94,7 +94,7 @@ impl Series {
 
     /// Adds a date.
     pub(super) fn push(&mut self, DateCorrelation { day, names, correlation }: DateCorrelation) {
-        self.dates.extend(correlation.map(|correlation| Known { day, names, correlation }));
+        self.dates.extend(correlation.map(|correlation| SeriesPoint { day, names, correlation }));
     }
 
     /// The measure, by a function that says how many dates of some overlap.

@@ -7,11 +7,11 @@ use bellwether_statistics::counts::Share;
 use bellwether_statistics::{Order, OverlappingSeries};
 
 use super::answer::{ConfidenceMeasure, DateReturns, Measure, Reliability, Side, SideMeasure, State};
-use super::cells::Flips;
-use super::measures::{Columns, Measuring, mean};
-use super::news::{GROUPS, News};
+use super::cells::FlipCounts;
+use super::measures::{MeasuredColumns, Measuring, mean};
+use super::news::{GROUPS, SignalNews};
 use super::ranked::{DateContext, RankTally};
-use super::series::{NewsMeasure, Series};
+use super::series::{CorrelationSeries, NewsMeasure};
 use crate::interface::Period;
 
 /// The most signals behind a consistency band, which is drawn from hundreds of resamples.
@@ -25,7 +25,7 @@ pub(super) struct Tally {
     confidences: Vec<f64>,
     hits: Vec<bool>,
     /// By window, then by the number of its articles.
-    by_news: Vec<[Series; GROUPS.len()]>,
+    by_news: Vec<[CorrelationSeries; GROUPS.len()]>,
 }
 
 impl Tally {
@@ -44,7 +44,7 @@ impl Tally {
     /// correlation.
     pub(super) fn add(
         &mut self,
-        (columns, values): (&Columns, &Order),
+        (columns, values): (&MeasuredColumns, &Order),
         date: &DateContext,
         news: &[Vec<usize>],
     ) -> Option<f64> {
@@ -61,13 +61,13 @@ impl Tally {
     }
 
     /// Adds the difference of the correlations of a date on the same cells.
-    pub(super) fn add_difference(&mut self, [before, after]: [&Columns; 2], date: &DateContext) {
+    pub(super) fn add_difference(&mut self, [before, after]: [&MeasuredColumns; 2], date: &DateContext) {
         if self.ranks.add_difference(&before.order(), &after.order(), date).is_some() {
             self.returns.push(DateReturns { mean_return: before.mean_return(), ..DateReturns::default() });
         }
     }
 
-    pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period, flips: Flips) -> Measure {
+    pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period, flips: FlipCounts) -> Measure {
         let by_news = measuring.news.map_or_else(Vec::new, |news| self.by_news(news, measuring, period));
         let horizon = {
             let known = self.ranks.dates().iter().filter(|date| date.correlation.is_some());
@@ -89,11 +89,11 @@ impl Tally {
         }
     }
 
-    fn by_news(&self, news: &News, measuring: &Measuring<'_>, period: Period) -> Vec<NewsMeasure> {
+    fn by_news(&self, news: &SignalNews, measuring: &Measuring<'_>, period: Period) -> Vec<NewsMeasure> {
         let windows = news.windows.iter().zip(&self.by_news);
-        let of_window = |((window, _), groups): (&(_, _), &[Series; GROUPS.len()])| -> Vec<NewsMeasure> {
+        let of_window = |((window, _), groups): (&(_, _), &[CorrelationSeries; GROUPS.len()])| -> Vec<NewsMeasure> {
             let groups = GROUPS.iter().zip(groups);
-            let of_group = |(articles, series): (&&'static str, &Series)| NewsMeasure {
+            let of_group = |(articles, series): (&&'static str, &CorrelationSeries)| NewsMeasure {
                 window: *window,
                 articles,
                 measure: series.measure(|days| measuring.overlap(period, 0, days)),

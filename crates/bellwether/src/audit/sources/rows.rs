@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Disagreement, SharedCell};
-use crate::audit::row_builder::{Cell, RowBuilder};
+use crate::audit::row_builder::{RowBuilder, RowValue};
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
 
@@ -41,20 +41,20 @@ pub(super) fn push(rows: &mut RowBuilder, found: &Disagreement) {
         SharedCell::Article(_, link) => Some(link.as_str()),
     };
     let mut row = vec![
-        Cell::Text(Some(found.ticker.as_str())),
-        Cell::Text(found.period.map(Period::as_str)),
-        Cell::Text(found.regime.map(Regime::as_str)),
-        Cell::Moment(Some(found.date)),
-        Cell::Text(Some(found.about.as_str())),
-        Cell::Text(link),
+        RowValue::Text(Some(found.ticker.as_str())),
+        RowValue::Text(found.period.map(Period::as_str)),
+        RowValue::Text(found.regime.map(Regime::as_str)),
+        RowValue::Moment(Some(found.date)),
+        RowValue::Text(Some(found.about.as_str())),
+        RowValue::Text(link),
     ];
     for statement in &found.statements {
         let value = statement.value;
-        row.push(Cell::Text(Some(statement.source.as_str())));
-        row.push(Cell::Text(value.signal.map(Signal::as_str)));
-        row.push(Cell::Real(value.number.filter(|_| found.about == SharedCell::Signal)));
-        row.push(Cell::Real(value.number.filter(|_| found.about != SharedCell::Signal)));
-        row.push(Cell::Moment(Some(statement.observed_at.timestamp_micros())));
+        row.push(RowValue::Text(Some(statement.source.as_str())));
+        row.push(RowValue::Text(value.signal.map(Signal::as_str)));
+        row.push(RowValue::Real(value.number.filter(|_| found.about == SharedCell::Signal)));
+        row.push(RowValue::Real(value.number.filter(|_| found.about != SharedCell::Signal)));
+        row.push(RowValue::Moment(Some(statement.observed_at.timestamp_micros())));
     }
     rows.push(&row);
 }

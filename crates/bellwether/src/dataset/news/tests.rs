@@ -234,7 +234,7 @@ fn offsets_behind_utc_matter_for_dates_as_written_alone() {
         let records = news_rows(Table::SentimentHistory, &[("AAA", HashMap::new(), 0, None)], &[&record(offset)]);
         let summaries = RecordBatch::new_empty(Slab::news_schema(Table::Summaries));
         let slab = slab(articles, summaries, records);
-        News::of(&slab, &plan, &mut TickerCodes::default()).behind_minutes(&slab, &plan).unwrap()
+        TickerNews::of(&slab, &plan, &mut TickerCodes::default()).behind_minutes(&slab, &plan).unwrap()
     };
     let (last, historical) = (Feature::LastScore, Feature::Historical("score".into()));
     let both = [last.clone(), historical.clone()];
@@ -304,7 +304,7 @@ fn summaries_count_from_the_day_on_which_they_were_seen() {
     let mut tickers = TickerCodes::default();
     assert_eq!(["AAA", "B"].map(|name| tickers.code(name)), [0, 1]);
     let plan = plan(|plan| plan.features = vec![Feature::Summary(Reference::Low)]);
-    let news = News::of(&slab, &plan, &mut tickers);
+    let news = TickerNews::of(&slab, &plan, &mut tickers);
     let found: Vec<_> = news.summaries.iter().map(|it| (it.ticker, it.day, it.values.clone())).collect();
     let values = |low| vec![Some(low), None, None];
     assert_eq!(found, [(0, 4, values(2.0)), (0, 5, values(3.0)), (1, 3, values(1.0))]);
@@ -326,7 +326,7 @@ fn records_hold_the_numbers_of_their_fields_and_come_in_the_order_in_which_they_
     let slab =
         slab(none(Table::Articles), none(Table::Summaries), news_rows(Table::SentimentHistory, &places, &records));
     let plan = plan(|plan| plan.features = ["score", "other"].map(|name| Feature::Historical(name.into())).into());
-    let news = News::of(&slab, &plan, &mut TickerCodes::default());
+    let news = TickerNews::of(&slab, &plan, &mut TickerCodes::default());
     let found: Vec<_> = news.records.iter().map(|it| (it.day, it.place, it.values.clone())).collect();
     let expected = [(3, 0, vec![Some(0.5), Some(0.0)]), (4, 0, vec![Some(1.0), None]), (4, 1, vec![Some(0.25), None])];
     assert_eq!(found, expected);

@@ -12,7 +12,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
 use chrono::NaiveDateTime;
 
-use super::super::{Answer, AnswerPart, Fault, Rules};
+use super::super::{Answer, AnswerPart, DecodeFault, Rules};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::Reject;
@@ -213,7 +213,7 @@ fn read(answer: &Answer<'_>, body: &[u8], portion: usize) -> Result<Found, Strin
     });
     match decoded {
         Ok(()) => Ok(found),
-        Err(Fault::Malformed { offset, reason }) => Err(format!("{reason} at byte {offset}")),
+        Err(DecodeFault::Malformed { offset, reason }) => Err(format!("{reason} at byte {offset}")),
         Err(fault) => panic!("reading a slice cannot fail: {fault:?}"),
     }
 }

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use super::batch::{Batch, Bounds};
 use super::scan::{Malformed, Scanner, Shape};
 use super::stream::BodyBatches;
-use super::{Answer, AnswerPart, Decoded, Fault, Rules, number};
+use super::{Answer, AnswerPart, DecodeFault, Decoded, Rules, number};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::dates;
@@ -183,7 +183,7 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
     });
     match decoded {
         Ok(()) => Ok(outcome),
-        Err(Fault::Malformed { offset, reason }) => Err((offset, reason)),
+        Err(DecodeFault::Malformed { offset, reason }) => Err((offset, reason)),
         Err(fault) => panic!("reading a slice cannot fail: {fault:?}"),
     }
 }

@@ -9,7 +9,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
 
-use super::{Answer, AnswerPart, Decoded, Fault, Rules};
+use super::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::tables::{SeriesKey, Table};
@@ -27,7 +27,7 @@ fn tickers() -> Request {
 }
 
 /// The contents of an answer, and the number of deliveries.
-fn deliver(request: &Request, body: &[u8]) -> Result<(Decoded, usize), Fault<Infallible>> {
+fn deliver(request: &Request, body: &[u8]) -> Result<(Decoded, usize), DecodeFault<Infallible>> {
     let answer = Answer { request, rules: Rules { keep_extra: true } };
     let (mut all, mut times) = (Decoded::default(), 0);
     answer.decode(body, |decoded| {
@@ -91,7 +91,7 @@ fn a_body_of_another_shape_is_an_error() {
         (tickers(), "[\"A\"", 4, "expected `,` or `]`, found the end of the body"),
     ] {
         let fault = deliver(&request, body.as_bytes()).map(|_| ()).unwrap_err();
-        let Fault::Malformed { offset: found, reason: because } = fault else { panic!("{fault:?}") };
+        let DecodeFault::Malformed { offset: found, reason: because } = fault else { panic!("{fault:?}") };
         assert_eq!((found, because.as_str()), (offset, reason), "{body}");
     }
 }
@@ -106,7 +106,7 @@ fn a_failed_delivery_stops_decoding() {
         times += 1;
         Err("full")
     });
-    assert!(matches!(fault, Err(Fault::Deliver("full"))), "{fault:?}");
+    assert!(matches!(fault, Err(DecodeFault::Deliver("full"))), "{fault:?}");
     assert_eq!(times, 1);
 }
 

@@ -58,7 +58,7 @@ pub enum WeekdayMark {
 }
 
 /// A field of an expression.
-pub(super) struct Field {
+pub(super) struct FieldKind {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
@@ -73,17 +73,17 @@ const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG"
 /// Sunday is the first day and the seventh.
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
-pub(super) const SECOND: Field = Field { name: "second", low: 0, high: 59, words: &[], more: "" };
-pub(super) const MINUTE: Field = Field { name: "minute", low: 0, high: 59, words: &[], more: "" };
-pub(super) const HOUR: Field = Field { name: "hour", low: 0, high: 23, words: &[], more: "" };
-pub(super) const DAY: Field =
-    Field { name: "day of month", low: 1, high: 31, words: &[], more: ", or `L` for the last" };
-pub(super) const MONTH: Field =
-    Field { name: "month", low: 1, high: 12, words: MONTHS, more: ", with names such as `JAN`" };
-pub(super) const WEEKDAY: Field =
-    Field { name: "day of week", low: 0, high: 7, words: WEEKDAYS, more: ", with names such as `MON-FRI`" };
+pub(super) const SECOND: FieldKind = FieldKind { name: "second", low: 0, high: 59, words: &[], more: "" };
+pub(super) const MINUTE: FieldKind = FieldKind { name: "minute", low: 0, high: 59, words: &[], more: "" };
+pub(super) const HOUR: FieldKind = FieldKind { name: "hour", low: 0, high: 23, words: &[], more: "" };
+pub(super) const DAY: FieldKind =
+    FieldKind { name: "day of month", low: 1, high: 31, words: &[], more: ", or `L` for the last" };
+pub(super) const MONTH: FieldKind =
+    FieldKind { name: "month", low: 1, high: 12, words: MONTHS, more: ", with names such as `JAN`" };
+pub(super) const WEEKDAY: FieldKind =
+    FieldKind { name: "day of week", low: 0, high: 7, words: WEEKDAYS, more: ", with names such as `MON-FRI`" };
 
-impl Field {
+impl FieldKind {
     /// The numbers that a field names, in order; `None` if it names none.
     pub(super) fn numbers(&self, text: &str) -> Option<Vec<u32>> {
         if text == "*" {
@@ -129,7 +129,7 @@ enum Item<M> {
 
 impl<M> DayField<M> {
     /// What a field names, by what each item of its list does.
-    fn of(field: &Field, text: &str, item: impl Fn(&str) -> Option<Item<M>>) -> Option<Self> {
+    fn of(field: &FieldKind, text: &str, item: impl Fn(&str) -> Option<Item<M>>) -> Option<Self> {
         let text = text.replace('?', "*").to_ascii_uppercase();
         let (mut numbers, mut marks) = (Vec::new(), Vec::new());
         if text == "*" {

@@ -21,7 +21,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 pub use self::fields::{CronFields, DayField, MonthMark, WeekdayMark};
-use self::fields::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
+use self::fields::{DAY, FieldKind, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use super::values::{Refusal, parsed_from_text};
 
 /// A cron expression: minute, hour, day of month, month and day of week, with or without seconds before them.
@@ -187,8 +187,8 @@ fn first_shown(local: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
 }
 
 /// Reads a field by a function that gives none if it is invalid.
-fn read<T>(field: &Field, text: &str, of: impl FnOnce(&str) -> Option<T>) -> Result<T, Refusal> {
-    let Field { name, low, high, more, .. } = field;
+fn read<T>(field: &FieldKind, text: &str, of: impl FnOnce(&str) -> Option<T>) -> Result<T, Refusal> {
+    let FieldKind { name, low, high, more, .. } = field;
     of(text).ok_or_else(|| {
         format!(
             "invalid {name} `{text}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as `{low}-{high}`, a \
@@ -236,7 +236,7 @@ impl FromStr for Cron {
                 ));
             }
         };
-        let numbers = |field: &Field, text: &str| read(field, text, |text| field.numbers(text));
+        let numbers = |field: &FieldKind, text: &str| read(field, text, |text| field.numbers(text));
         let fields = CronFields {
             seconds: numbers(&SECOND, second)?,
             minutes: numbers(&MINUTE, minute)?,

@@ -38,7 +38,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     // A dataset may have the name of the folder of ad hoc builds. Its folder then matches both forms, and no component
     // of the longer one may be a link.
     let depth = forms.iter().map(|form| form.path.len()).max().ok_or_else(|| not_ours(path))?;
-    if Entry::open(&names, depth, path)?.is_none() {
+    if FolderEntry::open(&names, depth, path)?.is_none() {
         return Ok(());
     }
     let mut refused = not_ours(path);
@@ -66,9 +66,9 @@ fn inspect<'a>(
     names: &[&'a str],
     form: &Form,
     mode: Mode,
-) -> io::Result<Option<(Entry<'a>, Option<PathBuf>)>> {
+) -> io::Result<Option<(FolderEntry<'a>, Option<PathBuf>)>> {
     let depth = form.path.len();
-    let Some(place) = Entry::open(names, depth, path)? else { return Ok(None) };
+    let Some(place) = FolderEntry::open(names, depth, path)? else { return Ok(None) };
     let Some(folder) = open_inside(&place.parent, place.name)? else { return Ok(None) };
     let dataset = if form.path[0] == "$" { names[names.len() - depth] } else { "" };
     let other = walk(&folder, form.contents, dataset, mode)?;
@@ -101,10 +101,10 @@ pub(crate) fn is_file_of_ours(path: &Path) -> io::Result<bool> {
 }
 
 /// A single file or link of ours; `None` if it does not exist.
-fn find(path: &Path) -> io::Result<Option<Entry<'_>>> {
+fn find(path: &Path) -> io::Result<Option<FolderEntry<'_>>> {
     let names = components(path)?;
     let form = FILES.iter().find(|form| has_form(&names, form.path)).ok_or_else(|| not_ours(path))?;
-    let Some(place) = Entry::open(&names, form.path.len(), path)? else { return Ok(None) };
+    let Some(place) = FolderEntry::open(&names, form.path.len(), path)? else { return Ok(None) };
     match kind_of(&place.parent, place.name)? {
         None => Ok(None),
         Some(found) if found == form.kind && has_mark(&place, form)? => Ok(Some(place)),
@@ -113,7 +113,7 @@ fn find(path: &Path) -> io::Result<Option<Entry<'_>>> {
 }
 
 /// Whether a file begins as its form says.
-fn has_mark(place: &Entry<'_>, form: &FileForm) -> io::Result<bool> {
+fn has_mark(place: &FolderEntry<'_>, form: &FileForm) -> io::Result<bool> {
     let Some(mark) = form.mark else { return Ok(true) };
     let stem = place.name.split('.').next().unwrap_or_default();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -176,12 +176,12 @@ fn walk(folder: &OwnedFd, contents: &Contents, dataset: &str, mode: Mode) -> io:
 }
 
 /// An entry of a folder that was reached without a link.
-struct Entry<'a> {
+struct FolderEntry<'a> {
     parent: OwnedFd,
     name: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> FolderEntry<'a> {
     /// Opens the folder of an entry whose path has `depth` components of ours at its end; `None` if it does not exist.
     fn open(names: &[&'a str], depth: usize, path: &Path) -> io::Result<Option<Self>> {
         let root = path.ancestors().nth(depth).filter(|root| *root != Path::new("")).unwrap_or(Path::new("."));

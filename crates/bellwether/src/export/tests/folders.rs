@@ -152,7 +152,7 @@ fn partitions(folder: &tempfile::TempDir, by: &[Column], sort: &[Column], limits
         metadata: Vec::new(),
     };
     let root = folder.path().to_owned();
-    let shelf = WriteOptions {
+    let options = WriteOptions {
         root,
         formats: vec![Format::Parquet],
         row_group_rows: 1000,
@@ -160,5 +160,5 @@ fn partitions(folder: &tempfile::TempDir, by: &[Column], sort: &[Column], limits
         stop: CancellationToken::new(),
     };
     let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
-    Partitions::new(shelf, "demo", &schema(), (&names(by), &names(sort)), limits)
+    Partitions::new(options, "demo", &schema(), (&names(by), &names(sort)), limits)
 }

@@ -8,7 +8,7 @@ use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
 use crate::disk::digest;
-use crate::export::{Dataset, LatestVersion, Provenance, ReusedVersion, Takeover};
+use crate::export::{Dataset, LatestVersion, Provenance, ReuseOutcome, ReusedVersion};
 use crate::plan::{Column, Format, Plan};
 use crate::process::cancel::CancellationToken;
 
@@ -30,11 +30,11 @@ fn take_over(folder: &Path, plan: &Plan, provenance: &Provenance) -> Option<Reus
     let latest = LatestVersion::of_basis(folder, provenance).unwrap()?;
     let is_counted = latest.facts() == b"{}";
     match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
-        Takeover::Reused(taken) => {
+        ReuseOutcome::Reused(taken) => {
             assert!(is_counted, "facts equal those that were written");
             Some(taken)
         }
-        Takeover::Damaged(_) => None,
+        ReuseOutcome::Damaged(_) => None,
     }
 }
 

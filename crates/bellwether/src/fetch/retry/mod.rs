@@ -3,5 +3,5 @@
 mod schedule;
 mod verdict;
 
-pub(super) use schedule::{Patience, Schedule};
-pub(super) use verdict::{Verdict, verdict};
+pub(super) use schedule::{Patience, RetrySchedule};
+pub(super) use verdict::{RetryVerdict, verdict};

@@ -26,11 +26,11 @@ impl Patience {
 
 /// The waits of one request: exponential backoff with full jitter, and an end.
 #[derive(Debug)]
-pub(in crate::fetch) struct Schedule {
+pub(in crate::fetch) struct RetrySchedule {
     attempts: u32,
 }
 
-impl Schedule {
+impl RetrySchedule {
     /// A new schedule.
     pub(in crate::fetch) fn new() -> Self {
         Self { attempts: 0 }
@@ -55,12 +55,12 @@ impl Schedule {
 mod tests {
     use std::time::Duration;
 
-    use super::{MAX_ATTEMPTS, MAX_WAIT, Patience, Schedule};
+    use super::{MAX_ATTEMPTS, MAX_WAIT, Patience, RetrySchedule};
 
     #[test]
     fn waits_are_bounded_in_length_and_number() {
         let patience = Patience::new(Duration::from_secs(3600));
-        let mut schedule = Schedule::new();
+        let mut schedule = RetrySchedule::new();
         let waits: Vec<Duration> = std::iter::from_fn(|| schedule.next(None, &patience)).take(100).collect();
         assert_eq!(waits.len() as u32, MAX_ATTEMPTS - 1);
         assert!(waits.iter().all(|wait| *wait <= MAX_WAIT));
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_requested_wait_is_honoured_and_capped() {
         let patience = Patience::new(Duration::from_secs(3600));
-        let mut schedule = Schedule::new();
+        let mut schedule = RetrySchedule::new();
         assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), Some(Duration::from_secs(3)));
         assert_eq!(schedule.next(Some(Duration::from_secs(86_400)), &patience), Some(MAX_WAIT));
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_wait_beyond_the_patience_of_the_run_does_not_start() {
         let patience = Patience::new(Duration::from_secs(2));
-        let mut schedule = Schedule::new();
+        let mut schedule = RetrySchedule::new();
         assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), None);
     }
 }

@@ -6,7 +6,7 @@ use crate::fetch::failure::Failure;
 
 /// What to do after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::fetch) enum Verdict {
+pub(in crate::fetch) enum RetryVerdict {
     /// A retry would get the same answer.
     GiveUp,
     /// The failure may be temporary; the service may have said for how long.
@@ -17,16 +17,18 @@ pub(in crate::fetch) enum Verdict {
 }
 
 /// Judges a failure. A body that is malformed twice is not retried.
-pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Verdict {
+pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> RetryVerdict {
     match failure {
         // An invalid request never reaches the transport.
-        Failure::Transport(error) if error.is_builder() => Verdict::GiveUp,
-        Failure::Transport(_) if failure.is_certificate() => Verdict::GiveUp,
-        Failure::Transport(_) | Failure::Broken(_) => Verdict::AskAgain { hint: None },
-        Failure::Malformed { .. } if malformed_before => Verdict::GiveUp,
-        Failure::Malformed { .. } => Verdict::AskAgain { hint: None },
-        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => Verdict::AskAgain { hint: *retry_after },
-        Failure::Status { .. } | Failure::Refused(_) | Failure::Skewed(_) | Failure::Stop(_) => Verdict::GiveUp,
+        Failure::Transport(error) if error.is_builder() => RetryVerdict::GiveUp,
+        Failure::Transport(_) if failure.is_certificate() => RetryVerdict::GiveUp,
+        Failure::Transport(_) | Failure::Broken(_) => RetryVerdict::AskAgain { hint: None },
+        Failure::Malformed { .. } if malformed_before => RetryVerdict::GiveUp,
+        Failure::Malformed { .. } => RetryVerdict::AskAgain { hint: None },
+        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => {
+            RetryVerdict::AskAgain { hint: *retry_after }
+        }
+        Failure::Status { .. } | Failure::Refused(_) | Failure::Skewed(_) | Failure::Stop(_) => RetryVerdict::GiveUp,
     }
 }
 
@@ -34,26 +36,26 @@ pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Ve
 mod tests {
     use std::time::Duration;
 
-    use super::{Verdict, verdict};
+    use super::{RetryVerdict, verdict};
     use crate::fetch::failure::Failure;
 
     #[test]
     fn only_transient_failures_are_retried() {
         let judged = |status, retry_after| verdict(&Failure::Status { status, retry_after, fault: None }, false);
         for status in [408, 429, 500, 502, 503, 504] {
-            assert_eq!(judged(status, None), Verdict::AskAgain { hint: None }, "{status}");
+            assert_eq!(judged(status, None), RetryVerdict::AskAgain { hint: None }, "{status}");
         }
         let second = Some(Duration::from_secs(1));
         for status in [301, 302, 400, 401, 403, 404, 405, 410, 422] {
-            assert_eq!(judged(status, second), Verdict::GiveUp, "{status}");
+            assert_eq!(judged(status, second), RetryVerdict::GiveUp, "{status}");
         }
-        assert_eq!(judged(429, second), Verdict::AskAgain { hint: second });
+        assert_eq!(judged(429, second), RetryVerdict::AskAgain { hint: second });
     }
 
     #[test]
     fn a_malformed_body_is_retried_once() {
         let malformed = Failure::Malformed { offset: 0, reason: String::new() };
-        assert_eq!(verdict(&malformed, false), Verdict::AskAgain { hint: None });
-        assert_eq!(verdict(&malformed, true), Verdict::GiveUp);
+        assert_eq!(verdict(&malformed, false), RetryVerdict::AskAgain { hint: None });
+        assert_eq!(verdict(&malformed, true), RetryVerdict::GiveUp);
     }
 }

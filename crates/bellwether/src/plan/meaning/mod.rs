@@ -44,7 +44,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let service = validator.service(&definition, source.as_ref(), &address_variables);
     let limits = validator.limits(&definition.source, source.as_ref());
     let excluded = validator.excluded_tickers(&definition);
-    let ways = validator.ways(&definition, &excluded);
+    let alternatives = validator.alternatives(&definition, &excluded);
     let whole = validator.whole(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
@@ -73,7 +73,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         service,
         names_service: definition.source.name.is_some(),
         address_variables,
-        ways,
+        alternatives,
         excluded,
         of_each_ticker,
         news_tickers,

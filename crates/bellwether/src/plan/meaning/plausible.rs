@@ -25,7 +25,7 @@ fn expectations(definition: &'static str, mark: &str) -> Vec<&'static str> {
 
 /// The number of requests for signals.
 fn requests(plan: &Plan) -> Option<usize> {
-    match &plan.ways.first()?.list {
+    match &plan.alternatives.first()?.list {
         RequestList::Listed(requests) => Some(requests.len()),
         RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => Some(tickers.len() * pairs.len().max(1)),
         RequestList::EachTicker(..) => None,

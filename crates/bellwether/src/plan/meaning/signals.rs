@@ -8,7 +8,7 @@ use crate::definition::{
     DatasetKind, Definition, HistoryForm, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
 use crate::interface::{Endpoint, Period, Regime, Ticker};
-use crate::plan::{Request, RequestList, TickerSource, Way};
+use crate::plan::{OperationRequests, Request, RequestList, TickerSource};
 use crate::tables::Table;
 use crate::text::problem::{Problem, suggestion};
 
@@ -110,9 +110,13 @@ impl Validator {
     }
 
     /// The ways to get the signals: the requested one first, then its fallbacks.
-    pub(super) fn ways(&mut self, definition: &Definition, excluded: &BTreeSet<Ticker>) -> Vec<Way> {
+    pub(super) fn alternatives(
+        &mut self,
+        definition: &Definition,
+        excluded: &BTreeSet<Ticker>,
+    ) -> Vec<OperationRequests> {
         if kind_of(definition) == DatasetKind::News {
-            return vec![self.way_to_news(definition, excluded)];
+            return vec![self.news_requests(definition, excluded)];
         }
         let section = &definition.signals;
         let SignalsSection { sectors, tickers, .. } = &**section;
@@ -129,10 +133,10 @@ impl Validator {
             .collect();
         // One period and regime is enough to list the tickers of a sector.
         let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
-        let way = |endpoint, list| Way { endpoint, list, excluded: excluded.clone() };
-        let by_sector = || way(Endpoint::SignalsHistoryAll, RequestList::Listed(of_sectors.clone()));
-        let each_ticker = |endpoint, tickers| way(endpoint, RequestList::EachTicker(tickers, pairs.clone()));
-        let bare = |endpoint| way(endpoint, RequestList::Listed(vec![Request::bare(endpoint)]));
+        let operation = |endpoint, list| OperationRequests { endpoint, list, excluded: excluded.clone() };
+        let by_sector = || operation(Endpoint::SignalsHistoryAll, RequestList::Listed(of_sectors.clone()));
+        let each_ticker = |endpoint, tickers| operation(endpoint, RequestList::EachTicker(tickers, pairs.clone()));
+        let bare = |endpoint| operation(endpoint, RequestList::Listed(vec![Request::bare(endpoint)]));
         // A fallback must give the same tickers.
         let same_tickers = match &tickers {
             Some(TickerSource::Listed(written)) => TickerSource::Listed(written.clone()),
@@ -173,7 +177,7 @@ impl Validator {
     }
 
     /// The articles of each ticker that the definition names.
-    fn way_to_news(&mut self, definition: &Definition, excluded: &BTreeSet<Ticker>) -> Way {
+    fn news_requests(&mut self, definition: &Definition, excluded: &BTreeSet<Ticker>) -> OperationRequests {
         let (signals, sentiment) = (&definition.signals, &definition.sentiment);
         let sectors = self.distinct("sector", signals.sectors.as_ref()).unwrap_or_default();
         let of_signals = self.tickers(signals.tickers.as_ref(), &[TickerList::Available]);
@@ -204,7 +208,7 @@ impl Validator {
         // Of the tickers of sectors, those that are named as well are a filter.
         let tickers = named.filter(|_| naming.is_empty()).unwrap_or(TickerSource::NamedBy(naming));
         let list = RequestList::EachTicker(without(tickers, excluded), Vec::new());
-        Way { endpoint: Endpoint::NewsArticles, list, excluded: excluded.clone() }
+        OperationRequests { endpoint: Endpoint::NewsArticles, list, excluded: excluded.clone() }
     }
 
     fn check_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, requests_nothing: bool) {

@@ -19,7 +19,7 @@ const NEW: u32 = u32::MAX;
 
 /// The days seen so far, each with a number.
 #[derive(Debug)]
-pub(super) struct Calendar {
+pub(super) struct SeenDays {
     indices: Vec<u32>,
     days: Vec<NaiveDate>,
     /// Earliest and latest timestamp.
@@ -28,14 +28,14 @@ pub(super) struct Calendar {
     last: Option<(i64, Option<usize>)>,
 }
 
-impl Default for Calendar {
+impl Default for SeenDays {
     fn default() -> Self {
         let indices = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
         Self { indices, days: Vec::new(), bounds: None, last: None }
     }
 }
 
-impl Calendar {
+impl SeenDays {
     /// The number of the day of a naive timestamp; `None` if the day is not plotted.
     #[inline]
     pub(super) fn index_of(&mut self, micros: i64) -> Option<usize> {
@@ -191,7 +191,7 @@ impl Axis {
 mod tests {
     use chrono::NaiveDate;
 
-    use super::{Axis, Calendar, Step};
+    use super::{Axis, SeenDays, Step};
 
     fn day(text: &str) -> NaiveDate {
         text.parse().unwrap()
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn absurd_dates_are_left_out() {
-        let mut calendar = Calendar::default();
+        let mut calendar = SeenDays::default();
         let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
         let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];
         let places = places.map(|text| calendar.index_of(micros(text)));

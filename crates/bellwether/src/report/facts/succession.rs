@@ -57,14 +57,14 @@ pub struct Persistence {
 #[derive(Debug)]
 pub(super) struct Succession {
     /// By ticker and pair.
-    series: Vec<Vec<Series>>,
+    series: Vec<Vec<LastSignal>>,
     /// For each signal and the index of its confidence, how many sells and buys follow it.
     next: Box<[[u64; 2]; Last::COUNT]>,
 }
 
 /// The signals of one series so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Series {
+struct LastSignal {
     last: Last,
     flipped: u32,
 }
@@ -92,7 +92,7 @@ impl Last {
 
 /// The signals of one ticker so far.
 pub(super) struct TickerSuccession<'a> {
-    series: &'a mut [Series],
+    series: &'a mut [LastSignal],
     next: &'a mut [[u64; 2]; Last::COUNT],
 }
 
@@ -100,7 +100,7 @@ impl TickerSuccession<'_> {
     /// Counts a signal of a pair.
     #[inline]
     pub(super) fn count(&mut self, pair: u8, place: Place, is_buy: bool) {
-        let Series { last, flipped } = &mut self.series[usize::from(pair)];
+        let LastSignal { last, flipped } = &mut self.series[usize::from(pair)];
         self.next[usize::from(last.0)][usize::from(is_buy)] += 1;
         *flipped += u32::from(last.flips_to(is_buy));
         *last = Last::of(place, is_buy);
@@ -122,7 +122,7 @@ impl Succession {
         }
         let series = &mut self.series[ticker];
         if pairs > series.len() {
-            series.resize(pairs, Series::default());
+            series.resize(pairs, LastSignal::default());
         }
         TickerSuccession { series, next: &mut self.next }
     }
@@ -149,7 +149,7 @@ impl Succession {
 }
 
 /// The flips of some series, given the number of their signals: the last one of each has no successor.
-fn flips<'a>(series: impl Iterator<Item = &'a Series>, signals: u64) -> Flips {
+fn flips<'a>(series: impl Iterator<Item = &'a LastSignal>, signals: u64) -> Flips {
     let begun = series.filter(|series| series.last != Last::default());
     let (count, flipped) = begun.fold((0, 0), |(count, sum), series| (count + 1, sum + u64::from(series.flipped)));
     Flips { followed: signals - count, flipped }

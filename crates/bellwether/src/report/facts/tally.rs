@@ -9,7 +9,7 @@ use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, Timest
 use chrono::NaiveDate;
 
 use super::agreement::Patterns;
-use super::calendar::{Calendar, Step};
+use super::calendar::{SeenDays, Step};
 use super::histogram::Histogram;
 use super::steps::Steps;
 use super::succession::Succession;
@@ -96,7 +96,7 @@ pub(crate) struct Tally {
     claimed: Option<u64>,
     columns: Vec<ColumnFacts>,
     tickers: TickerNumbers,
-    calendar: Calendar,
+    calendar: SeenDays,
     undrawn: Undrawn,
     pairs: Pairs,
     pair_sets: PairSets,
@@ -151,7 +151,7 @@ impl Tally {
             claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0),
             columns: ColumnFacts::of(&plan.schema),
             tickers: TickerNumbers::default(),
-            calendar: Calendar::default(),
+            calendar: SeenDays::default(),
             undrawn: Undrawn::default(),
             pairs: Pairs { indices: [NEW; PAIRS], count: 0 },
             pair_sets: PairSets::default(),
@@ -200,7 +200,7 @@ impl Tally {
                 }
             }
         }
-        let signals = Signals::of(rows, &mut self.pairs);
+        let signals = SignalColumns::of(rows, &mut self.pairs);
         // Most rows have the ticker and the date of the row before.
         for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
             let ticker = self.tickers.number(names.value(tickers.index(start)));
@@ -351,18 +351,20 @@ fn are_together(sort: &[plan::Column]) -> bool {
 }
 
 /// The columns that differ from signal to signal of one ticker and date.
-struct Signals {
+struct SignalColumns {
     /// The number of each row's pair.
     pairs: Vec<u8>,
     signals: Vec<u8>,
     confidences: ScalarBuffer<f64>,
 }
 
-impl Signals {
+impl SignalColumns {
     fn of(rows: &Rows, pairs: &mut Pairs) -> Self {
-        let periods = Choices::of(rows, "period", |text| text.parse().map_or(0, Period::index));
-        let regimes = Choices::of(rows, "regime", |text| text.parse().map_or(0, |regime: Regime| regime as usize));
-        let signals = Choices::of(rows, "signal", |text| text.parse().map_or(0, |signal: Signal| signal as usize));
+        let periods = NumberedChoices::of(rows, "period", |text| text.parse().map_or(0, Period::index));
+        let regimes =
+            NumberedChoices::of(rows, "regime", |text| text.parse().map_or(0, |regime: Regime| regime as usize));
+        let signals =
+            NumberedChoices::of(rows, "signal", |text| text.parse().map_or(0, |signal: Signal| signal as usize));
         // The number of the pair of each period and regime in the dictionaries.
         let mut indices = vec![NEW; periods.numbers.len() * regimes.numbers.len()];
         let index_of = |(period, regime): (&i8, &i8)| {
@@ -389,12 +391,12 @@ impl Signals {
 }
 
 /// A column of a closed set, with the number of each dictionary entry.
-struct Choices {
+struct NumberedChoices {
     keys: ScalarBuffer<i8>,
     numbers: Vec<usize>,
 }
 
-impl Choices {
+impl NumberedChoices {
     fn of(rows: &Rows, name: &str, number: impl Fn(&str) -> usize) -> Self {
         let column = flat(rows, name);
         let dictionary = column.as_dictionary::<Int8Type>();

@@ -124,7 +124,7 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     let note = format!("Peak: {} in a {}.{beyond}", group_digits(most), axis.step.as_str());
     let values: Vec<(f64, String)> =
         counts.iter().map(|count| (*count as f64 / most as f64, count_of(*count, "article", "articles"))).collect();
-    columns(html, &Columns { id: "plot-news", title: &title, note, axis: &axis, values });
+    columns(html, &BarPlot { id: "plot-news", title: &title, note, axis: &axis, values });
     let Some(window) = facts.windows.iter().max_by_key(|window| window.length.count()) else { return };
     let by_day = |counts: &[u64]| axis.sums(facts.days.iter().copied().zip(counts.iter().copied()));
     let known: Vec<u64> =
@@ -137,11 +137,11 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     };
     let values = some.iter().zip(&all).map(value).collect();
     let note = "Full height: every signal for which it is known.".to_owned();
-    columns(html, &Columns { id: "plot-reach", title: &title, note, axis: &axis, values });
+    columns(html, &BarPlot { id: "plot-reach", title: &title, note, axis: &axis, values });
 }
 
 /// A plot over time: a height from zero to one and its value, for each bucket.
-struct Columns<'a> {
+struct BarPlot<'a> {
     id: &'static str,
     title: &'a str,
     note: String,
@@ -149,7 +149,7 @@ struct Columns<'a> {
     values: Vec<(f64, String)>,
 }
 
-fn columns(html: &mut Html, Columns { id, title, note, axis, values }: &Columns<'_>) {
+fn columns(html: &mut Html, BarPlot { id, title, note, axis, values }: &BarPlot<'_>) {
     html.figure(title, note, |html| {
         Plot { id, label: title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
             for (index, (height, value)) in values.iter().enumerate() {

@@ -152,20 +152,20 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
         let title = format!("{}: {endpoint}", count_of(complete.len() as u64, "answer", "answers"));
         let again = if *again > 0 { format!(", {} retried", group_digits(*again)) } else { String::new() };
         let note = format!("{}, {}{again}.", count_of(*rows, "row", "rows"), bytes(*size));
-        let mut stretches = vec![0_u64; STRETCHES];
+        let mut buckets = vec![0_u64; STRETCHES];
         for time in complete {
-            let stretch = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
-            stretches[stretch.min(STRETCHES - 1)] += 1;
+            let bucket = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
+            buckets[bucket.min(STRETCHES - 1)] += 1;
         }
-        let most = stretches.iter().copied().max().unwrap_or_default().max(1);
+        let most = buckets.iter().copied().max().unwrap_or_default().max(1);
         html.figure(&title, note, |html| {
             let plot =
                 Plot { id: &format_args!("plot-answers-{index}"), label: &title, height: 62.0, columns: STRETCHES };
             plot.draw(html, |canvas| {
-                for (stretch, count) in stretches.iter().enumerate().filter(|(_, count)| **count > 0) {
+                for (bucket, count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
                     let top = 40.0 * (1.0 - *count as f64 / most as f64).min(0.95);
-                    let area = Area::column(stretch, STRETCHES).between(top, 42.0);
-                    let from = Duration::from_secs_f64(end * stretch as f64 / STRETCHES as f64);
+                    let area = Area::column(bucket, STRETCHES).between(top, 42.0);
+                    let from = Duration::from_secs_f64(end * bucket as f64 / STRETCHES as f64);
                     let count = count_of(*count, "answer", "answers");
                     canvas.mark("bar", area, format_args!("after {}\n{count}", took(from)));
                 }

@@ -175,7 +175,7 @@ impl Checking<'_> {
         if self.scope.excluded.is_empty() {
             return Ok(None);
         }
-        let lists = self.plan.ways.iter().flat_map(|way| match &way.list {
+        let lists = self.plan.alternatives.iter().flat_map(|operation| match &operation.list {
             RequestList::Listed(requests) => requests.clone(),
             RequestList::EachTicker(tickers, _) => tickers.listing(),
         });

@@ -59,7 +59,7 @@ impl RowChecks<'_> {
     fn back(self) -> Option<String> {
         let before = self.before?;
         let (plan, known) = (before.plan.as_ref()?, before.newest?);
-        let is_same = plan.ways == self.plan.ways
+        let is_same = plan.alternatives == self.plan.alternatives
             && plan.dataset.filter == self.plan.dataset.filter
             && !plan.dataset.filter.is_by_value()
             && plan.dataset.dates == self.plan.dataset.dates

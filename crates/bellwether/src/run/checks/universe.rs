@@ -74,10 +74,10 @@ enum AskedByBoth {
 impl AskedByBoth {
     /// None if they cannot be compared.
     fn of(before: &Plan, now: &Plan) -> Option<Self> {
-        if before.ways == now.ways {
+        if before.alternatives == now.alternatives {
             return Some(Self::All);
         }
-        match (&before.ways.first()?.list, &now.ways.first()?.list) {
+        match (&before.alternatives.first()?.list, &now.alternatives.first()?.list) {
             (RequestList::Listed(before), RequestList::Listed(now)) => {
                 let now: HashSet<String> = now.iter().map(ToString::to_string).collect();
                 Some(Self::Requests(before.iter().map(ToString::to_string).filter(|it| now.contains(it)).collect()))

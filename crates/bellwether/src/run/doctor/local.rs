@@ -15,7 +15,7 @@ use crate::error::ErrorKind;
 use crate::export::VersionRecord;
 use crate::plan::Plan;
 use crate::run::as_of::newest;
-use crate::run::continuity::{self, Continuity, Expected};
+use crate::run::continuity::{self, Continuity, ExpectedHistory};
 use crate::run::options::WhenLost;
 use crate::run::start::SKEW;
 use crate::text::human::{bytes, count_of};
@@ -143,7 +143,7 @@ fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&VersionRec
         Ok(archive) => archive,
         Err(error) => return vec![Diagnosis::of_error("archive", &error)],
     };
-    let expected = Expected {
+    let expected = ExpectedHistory {
         plan,
         data: &options.data,
         archive: &archive,

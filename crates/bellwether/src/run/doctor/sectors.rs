@@ -85,7 +85,11 @@ pub(super) async fn diagnosis(plan: &Plan, client: &Client) -> Option<Diagnosis>
 /// The sectors that a plan asks for, and whether there are signals of each.
 async fn answers(plan: &Plan, client: &Client) -> Result<BTreeMap<Sector, bool>> {
     let mut found = BTreeMap::new();
-    let listed = plan.ways.iter().filter(|way| way.endpoint == Endpoint::SignalsHistoryAll).map(|way| &way.list);
+    let listed = plan
+        .alternatives
+        .iter()
+        .filter(|operation| operation.endpoint == Endpoint::SignalsHistoryAll)
+        .map(|operation| &operation.list);
     let requests =
         listed.filter_map(|list| if let RequestList::Listed(requests) = list { Some(requests) } else { None });
     for request in requests.flatten() {

@@ -111,7 +111,9 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
         found.extend(operations(plan, &heads));
         let is_offered =
             |endpoint: &Endpoint| heads.get(endpoint).is_some_and(|head| (200..300).contains(&head.status));
-        if plan.ways.iter().map(|way| way.endpoint).find(is_offered) == Some(Endpoint::SignalsHistoryAll) {
+        if plan.alternatives.iter().map(|operation| operation.endpoint).find(is_offered)
+            == Some(Endpoint::SignalsHistoryAll)
+        {
             found.extend(sectors::diagnosis(plan, &client).await);
         }
         found.push(clock(skew));
@@ -121,7 +123,7 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
 
 /// The operations of an address that a run could not do without.
 fn needed_operations(plan: &Plan, base: Base) -> Vec<Endpoint> {
-    let all = plan.ways.iter().map(|way| way.endpoint).chain(plan.of_each_ticker.iter().copied());
+    let all = plan.alternatives.iter().map(|operation| operation.endpoint).chain(plan.of_each_ticker.iter().copied());
     all.filter(|endpoint| endpoint.base() == base).collect()
 }
 
@@ -153,12 +155,12 @@ fn is_redirect(head: &ResponseHead) -> bool {
 
 /// A request of an operation, as small as the definition allows.
 fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
-    let own = plan.ways.iter().flat_map(|way| match &way.list {
+    let own = plan.alternatives.iter().flat_map(|operation| match &operation.list {
         RequestList::Listed(requests) => requests.clone(),
         RequestList::EachTicker(TickerSource::NamedBy(requests), _) => requests.clone(),
         RequestList::EachTicker(..) => Vec::new(),
     });
-    let written = plan.ways.iter().find_map(|way| match &way.list {
+    let written = plan.alternatives.iter().find_map(|operation| match &operation.list {
         RequestList::EachTicker(TickerSource::Listed(tickers), _) => tickers.first().cloned(),
         _ => None,
     });
@@ -181,8 +183,8 @@ fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, ResponseHead>) -> Option<D
     let is_asked = |endpoint: &Endpoint| heads.contains_key(endpoint);
     let missing: Vec<Endpoint> =
         plan.of_each_ticker.iter().copied().filter(|it| is_asked(it) && !is_offered(it)).collect();
-    let ways = || plan.ways.iter().map(|way| way.endpoint).filter(is_asked);
-    let (usual, used) = (ways().next(), ways().find(is_offered));
+    let operations = || plan.alternatives.iter().map(|operation| operation.endpoint).filter(is_asked);
+    let (usual, used) = (operations().next(), operations().find(is_offered));
     let refused = used.iter().chain(&plan.of_each_ticker).find_map(|endpoint| {
         let head = heads.get(endpoint).filter(|head| !is_missing(head))?;
         (300..500).contains(&head.status).then_some((*endpoint, head.status))

@@ -28,7 +28,7 @@ use crate::archive::{Scope, Unfinished};
 use crate::error::{Error, Result};
 use crate::fetch::Client;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
-use crate::plan::{OnFinding, Plan, Request, RequestList, TickerSource, Way};
+use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
 use crate::text::human::count_of;
 
 /// More requests than this are made only after the operations that the dataset depends on have answered.
@@ -116,53 +116,53 @@ impl<'a> Gathering<'a> {
     /// Fetches signals by the first way that the service still offers.
     async fn signals(&mut self) -> Result<(Scope, SignalSource)> {
         let plan = self.plan;
-        let mut passed: Vec<&Way> = Vec::new();
+        let mut passed: Vec<&OperationRequests> = Vec::new();
         let mut lacking: Vec<MissingOperation> = Vec::new();
         let mut unlisted = None;
-        for way in &plan.ways {
+        for operation in &plan.alternatives {
             let LastListed { tickers: mut known, unlisted: sectors } =
-                LastListed::of_ways(&passed, &self.options.archive)?;
-            if !sectors.is_empty() && matches!(way.list, RequestList::EachTicker(TickerSource::Listed(_), _)) {
+                LastListed::of_operations(&passed, &self.options.archive)?;
+            if !sectors.is_empty() && matches!(operation.list, RequestList::EachTicker(TickerSource::Listed(_), _)) {
                 // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
             known.retain(|ticker| !plan.excluded.contains(ticker));
-            let tickers = match &way.list {
+            let tickers = match &operation.list {
                 RequestList::Listed(_) => Vec::new(),
                 RequestList::EachTicker(..) if !known.is_empty() => {
-                    self.lack(&sectors, &lacking, way.endpoint)?;
+                    self.lack(&sectors, &lacking, operation.endpoint)?;
                     known.iter().cloned().collect()
                 }
                 RequestList::EachTicker(list, _) => match self.list(list).await? {
                     Ok(tickers) => tickers,
                     Err(naming) => {
-                        (lacking, unlisted) = (with(lacking, naming), Some(way.endpoint));
+                        (lacking, unlisted) = (with(lacking, naming), Some(operation.endpoint));
                         continue;
                     }
                 },
             };
-            let requests = way.requests(&tickers);
+            let requests = operation.requests(&tickers);
             self.probe(&requests, &tickers).await?;
-            match self.run_stage(stage_of(way.endpoint), requests.clone()).await? {
+            match self.run_stage(stage_of(operation.endpoint), requests.clone()).await? {
                 WaveOutcome::NotOffered(gone) => {
                     lacking = with(lacking, gone);
-                    passed.push(way);
+                    passed.push(operation);
                 }
                 WaveOutcome::Offered { mut named, unknown } => {
                     named.retain(|ticker| !plan.excluded.contains(ticker));
                     let is_named_by_service = known.is_empty()
                         && matches!(
-                            way.list,
+                            operation.list,
                             RequestList::EachTicker(TickerSource::Available | TickerSource::NamedBy(_), _)
                         );
                     self.demand(is_named_by_service, &requests, unknown);
                     let instead_of = lacking.iter().map(|gone| gone.endpoint.as_str()).collect();
-                    let taken = SignalSource { operation: way.endpoint, instead_of, tickers: named };
+                    let taken = SignalSource { operation: operation.endpoint, instead_of, tickers: named };
                     if !passed.is_empty() {
                         self.note_substitute(&taken, &known)?;
                     }
                     let words = requests.iter().map(Request::to_string).collect();
-                    return Ok((Scope::of(plan, way.endpoint, words), taken));
+                    return Ok((Scope::of(plan, operation.endpoint, words), taken));
                 }
             }
         }

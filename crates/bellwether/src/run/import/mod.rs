@@ -29,7 +29,7 @@ use super::stage::Stage;
 use crate::archive::{
     Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedRun, Unfinished, claims_of, of_service,
 };
-use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
+use crate::decode::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,7 @@ use crate::text::escape::escape;
 use crate::time::{Clock, as_record};
 
 use error::ImportError;
-use naming::Named;
+use naming::NameFields;
 use table::Table;
 
 /// How long before its instant a claim is sealed at most: claims of one instant are sealed one after another, and all count as
@@ -175,7 +175,7 @@ pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
         check_once(answers)?;
     }
     let claims = claims_of(&folder);
-    let known = Known::of(&folder, &claims)?;
+    let known = KnownRuns::of(&folder, &claims)?;
     let mut imported = Vec::new();
     for (at, answers) in &groups {
         let known_run = known.check(*at, answers)?;
@@ -205,7 +205,7 @@ pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
     if options.mode == ImportMode::Import {
         let stage = Stage::begin(control, "archive");
         for (claim, answers) in imported.iter_mut().zip(groups.values()).filter(|(claim, _)| !claim.is_known) {
-            let known = Known::of(&folder, &claims)?;
+            let known = KnownRuns::of(&folder, &claims)?;
             let sealed = seal(plan, &claims, answers, &known, control)?;
             let Counts { added, revised, withdrawn, .. } = sealed.seal().changes;
             claim.run = Some(sealed.name().to_owned());
@@ -224,7 +224,8 @@ fn answers_in(path: &Path, options: &ImportOptions) -> Result<Vec<ClaimedAnswer>
         move |what| ImportError::Unclear { path: path.to_owned(), what, hint }
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let read = |names: &Option<NamePattern>| names.as_ref().map_or(Ok(Named::default()), |names| names.read(&name));
+    let read =
+        |names: &Option<NamePattern>| names.as_ref().map_or(Ok(NameFields::default()), |names| names.read(&name));
     let mut known = options.requests.iter().map(|(request, names)| read(names).map(|named| (request, named)));
     let first = known.next().ok_or_else(|| unclear("name it with `--request`")("no request is named".to_owned()))?;
     let fit = first.or_else(|wrong| known.find_map(Result::ok).ok_or(wrong));
@@ -277,14 +278,14 @@ fn check_once(answers: &[ClaimedAnswer]) -> Result<(), ImportError> {
 /// Notes on requests that the definition does not make, so that its datasets do not use the answers.
 fn notes(plan: &Plan, answers: &[ClaimedAnswer]) -> Vec<String> {
     let is_made = |request: &Request| {
-        let is_of_way = plan.ways.iter().any(|way| match &way.list {
+        let is_of_operation = plan.alternatives.iter().any(|operation| match &operation.list {
             RequestList::Listed(requests) => requests.contains(request),
             RequestList::EachTicker(_, pairs) => {
                 let is_of_pair = |pair: &(_, _)| (request.period, request.regime) == (Some(pair.0), Some(pair.1));
-                way.endpoint == request.endpoint && (pairs.is_empty() || pairs.iter().any(is_of_pair))
+                operation.endpoint == request.endpoint && (pairs.is_empty() || pairs.iter().any(is_of_pair))
             }
         });
-        is_of_way || plan.of_each_ticker.contains(&request.endpoint)
+        is_of_operation || plan.of_each_ticker.contains(&request.endpoint)
     };
     let mut others: Vec<String> =
         answers.iter().filter(|answer| !is_made(&answer.request)).map(|answer| answer.request.target()).collect();
@@ -295,7 +296,7 @@ fn notes(plan: &Plan, answers: &[ClaimedAnswer]) -> Vec<String> {
 }
 
 /// What claims have to be in order with.
-struct Known {
+struct KnownRuns {
     now: DateTime<Utc>,
     /// Since when the service is watched; none if it is not.
     since: Option<DateTime<Utc>>,
@@ -305,7 +306,7 @@ struct Known {
     forgotten: Vec<DateTime<Utc>>,
 }
 
-impl Known {
+impl KnownRuns {
     fn of(folder: &Path, claims: &Path) -> Result<Self> {
         let opened = |path: &Path| match Archive::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -386,12 +387,12 @@ impl ClaimedAnswer {
     fn decode(&self, rules: Rules, deliver: impl FnMut(Decoded) -> Result<()>) -> Result<()> {
         let answer = Answer { request: &self.request, rules };
         answer.decode(self.body()?, deliver).map_err(|fault| match fault {
-            Fault::Read(error) => FileError::read(&self.path)(error),
-            Fault::Malformed { offset, reason } => {
+            DecodeFault::Read(error) => FileError::read(&self.path)(error),
+            DecodeFault::Malformed { offset, reason } => {
                 let (path, request) = (self.path.clone(), self.request.target());
                 ImportError::Malformed { path, request, offset, reason }.into()
             }
-            Fault::Deliver(error) => error,
+            DecodeFault::Deliver(error) => error,
         })
     }
 }
@@ -457,7 +458,13 @@ fn newest_date(rows: &RecordBatch) -> Option<i64> {
 }
 
 /// Seals the answers of an instant as a claim.
-fn seal(plan: &Plan, claims: &Path, answers: &[ClaimedAnswer], known: &Known, control: &Control) -> Result<SealedRun> {
+fn seal(
+    plan: &Plan,
+    claims: &Path,
+    answers: &[ClaimedAnswer],
+    known: &KnownRuns,
+    control: &Control,
+) -> Result<SealedRun> {
     let at = answers[0].at;
     let beginning = NewRun {
         definition: &plan.name,

@@ -13,7 +13,7 @@ use crate::time;
 
 /// What the name of a file may tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Field {
+enum NameField {
     Ticker,
     Sector,
     Period,
@@ -21,7 +21,7 @@ enum Field {
     ObservedAt,
 }
 
-impl Field {
+impl NameField {
     const ALL: [Self; 5] = [Self::Ticker, Self::Sector, Self::Period, Self::Regime, Self::ObservedAt];
 
     fn as_str(self) -> &'static str {
@@ -61,7 +61,7 @@ fn instant_in(text: &str) -> Option<DateTime<Utc>> {
 #[derive(Clone, Debug)]
 enum Part {
     Literal(String),
-    Field(Field),
+    Field(NameField),
 }
 
 /// The parts of a text with fields in braces.
@@ -70,8 +70,8 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut rest = text;
     while let Some((literal, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').ok_or("a `{` without its `}`")?;
-        let names = Field::ALL.map(Field::as_str);
-        let field = Field::ALL.into_iter().find(|field| field.as_str() == name);
+        let names = NameField::ALL.map(NameField::as_str);
+        let field = NameField::ALL.into_iter().find(|field| field.as_str() == name);
         let field =
             field.ok_or_else(|| format!("no field `{{{name}}}`; {}", suggestion(name, &names, "choose one of")))?;
         if !literal.is_empty() {
@@ -100,7 +100,7 @@ impl FromStr for NamePattern {
         let parts = parts(text)?;
         let is_field = |part: &Part| matches!(part, Part::Field(_));
         if !parts.iter().any(is_field) {
-            let fields = Field::ALL.map(|field| format!("{{{}}}", field.as_str()));
+            let fields = NameField::ALL.map(|field| format!("{{{}}}", field.as_str()));
             return Err(format!("it has no field; fields are {}", choices(fields.iter().map(String::as_str))));
         }
         if parts.windows(2).any(|pair| pair.iter().all(is_field)) {
@@ -112,31 +112,31 @@ impl FromStr for NamePattern {
 
 /// What the name of a file tells.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Named(BTreeMap<Field, String>);
+pub(super) struct NameFields(BTreeMap<NameField, String>);
 
-impl Named {
+impl NameFields {
     /// The instant at which it was observed.
     pub(super) fn observed_at(&self) -> Option<DateTime<Utc>> {
-        self.0.get(&Field::ObservedAt).and_then(|text| instant_in(text))
+        self.0.get(&NameField::ObservedAt).and_then(|text| instant_in(text))
     }
 }
 
 impl NamePattern {
     /// What a name tells; an error says that it does not look like that.
-    pub(super) fn read(&self, name: &str) -> Result<Named, String> {
+    pub(super) fn read(&self, name: &str) -> Result<NameFields, String> {
         let mut values = BTreeMap::new();
         let is_read = fits(name, &self.parts, &mut values);
-        is_read.then_some(Named(values)).ok_or_else(|| format!("its name does not look like `{}`", self.text))
+        is_read.then_some(NameFields(values)).ok_or_else(|| format!("its name does not look like `{}`", self.text))
     }
 
     /// Whether it tells when files were observed.
     pub fn has_instant(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Field(Field::ObservedAt)))
+        self.parts.iter().any(|part| matches!(part, Part::Field(NameField::ObservedAt)))
     }
 }
 
 /// Whether a name has some parts, with valid values for its fields, the shortest first.
-fn fits(name: &str, parts: &[Part], values: &mut BTreeMap<Field, String>) -> bool {
+fn fits(name: &str, parts: &[Part], values: &mut BTreeMap<NameField, String>) -> bool {
     match parts.split_first() {
         None => name.is_empty(),
         Some((Part::Literal(literal), rest)) => {
@@ -167,18 +167,18 @@ impl FromStr for RequestTemplate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = parts(text)?;
-        let has_instant = parts.iter().any(|part| matches!(part, Part::Field(Field::ObservedAt)));
+        let has_instant = parts.iter().any(|part| matches!(part, Part::Field(NameField::ObservedAt)));
         if has_instant {
             return Err("a request has no `{observed_at}`".to_owned());
         }
         let template = Self(parts);
         // With any values, so that a mistake is found before a file is.
-        let example = |field: Field| match field {
-            Field::Ticker => "A".to_owned(),
-            Field::Sector => "energy".to_owned(),
-            Field::Period => Period::default().to_string(),
-            Field::Regime => Regime::default().to_string(),
-            Field::ObservedAt => String::new(),
+        let example = |field: NameField| match field {
+            NameField::Ticker => "A".to_owned(),
+            NameField::Sector => "energy".to_owned(),
+            NameField::Period => Period::default().to_string(),
+            NameField::Regime => Regime::default().to_string(),
+            NameField::ObservedAt => String::new(),
         };
         parse(&template.fill(&|field| Some(example(field)))?)?;
         Ok(template)
@@ -187,11 +187,11 @@ impl FromStr for RequestTemplate {
 
 impl RequestTemplate {
     /// The request of a file whose name tells some fields.
-    pub(super) fn of(&self, named: &Named) -> Result<Request, String> {
+    pub(super) fn of(&self, named: &NameFields) -> Result<Request, String> {
         parse(&self.fill(&|field| named.0.get(&field).cloned())?)
     }
 
-    fn fill(&self, value: &dyn Fn(Field) -> Option<String>) -> Result<String, String> {
+    fn fill(&self, value: &dyn Fn(NameField) -> Option<String>) -> Result<String, String> {
         let mut target = String::new();
         for part in &self.0 {
             match part {

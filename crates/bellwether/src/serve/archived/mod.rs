@@ -37,11 +37,11 @@ use crate::time::{Clock, to_record};
 use memento::{Mementos, Original, Watch};
 use moment::Moment;
 use records::{DateForm, DateTexts, HistoryForm};
-use state::{Open, Opened, Shelf, State};
+use state::{ArchiveState, Open, OpenedArchive, ServiceFolder};
 
 /// The services of an archive.
 pub struct ArchivedServices {
-    services: Vec<(String, Shelf)>,
+    services: Vec<(String, ServiceFolder)>,
     as_of: Option<DateTime<Utc>>,
     clock: Clock,
 }
@@ -54,7 +54,7 @@ pub(super) struct Given {
     /// The instant in the path.
     pub(super) instant: Option<String>,
     /// What is asked for.
-    pub(super) subject: Subject,
+    pub(super) subject: AddressSubject,
     /// The path below the instant, as it was sent.
     pub(super) path: String,
     pub(super) query: String,
@@ -63,7 +63,7 @@ pub(super) struct Given {
 
 /// What is asked of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum AddressSubject {
     /// Its answer.
     Answer,
     /// The states that the answer had.
@@ -78,8 +78,8 @@ impl ArchivedServices {
         as_of: Option<DateTime<Utc>>,
         stop: &CancellationToken,
     ) -> Self {
-        let shelf = |(name, folder): (String, PathBuf)| (name, Shelf::of(folder, open, stop.clone()));
-        Self { services: services.into_iter().map(shelf).collect(), as_of, clock: Clock::System }
+        let of_service = |(name, folder): (String, PathBuf)| (name, ServiceFolder::of(folder, open, stop.clone()));
+        Self { services: services.into_iter().map(of_service).collect(), as_of, clock: Clock::System }
     }
 
     /// The names of the services.
@@ -89,11 +89,11 @@ impl ArchivedServices {
 
     /// The answer to a question. It reads files.
     pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Answer, Refusal> {
-        let (_, shelf) = self.services.iter().find(|(name, _)| *name == given.service).ok_or(Refusal::NotFound)?;
+        let (_, folder) = self.services.iter().find(|(name, _)| *name == given.service).ok_or(Refusal::NotFound)?;
         refuse_unknown(given, &read)?;
         let moment = Moment::of(self.as_of, given.instant.as_deref(), &given.headers, self.clock);
         let moment = moment.map_err(Refusal::Unclear)?;
-        let opened = shelf.open(moment.instant()).map_err(unreadable)?;
+        let opened = folder.open(moment.instant()).map_err(unreadable)?;
         let asked = Asked::of(given, &read.question);
         let (state, watch) = known_state(&opened, &asked, moment)?;
         let instant = moment.instant().unwrap_or_else(|| self.clock.now());
@@ -102,7 +102,7 @@ impl ArchivedServices {
         instants.dedup();
         let original = Original::of(&given.path, &given.query);
         let mementos = Mementos { original, instants, current: state.at };
-        if given.subject == Subject::States {
+        if given.subject == AddressSubject::States {
             return Ok(states(&mementos, &given.headers));
         }
         let etag = HeaderValue::try_from(state.etag.as_str());
@@ -171,7 +171,7 @@ impl Asked {
     }
 
     /// When the service was asked for it, as far as a state knows of it.
-    fn watch(&self, opened: &Opened, state: &State) -> Result<Option<Watch>, Refusal> {
+    fn watch(&self, opened: &OpenedArchive, state: &ArchiveState) -> Result<Option<Watch>, Refusal> {
         let Some(request) = &self.request else { return Ok(None) };
         let answered = |request: &str| opened.answered.get(request).map(|(_, watch)| *watch);
         let own = answered(&request.to_string()).filter(|watch| watch.since <= state.at);
@@ -185,7 +185,7 @@ impl Asked {
 }
 
 /// The state that answers, and when the service was asked.
-fn known_state(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<State>, Watch), Refusal> {
+fn known_state(opened: &OpenedArchive, asked: &Asked, moment: Moment) -> Result<(Arc<ArchiveState>, Watch), Refusal> {
     let Some(state) = opened.state(moment.instant()) else {
         let first = opened.instants().next().map(to_record).unwrap_or_default();
         return Err(Refusal::Unknown(format!("nothing was known by then: the first run was sealed at {first}")));
@@ -208,7 +208,13 @@ fn known_state(opened: &Opened, asked: &Asked, moment: Moment) -> Result<(Arc<St
 }
 
 /// What a state answers.
-fn answer(opened: &Opened, state: &State, asked: &Asked, given: &Given, question: Question) -> Result<Answer, Refusal> {
+fn answer(
+    opened: &OpenedArchive,
+    state: &ArchiveState,
+    asked: &Asked,
+    given: &Given,
+    question: Question,
+) -> Result<Answer, Refusal> {
     let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
     let history_key = given.change_set.history_key();
     let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
@@ -246,8 +252,8 @@ fn answer(opened: &Opened, state: &State, asked: &Asked, given: &Given, question
 
 /// What a state answers about one series.
 fn of_series(
-    opened: &Opened,
-    state: &State,
+    opened: &OpenedArchive,
+    state: &ArchiveState,
     asked: &Asked,
     write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>,
 ) -> Result<Answer, Refusal> {

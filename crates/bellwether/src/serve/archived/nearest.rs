@@ -1,7 +1,7 @@
 //! The nearest request that can be answered, for one that cannot.
 
 use super::Asked;
-use super::state::{Opened, State};
+use super::state::{ArchiveState, OpenedArchive};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Ticker};
 use crate::plan::Request;
@@ -9,7 +9,7 @@ use crate::tables::Table;
 use crate::text::problem::nearest;
 
 /// The target of the nearest request that a state can answer.
-pub(super) fn of(opened: &Opened, state: &State, asked: &Asked) -> Result<Option<String>> {
+pub(super) fn of(opened: &OpenedArchive, state: &ArchiveState, asked: &Asked) -> Result<Option<String>> {
     if let Some(key) = asked.series() {
         let tickers = state.view.listed_tickers()?;
         let like = nearest(key.ticker.as_str(), tickers.iter().map(Ticker::as_str));

@@ -53,7 +53,7 @@ pub(super) struct DateTexts(Vec<(DateKey, String)>);
 type DateKey = (i64, Option<i16>);
 
 /// The columns of signals.
-struct Signals<'a> {
+struct SignalColumns<'a> {
     dates: &'a TimestampMicrosecondArray,
     offsets: &'a Int16Array,
     signals: Vec<Signal>,
@@ -62,7 +62,7 @@ struct Signals<'a> {
     seen: &'a TimestampMicrosecondArray,
 }
 
-impl<'a> Signals<'a> {
+impl<'a> SignalColumns<'a> {
     fn of(rows: &'a RecordBatch) -> Self {
         Self {
             dates: column(rows, "date").as_primitive::<TimestampMicrosecondType>(),
@@ -96,7 +96,7 @@ pub(super) fn history(
     form: HistoryForm,
     texts: &DateTexts,
 ) -> String {
-    let signals = Signals::of(rows);
+    let signals = SignalColumns::of(rows);
     let newest: Vec<usize> = signals.newest().take(form.limit).collect();
     let mut dates = texts.newest_first();
     let entries = newest.iter().map(|&row| HistoryEntry {
@@ -126,7 +126,7 @@ fn frame<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, 
 
 /// The latest signal of a series; none if it has none.
 pub(super) fn latest(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet) -> Option<String> {
-    let signals = Signals::of(rows);
+    let signals = SignalColumns::of(rows);
     let newest = signals.newest().next();
     // A signal without a date was the latest one, unless one with a date was seen after it.
     let undated = (0..signals.dates.len()).find(|&row| signals.dates.is_null(row));
@@ -247,7 +247,7 @@ impl DateTexts {
 
     /// Adds the dates of a history.
     pub(super) fn add(&mut self, rows: &RecordBatch, form: HistoryForm) {
-        let signals = Signals::of(rows);
+        let signals = SignalColumns::of(rows);
         let mut known = self.newest_first();
         let newest = signals.newest().take(form.limit).map(|row| signals.date(row));
         let new: Vec<DateKey> = newest.filter(|date| known.get(*date).is_none()).collect();

@@ -24,26 +24,26 @@ const MOST_STATES: usize = 4;
 pub(super) type Open = fn(&Path, &CancellationToken) -> Result<View>;
 
 /// The archive of a service.
-pub(super) struct Shelf {
+pub(super) struct ServiceFolder {
     folder: PathBuf,
     open: Open,
     stop: CancellationToken,
-    opened: Mutex<Option<Arc<Opened>>>,
+    opened: Mutex<Option<Arc<OpenedArchive>>>,
 }
 
 /// An archive as it was opened.
-pub(super) struct Opened {
+pub(super) struct OpenedArchive {
     names: Vec<PathBuf>,
     latest: View,
     /// Each request that was answered, and when.
     pub(super) answered: HashMap<String, (Endpoint, Watch)>,
-    states: Mutex<Vec<Arc<State>>>,
+    states: Mutex<Vec<Arc<ArchiveState>>>,
     /// Readers of the tables that were asked for.
     readers: Mutex<HashMap<Table, Arc<SeriesReader>>>,
 }
 
 /// What was known at the seal of a run.
-pub(super) struct State {
+pub(super) struct ArchiveState {
     pub(super) view: View,
     /// When the run was sealed.
     pub(super) at: DateTime<Utc>,
@@ -51,13 +51,13 @@ pub(super) struct State {
     pub(super) etag: String,
 }
 
-impl Shelf {
+impl ServiceFolder {
     pub(super) fn of(folder: PathBuf, open: Open, stop: CancellationToken) -> Self {
         Self { folder, open, stop, opened: Mutex::default() }
     }
 
     /// The archive with all runs that count at an instant; without one, with those that have appeared.
-    pub(super) fn open(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<Opened>> {
+    pub(super) fn open(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<OpenedArchive>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = opened.as_ref().and_then(|opened| opened.instants().last());
         if instant.is_some_and(|instant| newest.is_none_or(|newest| instant > newest)) {
@@ -69,13 +69,13 @@ impl Shelf {
             return Ok(Arc::clone(opened));
         }
         let latest = (self.open)(&self.folder, &self.stop)?;
-        let current = Arc::new(Opened::of(names, latest)?);
+        let current = Arc::new(OpenedArchive::of(names, latest)?);
         *opened = Some(Arc::clone(&current));
         Ok(current)
     }
 }
 
-impl Opened {
+impl OpenedArchive {
     fn of(names: Vec<PathBuf>, latest: View) -> Result<Self> {
         let mut answered: HashMap<String, (Endpoint, Watch)> = HashMap::new();
         latest.each_answered(
@@ -107,18 +107,18 @@ impl Opened {
     }
 
     /// The state at an instant, or the latest one; none before the first run.
-    pub(super) fn state(&self, instant: Option<DateTime<Utc>>) -> Option<Arc<State>> {
+    pub(super) fn state(&self, instant: Option<DateTime<Utc>>) -> Option<Arc<ArchiveState>> {
         let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let known = states.iter().position(|state| state.at == at);
-        let state = known.map_or_else(|| Arc::new(State::of(&self.latest, at)), |index| states.remove(index));
+        let state = known.map_or_else(|| Arc::new(ArchiveState::of(&self.latest, at)), |index| states.remove(index));
         states.insert(0, Arc::clone(&state));
         states.truncate(MOST_STATES);
         Some(state)
     }
 }
 
-impl State {
+impl ArchiveState {
     fn of(latest: &View, at: DateTime<Utc>) -> Self {
         let is_latest = latest.as_of() == at;
         let view = if is_latest { latest.clone() } else { View::of(latest.archive().clone(), at) };
