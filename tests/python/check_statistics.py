@@ -16,7 +16,6 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
-from statsmodels.tsa.stattools import acf
 
 
 def mean_test(values, error, freedom):
@@ -113,16 +112,9 @@ def effective_number(*series):
     return [numpy.exp(-(shares * numpy.log(shares)).sum())]
 
 
-def mean_ratio(values):
-    ratio = values.mean() / values.std(ddof=1)
-    return [ratio, scipy.stats.skew(values), scipy.stats.kurtosis(values, fisher=False)]
-
-
 ORACLES = {
-    "average_ranks": scipy.stats.rankdata,
     "rank_correlation": lambda x, y: [scipy.stats.spearmanr(x, y).statistic],
     "correlation": lambda x, y: [scipy.stats.pearsonr(x, y).statistic],
-    "autocorrelation": lambda values, lag: [acf(values, nlags=int(lag[0]), adjusted=False, fft=False)[-1]],
     "normal_tail": scipy.stats.norm.sf,
     "normal_tail_quantile": scipy.stats.norm.isf,
     "student_tails": lambda t, freedom: 2 * scipy.stats.t.sf(abs(t), freedom),
@@ -136,15 +128,14 @@ ORACLES = {
     "holm": lambda p: multipletests(p, method="holm")[1],
     "benjamini_hochberg": lambda p: multipletests(p, method="fdr_bh")[1],
     "effective_number": effective_number,
-    "wilson": lambda counts: proportion_confint(*counts, method="wilson"),
     "share_difference": share_difference,
+    "wilson": lambda counts: proportion_confint(*counts, method="wilson"),
     "kappa": kappa,
     "sign_test": sign_test,
     "clustered_sign_test": clustered_sign_test,
     "isotonic_regression": lambda values, weights: scipy.optimize.isotonic_regression(values, weights=weights).x,
     "calibration": calibration,
-    "quantile_buckets": lambda values, buckets: pandas.qcut(values, int(buckets[0]), labels=False),
-    "mean_ratio": mean_ratio,
+    "quantile_of": lambda values, share: [numpy.quantile(values, share[0])],
 }
 
 

@@ -6,9 +6,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::buckets::quantile;
 use crate::distributions::binomial_density;
 use crate::isotonic::{isotonic_regression, pool};
+use crate::quantiles::quantile;
 use crate::{CONFIDENCE, Interval, Random};
 
 /// Resamples behind a consistency band.

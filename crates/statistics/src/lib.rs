@@ -13,11 +13,9 @@
 //! | do two shares differ, although their cases repeat one another? | [`clusters`] |
 //! | do two agree more often than by chance? | [`agreement`] |
 //! | does a confidence of 70 % come true in 70 % of the cases? | [`calibration`] |
-//! | what follows the strongest fifth, and how long does it stay so? | [`buckets`] |
-//! | how long must a record be? | [`track_record`] |
+//! | where do values lie among those of their date? | [`quantiles`] |
 
 pub mod agreement;
-pub mod buckets;
 pub mod calibration;
 pub mod clusters;
 mod cosines;
@@ -29,9 +27,9 @@ mod isotonic;
 pub mod mean;
 pub mod multiple;
 mod order;
+pub mod quantiles;
 mod random;
 pub mod ranks;
-pub mod track_record;
 
 pub use agreement::PairedAnswers;
 pub use clusters::{ClusteredShare, ShareDifference};

@@ -21,12 +21,11 @@ use crate::{CONFIDENCE, Interval};
 pub const MINIMUM_WINDOWS: usize = 5;
 
 /// Values in the order of their dates, each of which looks `horizon` dates ahead. All are finite. Dates without a value
-/// are left out and counted: the values on either side of a gap are farther apart than neighbours, so that no more of
+/// are left out: the values on either side of a gap are farther apart than neighbours, so that no more of
 /// them overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverlappingSeries {
     values: Vec<f64>,
-    missing: usize,
     horizon: NonZeroUsize,
 }
 
@@ -111,12 +110,13 @@ impl OverlappingSeries {
         dates: impl IntoIterator<Item = impl Into<Option<f64>>>,
         horizon: NonZeroUsize,
     ) -> Result<Self, NotFinite> {
-        let mut series = Self { values: Vec::new(), missing: 0, horizon };
+        let mut series = Self { values: Vec::new(), horizon };
         for (position, value) in dates.into_iter().enumerate() {
-            match value.into() {
-                Some(value) if value.is_finite() => series.values.push(value),
-                Some(_) => return Err(NotFinite { position }),
-                None => series.missing += 1,
+            if let Some(value) = value.into() {
+                if !value.is_finite() {
+                    return Err(NotFinite { position });
+                }
+                series.values.push(value);
             }
         }
         Ok(series)
@@ -147,19 +147,7 @@ impl OverlappingSeries {
         let (rate, cases) = (all.rate()?, all.of as f64 / dates.len() as f64);
         let influence = |date: &Share| (date.hits as f64 - rate * date.of as f64) / cases;
         let values = dates.iter().map(|date| rate - expected + influence(date)).collect();
-        Some(Self { values, missing: 0, horizon })
-    }
-
-    /// The values, without the dates that have none.
-    #[must_use]
-    pub fn values(&self) -> &[f64] {
-        &self.values
-    }
-
-    /// Number of dates without a value.
-    #[must_use]
-    pub fn missing(&self) -> usize {
-        self.missing
+        Some(Self { values, horizon })
     }
 
     /// Number of whole horizons without overlap: what the series is worth, however many dates it has.

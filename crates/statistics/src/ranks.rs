@@ -1,19 +1,5 @@
 //! Ranks, and the correlation of ranks.
 
-use crate::distributions::normal_quantile;
-
-/// The rank of each value, from 1; equal values share the average of their ranks. `None` if a value is not a number.
-///
-/// ```
-/// # use bellwether_statistics::ranks::average_ranks;
-/// assert_eq!(average_ranks(&[0.7, -0.2, 0.7]), Some(vec![2.5, 1.0, 2.5]));
-/// ```
-#[must_use]
-pub fn average_ranks(values: &[f64]) -> Option<Vec<f64>> {
-    let center = (values.len() as f64 + 1.0) / 2.0;
-    Some(centered_ranks(values)?.into_iter().map(|rank| center + rank / 2.0).collect())
-}
-
 /// Spearman's rank correlation: Pearson's correlation of the average ranks. Exactly 1 or -1 where the orders are equal
 /// or opposite.
 ///
@@ -50,31 +36,6 @@ pub fn correlation(x: &[f64], y: &[f64]) -> Option<f64> {
         return None;
     }
     cosine_similarity(&deviations(x)?, &deviations(y)?)
-}
-
-/// The correlation of a series with itself `lag` values later, with the mean and the variance of the whole series, as
-/// usual for time series. `None` if fewer than two pairs remain or the series is constant.
-#[must_use]
-pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
-    if values.len() < lag.checked_add(2)? {
-        return None;
-    }
-    let deviations = deviations(values)?;
-    Some(product(&deviations[lag..], &deviations[..values.len() - lag]) / product(&deviations, &deviations))
-}
-
-/// The normal number at the rank of each value, (rank - 1/2) / n, raised to the power 1.5 with its sign: the scale of
-/// Numerai's correlation, on which the ends of an order count more than its middle. `None` if a value is not a number.
-///
-/// Numerai correlates it with the centered target, raised to the same power (`numerai_corr` of numerai-tools).
-#[must_use]
-pub fn tail_weighted_ranks(values: &[f64]) -> Option<Vec<f64>> {
-    let count = values.len() as f64;
-    let weigh = |rank: f64| {
-        let normal = normal_quantile((rank - 0.5) / count);
-        normal.abs().powf(1.5).copysign(normal)
-    };
-    Some(average_ranks(values)?.into_iter().map(weigh).collect())
 }
 
 /// Twice the distance of each average rank from the middle: whole numbers, so that sums of their products are exact.

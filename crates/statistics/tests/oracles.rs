@@ -11,7 +11,6 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bellwether_statistics::buckets::quantile_buckets;
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
 use bellwether_statistics::distributions::{
@@ -19,8 +18,8 @@ use bellwether_statistics::distributions::{
 };
 use bellwether_statistics::mean::{MeanTest, Refusal};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm};
-use bellwether_statistics::ranks::{autocorrelation, average_ranks, correlation};
-use bellwether_statistics::track_record::MeanRatio;
+use bellwether_statistics::quantiles::quantile_of;
+use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{
     ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, isotonic_regression, rank_correlation,
 };
@@ -91,15 +90,9 @@ fn outcome(test: Result<MeanTest, Refusal>) -> [f64; 6] {
 fn compare_ranks(comparison: &mut Comparison, random: &mut Random) {
     for (count, ties) in [(2, Ties::None), (5, Ties::Many), (40, Ties::Many), (500, Ties::None), (501, Ties::Many)] {
         let (x, y) = (numbers(random, count, ties), numbers(random, count, ties));
-        comparison.add("average_ranks", &[&x, &average_ranks(&x).unwrap()]);
         comparison.add("rank_correlation", &[&x, &y, &[rank_correlation(&x, &y).unwrap()]]);
         comparison.add("correlation", &[&x, &y, &[correlation(&x, &y).unwrap()]]);
-        if matches!(ties, Ties::None) && count > 2 {
-            let buckets = quantile_buckets(&x, NonZeroUsize::new(5).unwrap()).unwrap();
-            let buckets: Vec<f64> = buckets.into_iter().map(|bucket| bucket as f64).collect();
-            comparison.add("quantile_buckets", &[&x, &[5.0], &buckets]);
-            comparison.add("autocorrelation", &[&x, &[7.0], &[autocorrelation(&x, 7).unwrap()]]);
-        }
+        comparison.add("quantile_of", &[&x, &[0.2], &[quantile_of(&x, 0.2).unwrap()]]);
     }
 }
 
@@ -141,8 +134,6 @@ fn compare_means(comparison: &mut Comparison, random: &mut Random) {
         comparison.add("newey_west_test", &[&values, &[lags as f64], &outcome(Ok(test))]);
         comparison.add("disjoint_test", &[&values, &[horizon as f64], &outcome(series.disjoint_test())]);
         comparison.add("independent_test", &[&values, &outcome(series.independent_test())]);
-        let ratio = MeanRatio::of(&values).unwrap();
-        comparison.add("mean_ratio", &[&values, &[ratio.ratio, ratio.skewness, ratio.kurtosis]]);
     }
 }
 

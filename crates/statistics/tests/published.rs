@@ -7,11 +7,9 @@
 
 use std::num::NonZeroUsize;
 
-use bellwether_statistics::buckets::{bucket_means, flips, newcomers, quantile_buckets, relative_to_mean};
 use bellwether_statistics::mean::hac_lags;
 use bellwether_statistics::multiple::{benjamini_hochberg, expected_best, holm};
-use bellwether_statistics::ranks::{average_ranks, tail_weighted_ranks};
-use bellwether_statistics::track_record::MeanRatio;
+use bellwether_statistics::quantiles::relative_to_mean;
 use bellwether_statistics::{Estimator, OverlappingSeries, rank_correlation};
 
 #[track_caller]
@@ -43,62 +41,11 @@ fn the_correlation_by_date_is_that_of_alphalens() {
     }
 }
 
-/// The same file, `test_mean_return_by_quantile`: six names whose price grows by a factor a day, on three dates. The
-/// mean of a bucket is that of its means by date.
-#[test]
-fn means_by_quantile_are_those_of_alphalens() {
-    let growing = [1.1, 1.2, 1.1, 1.2, 1.1, 1.2];
-    let in_halves = [1.1, 1.1, 1.1, 1.2, 1.2, 1.2];
-    let uneven = [1.5, 1.5, 1.2, 1.0, 1.0, 1.0];
-    let cases: [(_, _, &[f64]); 4] = [
-        (growing, [[1, 2, 1, 2, 1, 2]; 3], &[0.1, 0.2]),
-        (in_halves, [[1, 2, 3, 1, 2, 3]; 3], &[0.15, 0.15, 0.15]),
-        (uneven, [[1, 1, 2, 2, 2, 2], [2, 2, 1, 2, 2, 2], [2, 2, 1, 2, 2, 2]], &[0.3, 0.15]),
-        (uneven, [[1, 1, 3, 2, 2, 2], [3, 3, 1, 2, 2, 2], [3, 3, 1, 2, 2, 2]], &[0.3, 0.0, 0.4]),
-    ];
-    for (growth, factors, expected) in cases {
-        let buckets = at_least_one(expected.len());
-        let returns = growth.map(|growth| growth - 1.0);
-        let by_date = factors.map(|factors| bucket_means(&factors.map(|factor| factor - 1), &returns, buckets));
-        let of_bucket = |bucket: usize| by_date.iter().map(|means| means[bucket].unwrap()).sum::<f64>() / 3.0;
-        let means: Vec<f64> = (0..expected.len()).map(of_bucket).collect();
-        all_near(&means, expected, 1e-12);
-    }
-}
-
-/// The same file, `test_quantile_turnover`: the fourth quarter of four names on four dates.
-#[test]
-fn turnover_of_a_quantile_is_that_of_alphalens() {
-    let up = [1.0, 2.0, 3.0, 4.0];
-    let down = [4.0, 3.0, 2.0, 1.0];
-    let dates = [up, down, up, up];
-    let top: Vec<Vec<bool>> = dates
-        .iter()
-        .map(|date| quantile_buckets(date, at_least_one(4)).unwrap().into_iter().map(|bucket| bucket == 3).collect())
-        .collect();
-    let turnover = |lag: usize| -> Vec<f64> {
-        (lag..4).map(|date| newcomers(&top[date - lag], &top[date]).rate().unwrap()).collect()
-    };
-    assert_eq!(turnover(1), [1.0, 1.0, 0.0]);
-    assert_eq!(turnover(2), [0.0, 1.0]);
-    assert_eq!(turnover(3), [0.0]);
-}
-
 /// numerai-tools, tests/test_scoring.py.
 #[test]
 fn ranks_with_ties_are_those_of_numerai() {
     let up_down = [1.0, 0.0, 1.0, 0.0, 1.0];
-    let kept: Vec<f64> = average_ranks(&up_down).unwrap().into_iter().map(|rank| (rank - 0.5) / 5.0).collect();
-    all_near(&kept, &[0.7, 0.2, 0.7, 0.2, 0.7], 1e-15);
     assert_eq!(rank_correlation(&[0.0, 1.0, 2.0, 3.0, 4.0], &up_down), Some(0.0));
-}
-
-/// The same file, `test_tie_kept_rank__gaussianize__pow_1_5`.
-#[test]
-fn tail_weighted_ranks_are_those_of_numerai() {
-    let ranks = tail_weighted_ranks(&[0.0, 0.25, 0.5, 0.75, 1.0]).unwrap();
-    let (outer, inner) = (1.450_788_579_685_422, 0.379_747_270_907_126_3);
-    all_near(&ranks, &[-outer, -inner, 0.0, inner, outer], 1e-14);
 }
 
 /// ml4t/diagnostic, tests/test_evaluation/test_ic_hac_correctness.py.
@@ -194,24 +141,8 @@ fn the_best_of_many_is_expected_where_published() {
     near(expected_best(10.0) * 0.1_f64.sqrt(), 0.498, 0.0005);
 }
 
-/// zoonek/2025-sharpe-ratio, functions.py, `test_numeric_example`.
 #[test]
-fn track_records_are_those_of_zoonek() {
-    let record = MeanRatio { ratio: 0.036 / 0.079, skewness: -2.448, kurtosis: 10.164 };
-    near(record.ratio, 0.456, 0.0005);
-    near(record.probability_above(0.0, 24), 0.987, 0.0005);
-    near(record.probability_above(0.1, 24), 0.939, 0.0005);
-    near(record.minimum_observations(0.0, 0.95).unwrap(), 13.029, 0.0005);
-    near(record.minimum_observations(0.1, 0.95).unwrap(), 27.109, 0.0005);
-    // The deflated ratio with the plain variance, against the best of ten.
-    near(record.probability_above(expected_best(10.0) * 0.1_f64.sqrt(), 24), 0.451, 0.0005);
-    assert_eq!(record.minimum_observations(0.5, 0.95), None);
-}
-
-#[test]
-fn a_side_of_zero_neither_flips_nor_stays() {
-    let share = flips(&[0.5, -0.5, 0.0, 0.7, -0.1], &[-0.1, -0.9, 0.3, 0.0, 0.2]);
-    assert_eq!((share.hits, share.of), (2, 3));
+fn values_relative_to_their_mean_add_up_to_zero() {
     all_near(&relative_to_mean(&[1.0, 2.0, 6.0]), &[-2.0, -1.0, 3.0], 1e-15);
 }
 

@@ -2,13 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use bellwether_statistics::buckets::{bucket_means, flips, newcomers, quantile_buckets};
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
 use bellwether_statistics::mean::{NotFinite, mean, values_needed};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
-use bellwether_statistics::ranks::{autocorrelation, average_ranks, correlation, tail_weighted_ranks};
-use bellwether_statistics::track_record::MeanRatio;
+use bellwether_statistics::quantiles::quantile_of;
+use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{OverlappingSeries, Refusal, rank_correlation};
 
 fn horizon(dates: usize) -> NonZeroUsize {
@@ -34,24 +33,20 @@ fn a_correlation_needs_two_different_values_on_either_side() {
 #[test]
 fn what_is_not_a_number_has_no_rank() {
     let values = [1.0, f64::NAN, 2.0];
-    assert_eq!(average_ranks(&values), None);
-    assert_eq!(tail_weighted_ranks(&values), None);
     assert_eq!(rank_correlation(&values, &[1.0, 2.0, 3.0]), None);
     assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &values), None);
     assert_eq!(correlation(&values, &[1.0, 2.0, 3.0]), None);
-    assert_eq!(quantile_buckets(&values, horizon(2)), None);
+    assert_eq!(quantile_of(&values, 0.5), None);
     // Infinity has a rank, but no distance from a mean.
     assert_eq!(rank_correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), Some(1.0));
     assert_eq!(correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), None);
 }
 
 #[test]
-fn a_series_holds_finite_values_and_counts_dates_without_one() {
+fn a_series_holds_finite_values() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         assert_eq!(OverlappingSeries::new([Some(1.0), None, Some(bad)], horizon(1)), Err(NotFinite { position: 2 }));
     }
-    let series = OverlappingSeries::new([Some(1.0), None, Some(2.0), None], horizon(1)).expect("finite values");
-    assert_eq!((series.values(), series.missing()), (&[1.0, 2.0][..], 2));
 }
 
 #[test]
@@ -97,24 +92,11 @@ fn nothing_is_known_of_no_cases() {
     assert_eq!(clustered_sign_test(&[]), None);
     assert_eq!(clustered_sign_test(&[0, 0]), None);
     assert_eq!(clustered_sign_test(&[i64::MAX, i64::MAX, 2]), None);
-    assert_eq!(flips(&[0.0], &[1.0]).rate(), None);
-    assert_eq!(newcomers(&[true], &[false]).rate(), None);
-    assert_eq!(bucket_means(&[1], &[0.5], horizon(2)), [None, Some(0.5)]);
     assert_eq!(mean(&[]), None);
-    assert_eq!(MeanRatio::of(&[]), None);
-    assert_eq!(MeanRatio::of(&[0.1; 3]), None);
-    assert_eq!(quantile_buckets(&[], horizon(5)), Some(vec![]));
+    assert_eq!(quantile_of(&[], 0.2), None);
     assert_eq!(effective_number(&[]), None);
     assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
     assert_eq!((expected_best(0.0), expected_best(1.0), expected_best(1.1)), (0.0, 0.0, 0.0));
-}
-
-#[test]
-fn an_autocorrelation_needs_two_pairs() {
-    assert_eq!(autocorrelation(&[1.0, 2.0, 3.0], 2), None);
-    assert_eq!(autocorrelation(&[1.0, 2.0, 3.0], usize::MAX), None);
-    assert_eq!(autocorrelation(&[1.0; 9], 1), None);
-    assert_eq!(autocorrelation(&[1.0, -1.0, 1.0, -1.0], 0), Some(1.0));
 }
 
 #[test]

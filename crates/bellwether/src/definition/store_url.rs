@@ -43,11 +43,6 @@ impl StoreUrl {
         &self.url
     }
 
-    /// Bucket or container; empty for a folder.
-    pub fn bucket(&self) -> &str {
-        self.url.host_str().unwrap_or_default()
-    }
-
     /// The folder of a `file:///` store.
     pub fn folder(&self) -> Option<PathBuf> {
         (self.kind == StoreKind::Folder).then(|| self.url.to_file_path().ok())?

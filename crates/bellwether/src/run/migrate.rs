@@ -70,13 +70,6 @@ pub struct MigratedService {
     pub runs: usize,
 }
 
-impl Migration {
-    /// Number of runs.
-    pub fn runs(&self) -> usize {
-        self.services.iter().map(|service| service.runs).sum()
-    }
-}
-
 /// Migrates an archive of layout 9 to the current layout. If it was interrupted, it continues.
 ///
 /// # Errors

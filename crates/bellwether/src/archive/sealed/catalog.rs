@@ -66,16 +66,6 @@ impl SealedRun {
         self.seal.claimed.is_some()
     }
 
-    /// The pack that holds its rows, if its own folder was removed.
-    pub fn pack(&self) -> Option<&Seal> {
-        Some(self.folder.seal()).filter(|seal| seal.is_pack())
-    }
-
-    /// Number of answered requests.
-    pub fn request_count(&self) -> u64 {
-        self.seal.rows(REQUESTS)
-    }
-
     /// Number of rejected records.
     pub fn reject_count(&self) -> u64 {
         self.seal.rows(REJECTS)
@@ -401,14 +391,6 @@ impl Archive {
     /// The runs, in the order in which they were sealed.
     pub fn runs(&self) -> &[SealedRun] {
         &self.runs
-    }
-
-    /// The own folder of a run; `None` if only a pack holds it.
-    pub fn own_folder(&self, run: &SealedRun) -> Option<&Path> {
-        let is_member = |folder: &&Arc<Folder>| folder.seal().runs().any(|member| member.run == run.name());
-        let mut folders = self.folders.iter().filter(is_member);
-        let only = folders.next().filter(|_| folders.next().is_none())?;
-        Some(only.path()).filter(|_| !only.seal().is_pack())
     }
 
     /// Whether a folder that it lists is gone: it was pruned since.

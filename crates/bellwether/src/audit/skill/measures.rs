@@ -1,7 +1,7 @@
 //! The measures of a pair: by date as published, as it stands today, and both on the same cells.
 
 use bellwether_statistics::Order;
-use bellwether_statistics::buckets::{quantile_of, relative_to_mean};
+use bellwether_statistics::quantiles::{quantile_of, relative_to_mean};
 
 use super::answer::{DateReturns, Measure, Side, State};
 use super::cells::{ChangedSignal, FlipCounts, PairCells, ReturnCell};
