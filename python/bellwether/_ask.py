@@ -12,7 +12,7 @@ from ._dataset import Dataset
 from ._errors import DefinitionError, Problem
 from ._table import Answer, Table
 from ._totals import DiffTotals, QualityTotals, RevisionTotals, SkillTotals
-from ._values import Day, Definition, Instant, Names, PathLike, Prices
+from ._values import Day, Definition, Include, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
 __all__ = [
@@ -67,11 +67,11 @@ class Plan:
     @property
     def requests(self) -> list[str]:
         """The requests for signals, as far as they are known before the first answer."""
-        return list(self._way["requests"])
+        return list(self._signals["requests"])
 
     @property
-    def _way(self) -> dict[str, Any]:
-        """The first way to get the signals; a dataset of news alone has none."""
+    def _signals(self) -> dict[str, Any]:
+        """The operation that is asked for signals first; a dataset of news alone has none."""
         return dict(next(iter(self._facts["signals"]), {"requests": [], "operation": None}))
 
     @property
@@ -95,7 +95,7 @@ class Plan:
         return str(self._facts["text"])
 
     def _title(self) -> str:
-        return f"Plan {self.name}: {len(self.requests)} requests of {self._way['operation']}, {len(self.columns)} columns"
+        return f"Plan {self.name}: {len(self.requests)} requests of {self._signals['operation']}, {len(self.columns)} columns"
 
     def __repr__(self) -> str:
         return f"<{self._title()}>"
@@ -119,6 +119,7 @@ def revisions(
     *,
     after: Instant | None = None,
     until: Instant | None = None,
+    include: Include | None = None,
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
@@ -126,13 +127,13 @@ def revisions(
     """The vendor's rewrites: a row for each value that was added late, revised or withdrawn.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
-    `after` and `until` are instants of observation.
+    `after` and `until` are instants of observation. `include="claimed"` counts what was imported, too, as in the other queries.
 
     >>> import bellwether as bw
     >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
     0
     """
-    subject = _subject(definition, data, archive)
+    subject = _subject(definition, data, archive, include)
     rows, totals = _bellwether.revisions(
         subject,
         _values.optional_text("service", service),
@@ -146,6 +147,7 @@ def quality(
     definition: Definition | None = None,
     *,
     as_of: Instant | None = None,
+    include: Include | None = None,
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
@@ -158,7 +160,7 @@ def quality(
     >>> bw.quality("demo").totals["rejected"]
     0
     """
-    subject = _subject(definition, data, archive)
+    subject = _subject(definition, data, archive, include)
     rows, totals = _bellwether.quality(
         subject, _values.optional_text("service", service), _values.instant("as_of", as_of)
     )
@@ -171,6 +173,7 @@ def skill(
     prices: Prices | None = None,
     after: Instant | None = None,
     as_of: Instant | None = None,
+    include: Include | None = None,
     lag: int = 1,
     allow_missing: bool = False,
     data: PathLike | None = None,
@@ -189,7 +192,7 @@ def skill(
     >>> bw.skill("demo", prices=bw.demo_prices()).totals["signals"]["without_price"]
     0
     """
-    subject = (_values.definition(definition), *_values.folders(data, archive))
+    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
     how: _values.SkillOptions = {
         "as_of": _values.instant("as_of", as_of),
         "after": _values.instant("after", after),
@@ -230,6 +233,7 @@ def articles(
     definition: Definition,
     *,
     as_of: Instant | None = None,
+    include: Include | None = None,
     columns: Names | None = None,
     tickers: Names | None = None,
     start: Day | None = None,
@@ -244,7 +248,7 @@ def articles(
     ['date', 'title', 'score']
     """
     part = _values.part(columns, tickers, start, end)
-    subject = (_values.definition(definition), *_values.folders(data, archive))
+    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
     return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
 
 
@@ -353,7 +357,7 @@ def report(
 
 
 def _subject(
-    definition: Definition | None, data: PathLike | None, archive: PathLike | None
-) -> tuple[str | tuple[str, str] | None, Path, Path]:
+    definition: Definition | None, data: PathLike | None, archive: PathLike | None, include: Include | None
+) -> tuple[str | tuple[str, str] | None, Path, Path, str | None]:
     given = None if definition is None else _values.definition(definition)
-    return given, *_values.folders(data, archive)
+    return given, *_values.folders(data, archive), _values.optional_text("include", include)

@@ -13,7 +13,7 @@ from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._progress import BellwetherWarning
 from ._table import Table, to_pandas
-from ._values import Day, Definition, Instant, Missing, Names, PathLike, Vintage
+from ._values import Day, Definition, Include, Instant, Missing, Names, PathLike, Vintage
 from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def load(
     layout: Literal["long"] = "long",
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
+    include: Include | None = None,
     columns: Names | None = None,
     tickers: Names | None = None,
     sectors: Names | None = None,
@@ -51,6 +52,7 @@ def load(
     layout: Literal["wide"],
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
+    include: Include | None = None,
     columns: Names | None = None,
     tickers: Names | None = None,
     sectors: Names | None = None,
@@ -68,6 +70,7 @@ def load(
     layout: Literal["long", "wide"] = "long",
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
+    include: Include | None = None,
     columns: Names | None = None,
     tickers: Names | None = None,
     sectors: Names | None = None,
@@ -83,10 +86,10 @@ def load(
 
     `dataset` is the name of a dataset for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
 
-    With `as_of` or `vintage`, or a definition as a dict, the dataset is built from the archive each time it is read, and no
-    file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. The name of a version or of
+    With `as_of`, `vintage` or `include`, or a definition as a dict, the dataset is built from the archive each time it is read,
+    and no file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. The name of a version or of
     a run stands for what it was made from, and for the definition as it was then. `vintage="first"` uses each signal as it was
-    first published.
+    first published. `include="claimed"` counts what was imported, too.
 
     `columns`, `tickers`, `sectors`, `periods`, `regimes`, `start` (inclusive) and `end` (exclusive) select a part; only that part
     is read. Rows are selected by the columns of the dataset: what it has no column for is refused, and so are names that it has
@@ -107,6 +110,7 @@ def load(
         "layout": _values.text("layout", layout),
         "as_of": _values.instant("as_of", as_of),
         "vintage": _values.optional_text("vintage", vintage),
+        "include": _values.optional_text("include", include),
         "missing": _values.text("missing", missing),
     }
     selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
@@ -132,7 +136,7 @@ def of(
 
 def of_version(name: str, data: Path) -> Dataset | Wide:
     """A published version, long or wide as it is."""
-    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None, "missing": "fail"}
+    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None, "include": None, "missing": "fail"}
     return of(name, _values.folders(data, None), options, _values.part(None, None, None, None))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _bellwether, _dataset, _html, _progress, _values
 from ._dataset import Dataset
-from ._values import Day, Definition, Instant, PathLike, Vintage
+from ._values import Day, Definition, Include, Instant, PathLike, Vintage
 from ._wide import Wide
 
 __all__ = ["Summary", "build", "run"]
@@ -116,21 +116,26 @@ def build(
     *,
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
+    include: Include | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
     progress: bool | Callable[[_progress.Event], object] = True,
 ) -> Summary:
     """Builds and publishes the dataset of a definition from the archive, offline, like `bellwether build`.
 
-    With `as_of` or `vintage`, the build is ad hoc: it is written to `datasets/NAME/builds/`. `as_of` is an instant, or the name
-    of a version or of a run. To read it without publishing, use `load`.
+    With `as_of`, `vintage` or `include`, the build is ad hoc: it is written to `datasets/NAME/builds/`. `as_of` is an instant, or
+    the name of a version or of a run; `include="claimed"` counts what was imported, too. To read it without publishing, use `load`.
 
     >>> import bellwether as bw
     >>> summary = bw.build("demo", progress=False)
     >>> summary.path.parent.name
     'demo'
     """
-    options = (_values.instant("as_of", as_of), _values.optional_text("vintage", vintage))
+    state = (
+        _values.instant("as_of", as_of),
+        _values.optional_text("vintage", vintage),
+        _values.optional_text("include", include),
+    )
     given = _values.published(definition)
     with _progress.shown(_values.progress(progress)) as show:
-        return Summary(*_bellwether.build(given, _values.published_in(given, data, archive), options, show))
+        return Summary(*_bellwether.build(given, _values.published_in(given, data, archive), state, show))

@@ -19,6 +19,7 @@ __all__ = [
     "ArrowStream",
     "Day",
     "Definition",
+    "Include",
     "Instant",
     "LoadOptions",
     "Missing",
@@ -60,6 +61,9 @@ Missing = Literal["fail", "ignore"]
 #: As revised, or as first published.
 Vintage = Literal["latest", "first"]
 
+#: What counts that the definition leaves out: what was imported.
+Include = Literal["claimed"]
+
 
 class Part(TypedDict):
     """A part of a dataset."""
@@ -79,6 +83,7 @@ class LoadOptions(TypedDict):
     layout: str | None
     as_of: str | None
     vintage: str | None
+    include: str | None
     missing: str
 
 

@@ -50,6 +50,7 @@ pub(crate) struct LoadOptions {
     layout: Option<String>,
     as_of: Option<String>,
     vintage: Option<String>,
+    include: Option<String>,
     missing: String,
 }
 
@@ -70,16 +71,19 @@ impl LoadOptions {
 
     /// Which data it has; none for those of a published version.
     pub(crate) fn state(&self) -> Option<DataState> {
-        let Self { as_of, vintage, .. } = self;
-        (as_of.is_some() || vintage.is_some()).then(|| DataState { as_of: as_of.clone(), vintage: vintage.clone() })
+        let Self { as_of, vintage, include, .. } = self;
+        let is_other = as_of.is_some() || vintage.is_some() || include.is_some();
+        is_other.then(|| DataState { as_of: as_of.clone(), vintage: vintage.clone(), include: include.clone() })
     }
 }
 
-/// Which data a dataset has, as Python arguments: as of an instant, a version or a run, and of which vintage.
+/// Which data a dataset has, as Python arguments: as of an instant, a version or a run, of which vintage, and with what the
+/// definition leaves out.
 #[derive(Default)]
 pub(crate) struct DataState {
     pub(crate) as_of: Option<String>,
     pub(crate) vintage: Option<String>,
+    pub(crate) include: Option<String>,
 }
 
 impl DataState {
@@ -90,9 +94,21 @@ impl DataState {
         let parsed =
             |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, PAST));
         let as_of = self.as_of.as_deref().map(parsed).transpose()?;
-        let query = PastQuery { data, archive, claims: Claims::LeftOut };
+        // What the definition includes anyway is no option of the build.
+        let included = claims(self.include.as_deref())?;
+        let claims = if plan.claims == Claims::Included { Claims::LeftOut } else { included };
+        let query = PastQuery { data, archive, claims };
         let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
-        Ok((plan, AdHoc { as_of, version, vintage, ..AdHoc::default() }, note))
+        Ok((plan, AdHoc { as_of, version, vintage, claims, ..AdHoc::default() }, note))
+    }
+}
+
+/// Whether claims count that the definition leaves out.
+pub(crate) fn claims(include: Option<&str>) -> Result<Claims> {
+    match include {
+        None => Ok(Claims::LeftOut),
+        Some("claimed") => Ok(Claims::Included),
+        Some(other) => Err(invalid("include", other, "it is not `claimed`", "leave it out, or use `claimed`")),
     }
 }
 

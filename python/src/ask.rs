@@ -13,7 +13,7 @@ use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
-use bellwether::plan::Plan;
+use bellwether::plan::{Claims, Plan};
 use bellwether::project::Project;
 use bellwether::run::{
     AuditOptions, Control, DEMO_SEED, PriceInput, ReportOptions, SkillOptions, audit_quality, audit_revisions,
@@ -25,15 +25,16 @@ use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::arguments::{Part, day, instant};
+use crate::arguments::{Part, claims, day, instant};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
 use crate::publish::block_on;
 use crate::rows::{Rows, batches_of};
 use crate::supervise::{json, quietly};
 
-/// The subject of an audit: the definition, if any, the data folder and the archive.
-type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf);
+/// The subject of an audit: the definition, if any, the data folder and the archive, and what counts that the definition
+/// leaves out.
+type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf, Option<String>);
 
 /// Collects the rows of an audit.
 fn gather<T>(
@@ -49,11 +50,22 @@ fn gather<T>(
 }
 
 fn plan_of(subject: &AuditTarget, service: Option<&str>) -> Result<Option<Plan>> {
-    let (definition, data, _) = subject;
+    let (definition, data, _, include) = subject;
     if definition.is_some() && service.is_some() {
         return Err(Error::usage("a service beside a definition, which has its own", "leave out one of them"));
     }
-    definition.as_ref().map(|definition| definition.plan_or_published(data)).transpose()
+    match (definition, claims(include.as_deref())?) {
+        (None, Claims::LeftOut) => Ok(None),
+        (None, Claims::Included) => Err(Error::usage(
+            "claims included without a definition",
+            "name a definition, or audit the claims alone with `service=\"SERVICE.claimed\"`",
+        )),
+        (Some(definition), claims) => Ok(Some(with_claims(definition.plan_or_published(data)?, claims))),
+    }
+}
+
+fn with_claims(plan: Plan, claims: Claims) -> Plan {
+    if claims == Claims::Included { plan.with_claims() } else { plan }
 }
 
 /// The vendor's rewrites after one instant, up to another.
@@ -186,13 +198,13 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
 #[pyfunction]
 pub(crate) fn articles(
     py: Python<'_>,
-    subject: (DefinitionArgument, PathBuf, PathBuf),
+    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
     as_of: Option<String>,
     part: Part,
 ) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let (definition, data, archive) = subject;
-        let plan = definition.plan_or_published(&data)?;
+        let (definition, data, archive, include) = subject;
+        let plan = with_claims(definition.plan_or_published(&data)?, claims(include.as_deref())?);
         let articles =
             Dataset::articles(&plan, &archive, instant("as_of", as_of.as_deref())?)?.select(part.selection()?)?;
         Ok(Rows::of_dataset(articles))

@@ -97,7 +97,7 @@ pub(crate) fn build(
     py: Python<'_>,
     definition: DefinitionArgument,
     folders: (PathBuf, PathBuf),
-    options: (Option<String>, Option<String>),
+    state: (Option<String>, Option<String>, Option<String>),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let events = Events::default();
@@ -105,8 +105,8 @@ pub(crate) fn build(
     let mut look = || events.pass_on(py, progress.as_ref());
     let summary = supervise(py, &mut look, move |stop| {
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
-        let (as_of, vintage) = options;
-        let state = DataState { as_of, vintage };
+        let (as_of, vintage, include) = state;
+        let state = DataState { as_of, vintage, include };
         let (plan, ad_hoc, note) = state.find(definition.plan_or_published(&folders.0)?, &folders.0, &folders.1)?;
         note.iter().for_each(|message| control.observe(Event::Warning { message }));
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };

@@ -55,6 +55,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "value": [*TEXTS, (None, "it is not text")],
     "layout": [("tall", "unknown layout `tall`"), ("Wide", "unknown layout `Wide`"), (None, "it is not text")],
     "missing": [("warn", "it is neither `fail` nor `ignore`"), (None, "it is not text")],
+    "include": [("everything", "it is not `claimed`"), (1, "it is not text")],
     "vintage": [("newest", "unknown vintage `newest`"), (1, "it is not text")],
     "columns": NAMES,
     "tickers": [*NAMES, ("X!", "unknown ticker `X!`")],

@@ -345,3 +345,23 @@ def test_dates_without_rows_give_empty_matrices_with_all_keys(published: Path) -
     assert all(len(matrix.to_pandas()) == 0 for matrix in empty.values())
     some = bw.load("demo", layout="wide", start="2100-01-01", periods="5d", columns="confidence")
     assert list(some) == ["5d-bull/confidence", "5d-neutral/confidence"]
+
+
+def test_what_was_imported_counts_where_it_is_asked_for(place: Path, program) -> None:
+    bw.run("demo", today="2026-11-20", progress=False)
+    Path("old.csv").write_text("ticker,date,signal,confidence\nXOM,2001-01-02,buy,0.7\n")
+    request = "signals-history-all?sector=energy&period=5d&regime=neutral"
+    imported = program("import", "demo", "old.csv", "--request", request, "--observed-at", "2026-11-10")
+    assert imported.returncode == 0, imported.stderr
+    without = bw.load("demo", vintage="latest")
+    with_claims = bw.load("demo", include="claimed").to_polars()
+    assert "claimed" not in without.columns
+    assert with_claims.filter(pl.col("claimed"))["date"].to_list() == [datetime.datetime(2001, 1, 2)]
+    assert with_claims.height == without.to_polars().height + 1
+    summary = bw.build("demo", include="claimed", progress=False)
+    assert (summary.path.parent.name, summary.rows) == ("builds", with_claims.height)
+    known = [bw.revisions("demo", include=it).totals["signals"]["total"]["known"] for it in (None, "claimed")]
+    assert known[1] == known[0] + 1
+    assert len(bw.articles("demo", include="claimed").to_polars()) == len(bw.articles("demo").to_polars())
+    with pytest.raises(bw.UsageError, match="claims included without a definition"):
+        bw.quality(include="claimed")

@@ -334,6 +334,10 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
     refused(&["odd.json"], &of_one, 1, &["`odd.json` is no answer", "byte"]);
     refused(&["bad.json"], &of_one, 1, &["`bad.json`: rejected 1 of 1 record", "/XOM/predictions/0"]);
     refused(&["rows.csv"], &of_one, 1, &["`rows.csv` has no column `confidence`"]);
+    for text in ["", "ticker,date,signal,confidence\n"] {
+        fs::write(place.file("none.csv"), text).expect("a file");
+        refused(&["none.csv"], &of_one, 1, &["`none.csv` has no rows"]);
+    }
     refused(&["notes.txt"], &of_one, 2, &["`notes.txt` is neither"]);
     refused(&["one.json"], &of_one[..2], 2, &["not said when"]);
     refused(

@@ -487,6 +487,9 @@ fn prices_that_cannot_be_meant_are_refused_with_their_place() {
     let unknown = audit("ticker,day,close", &good).failed_with(1).stderr;
     assert!(unknown.contains("`prices.csv` has no column `date`: it has `ticker`, `day`, `close`"), "{unknown}");
     assert!(audit(header, &[]).failed_with(1).stderr.contains("no prices in 1 file"));
+    fs::write(place.file("prices.csv"), "").expect("a file");
+    let refused = place.run(["audit", "skill", "it", "--prices", "prices.csv"]).failed_with(1).stderr;
+    assert!(refused.contains("`prices.csv` has no column `ticker`: it has none"), "{refused}");
     // More than a fifth of the signals without a price.
     let three = prices(&["AA", "BB", "CC"]);
     let refused = audit(header, &three).failed_with(1).stderr;

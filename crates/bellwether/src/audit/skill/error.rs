@@ -21,7 +21,7 @@ pub(crate) enum SkillError {
     NoFile { pattern: String },
 
     /// A file of prices without a column.
-    #[error("`{}` has no column `{column}`: it has {}", path.display(), columns.join(", "))]
+    #[error("`{}` has no column `{column}`: it has {}", path.display(), if columns.is_empty() { "none".to_owned() } else { columns.join(", ") })]
     NoColumn { path: PathBuf, column: String, columns: Vec<String> },
 
     /// A column of another type.

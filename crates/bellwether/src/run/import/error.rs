@@ -24,6 +24,10 @@ pub(crate) enum ImportError {
     #[error("cannot read `{}` as a table", path.display())]
     Table { path: PathBuf, source: Reason },
 
+    /// A table that says nothing.
+    #[error("`{}` has no rows", path.display())]
+    NoRows { path: PathBuf },
+
     /// A file without a column.
     #[error("`{}` has no column `{column}`, it has {}", path.display(), columns.join(", "))]
     NoColumn { path: PathBuf, column: String, columns: Vec<String> },
@@ -77,6 +81,7 @@ impl Diagnostic for ImportError {
         let hint = match self {
             Self::Kind { .. } => "name the file by its kind; JSON is the body of an answer of the service",
             Self::Unclear { hint, .. } => hint,
+            Self::NoRows { .. } => "leave it out: a table without rows claims nothing",
             Self::NoColumn { .. } => "name the columns of the file: `--columns signal=side,confidence=score`",
             Self::Rejected { first, .. } => {
                 return Some(format!("the first one: {first}; to allow more, raise `max_share` in `[rejects]`"));

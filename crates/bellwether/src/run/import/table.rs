@@ -103,6 +103,9 @@ impl Table<'_> {
             };
             by_instant.entry(at).or_default().push((number, values));
         }
+        if by_instant.is_empty() {
+            return Err(self.no_rows().into());
+        }
         let answer = |(at, rows): (Option<DateTime<Utc>>, Vec<Row>)| Ok((at, self.body(&own, rows)?));
         by_instant.into_iter().map(answer).collect()
     }
@@ -211,7 +214,7 @@ impl Table<'_> {
     fn parquet(&self, file: File, wanted: &[&str]) -> Result<Batches> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| self.unreadable(error))?;
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let columns = ProjectionMask::roots(builder.parquet_schema(), self.places(&names, wanted)?);
+        let columns = ProjectionMask::roots(builder.parquet_schema(), self.indices(&names, wanted)?);
         let reader = builder.with_projection(columns).build().map_err(|error| self.unreadable(error))?;
         Ok(Box::new(reader))
     }
@@ -221,22 +224,29 @@ impl Table<'_> {
         let (header, _) = header.map_err(|error| self.unreadable(error))?;
         file.seek(SeekFrom::Start(0)).map_err(FileError::read(self.path))?;
         let names: Vec<String> = header.fields().iter().map(|field| field.name().clone()).collect();
-        let indices = self.places(&names, wanted)?;
+        let indices = self.indices(&names, wanted)?;
         let texts: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
         let reader = ReaderBuilder::new(Arc::new(Schema::new(texts))).with_header(true).with_projection(indices);
         Ok(Box::new(reader.build(file).map_err(|error| self.unreadable(error))?))
     }
 
     /// The indices of some columns.
-    fn places(&self, names: &[String], wanted: &[&str]) -> Result<Vec<usize>, ImportError> {
-        let place = |column: &&str| {
+    fn indices(&self, names: &[String], wanted: &[&str]) -> Result<Vec<usize>, ImportError> {
+        if names.is_empty() {
+            return Err(self.no_rows());
+        }
+        let index_of = |column: &&str| {
             names.iter().position(|name| name == column).ok_or_else(|| ImportError::NoColumn {
                 path: self.path.to_owned(),
                 column: (*column).to_owned(),
                 columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
             })
         };
-        wanted.iter().map(place).collect()
+        wanted.iter().map(index_of).collect()
+    }
+
+    fn no_rows(&self) -> ImportError {
+        ImportError::NoRows { path: self.path.to_owned() }
     }
 
     fn row(&self, row: u64, what: String) -> crate::error::Error {
