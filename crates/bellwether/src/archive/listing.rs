@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::forgotten::{ForgottenCause, ForgottenRun};
-use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::catalog::Archive;
 use super::sealed::seal::Seal;
+use super::sealed::sealed_run::SealedRun;
 use super::services::open_all;
 use super::unfinished::{UnfinishedRun, unfinished_runs};
 use crate::disk::file::FileRecord;

@@ -109,6 +109,7 @@ mod lineage;
 mod listing;
 mod migrate;
 mod notes;
+mod observations;
 mod proofs;
 mod scope;
 mod sealed;
@@ -126,8 +127,9 @@ mod watched;
 pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use listing::{LeftOut, ListedRun, RunDetails, RunListing};
-pub use sealed::catalog::{Archive, SealedRun};
+pub use sealed::catalog::Archive;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Migrated, Parent, Seal};
+pub use sealed::sealed_run::SealedRun;
 pub(crate) use services::folders;
 pub use services::{of_service, open_all, services};
 pub use settle::Settled;
@@ -156,6 +158,7 @@ pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known_seals, migrate, pending,
     remove_kept, services_of_migrated,
 };
+pub(crate) use observations::{ArticleObservations, Giant};
 pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
 pub(crate) use scope::SuspectRule;
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
@@ -170,6 +173,5 @@ pub(crate) use upkeep::{
     Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,
     open_merged_with_claims, prune, set_aside, verify,
 };
-pub(crate) use view::{ArticleObservations, Giant};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

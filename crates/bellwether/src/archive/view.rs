@@ -13,16 +13,18 @@ use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
-use super::fold::histories::{EVER, FoldedObservations, Histories, StoredObservations};
+use super::fold::histories::{EVER, FoldedObservations, StoredObservations};
 use super::fold::merged::{Merged, Portion};
+use super::observations::{ArticleObservations, Giant, ObservedSlab};
 use super::scope::{Scope, listed_tickers, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
-use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
 use super::sealed::horizon::{CountedShare, Horizon};
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
+use super::sealed::sealed_run::SealedRun;
 use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
 use crate::error::Result;
@@ -388,7 +390,7 @@ impl View {
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
 
-    fn merge(&self, table: Table) -> Result<Merged> {
+    pub(super) fn merge(&self, table: Table) -> Result<Merged> {
         Merged::open(table, &self.folders(), &self.horizon)
     }
 
@@ -431,53 +433,6 @@ impl View {
         let mut folders = self.folders().into_iter().filter(|folder| folder.seal().rows(&table.file()) > 0);
         let (Some(folder), None) = (folders.next(), folders.next()) else { return false };
         !folder.seal().is_pack() && !folder.seal().is_merge()
-    }
-}
-
-/// A slab, and the observations of its signals.
-pub struct ObservedSlab {
-    /// The slab.
-    pub slab: Slab,
-    signals: FoldedObservations,
-}
-
-impl ObservedSlab {
-    /// The histories of its signals, of all series of its tickers.
-    ///
-    /// # Errors
-    ///
-    /// If the observations cannot be grouped.
-    pub fn histories(&self) -> Result<Histories> {
-        self.signals.histories()
-    }
-}
-
-/// The observations of articles of some tickers.
-pub enum ArticleObservations {
-    /// Of whole tickers.
-    Whole(StoredObservations),
-    /// Of a ticker with too many articles to hold in memory.
-    Giant(Giant),
-}
-
-/// A ticker with very many articles, which are read from the archive each time.
-pub struct Giant {
-    view: View,
-    ticker: String,
-}
-
-impl Giant {
-    /// The observations of its articles, in pieces of whole dates.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be opened.
-    pub fn pieces(&self) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
-        let mut merged = self.view.merge(Table::Articles)?;
-        let (begin, end) = (Bound::before(&self.ticker), Bound::after(&self.ticker));
-        merged.pass_over(&begin)?;
-        let next = move || merged.next_until(&end, Cuts::Dates).transpose();
-        Ok(std::iter::from_fn(next).map(|piece| Ok(StoredObservations::of(Table::Articles, piece?.batches))))
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::sealed::catalog::SealedRun;
 use super::sealed::listings::{Listing, Listings, read};
 use super::sealed::requests::{AnsweredRequest, REQUESTS, answered_requests};
 use super::sealed::run_rows::RowsByRun;
+use super::sealed::sealed_run::SealedRun;
 use super::{Scope, View};
 use crate::disk::file::FileError;
 use crate::error::Result;

@@ -23,6 +23,7 @@
 //! answers but no canaries shows what they change. What counts as before is decided here independently, from dates as
 //! written, not by the dataset's own rule.
 
+mod part_digest;
 #[cfg(test)]
 mod tests;
 
@@ -33,9 +34,9 @@ use std::path::Path;
 use arrow::array::AsArray;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
-use blake3::Hash;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
+use self::part_digest::{PartDigest, RowsDigest, dates};
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filter, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
@@ -44,9 +45,8 @@ use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
 use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::Result;
-use crate::export::Content;
 use crate::interface::Ticker;
-use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, Vintage};
+use crate::plan::{Availability, DatasetPlan, DayCount, Feature, Vintage};
 use crate::sessions::number;
 use crate::tables::dates::Date;
 use crate::tables::{SeriesKey, Slab};
@@ -129,9 +129,6 @@ struct Planting<'a> {
     /// Its rows before each day that is tried, and all of them.
     of_control: BTreeMap<Option<NaiveDate>, RowsDigest>,
 }
-
-/// Number and digest of some rows.
-type RowsDigest = (u64, Hash);
 
 impl Experiment<'_> {
     fn leak(&self, archive: &Archive) -> Result<Leak> {
@@ -435,32 +432,6 @@ impl Experiment<'_> {
     }
 }
 
-/// The digest of rows before a day, in sequence.
-struct PartDigest {
-    before: Option<i64>,
-    count: u64,
-    content: Content,
-}
-
-impl PartDigest {
-    fn of(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
-        Self { before: before.map(midnight), count: 0, content: Content::new(&plan.schema) }
-    }
-
-    fn add(&mut self, rows: &Rows) -> Result<()> {
-        let pieces = match self.before {
-            None => vec![rows.clone()],
-            Some(end) => before(rows, end),
-        };
-        self.count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
-        self.content.update(&pieces).map_err(DatasetError::join)
-    }
-
-    fn finish(self) -> RowsDigest {
-        (self.count, self.content.digest())
-    }
-}
-
 impl Leak {
     fn add(&mut self, what: String, one: RowsDigest, other: RowsDigest) {
         let outcome = if one == other { TrialOutcome::Sound } else { TrialOutcome::Leak };
@@ -501,26 +472,4 @@ pub(super) fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     let (_, earlier) = sealed.split_last().map_or((None, &[][..]), |(last, earlier)| (Some(last), earlier));
     let step = earlier.len().div_ceil(CUTS).max(1);
     earlier.iter().copied().step_by(step).collect()
-}
-
-/// The rows dated before an instant: adjacent ones together.
-fn before(rows: &Rows, end: i64) -> Vec<Rows> {
-    let (mut pieces, mut from, mut at) = (Vec::new(), 0, 0);
-    for (date, count) in dates(rows).chain([(end, 0)]) {
-        if date >= end {
-            if at > from {
-                pieces.push(rows.slice(from, at - from));
-            }
-            from = at + count;
-        }
-        at += count;
-    }
-    pieces
-}
-
-/// The dates of some rows, each with the number of rows that have it in a row.
-fn dates(rows: &Rows) -> impl Iterator<Item = (i64, usize)> {
-    let column = rows.column(Column::Date.name()).expect("every dataset has dates");
-    let dates = column.values().as_primitive::<TimestampMicrosecondType>();
-    column.runs().map(|(index, count)| (dates.value(index), count))
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::MigrateError;
 use crate::archive::sealed::answers::ANSWERS;
-use crate::archive::sealed::catalog::SealedRun;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::{Counts, DefinitionRecord, NO_DIGEST, SEAL, Seal, read_bounded};
+use crate::archive::sealed::sealed_run::SealedRun;
 use crate::archive::services::older_folders;
 use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};

@@ -16,5 +16,6 @@ pub(super) mod rowfile;
 pub(super) mod rows;
 pub(super) mod run_rows;
 pub(super) mod seal;
+pub(super) mod sealed_run;
 mod seals;
 mod source;

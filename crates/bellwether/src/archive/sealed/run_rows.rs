@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::catalog::{Archive, SealedRun};
+use super::catalog::Archive;
 use super::folder::Folder;
+use super::sealed_run::SealedRun;
 use crate::error::Result;
 
 /// The rows of such a file.

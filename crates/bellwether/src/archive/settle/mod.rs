@@ -9,18 +9,19 @@ mod by_series;
 pub(super) mod difference;
 mod giant;
 mod known;
+mod requests;
 pub(super) mod restate;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod writing;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
-use arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
@@ -28,28 +29,32 @@ use rayon::prelude::*;
 use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
 use self::difference::{apply, continue_places, difference};
 use self::known::{KnownReader, Observations};
+pub(super) use self::requests::write_rejects;
+use self::requests::write_requests;
 use self::restate::restate;
 pub(super) use self::tables::Tables;
-use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
-use super::answers::answer_files::Files;
+pub(super) use self::writing::batches;
+use self::writing::{FinishedFiles, Writing};
+use super::answers::answer::Answer;
 use super::copies::continue_copies;
 use super::coverage::{Coverage, Extent};
 use super::edge::Edge;
 use super::fold::cells::Cells;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
-use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::catalog::Archive;
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Claim, Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
+use super::sealed::sealed_run::SealedRun;
 use crate::archive::ArchiveError;
-use crate::disk::file::{FileError, FileRecord};
+use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::{Error, Result};
 use crate::interface::Endpoint;
 use crate::process::cancel;
 use crate::process::trace::work;
-use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{Change, Changes, SeriesKey, Table};
 
 /// Series that are enough to settle at a time.
 const SERIES_AT_ONCE: usize = 64;
@@ -62,9 +67,6 @@ const BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Rows of answers that are written at once.
 const ANSWERS_AT_ONCE: usize = 1 << 13;
-
-/// The most rows to concatenate at once.
-const PIECE_ROWS: usize = 1 << 15;
 
 /// Groups that may be ready while another is written.
 const GROUPS_AHEAD: usize = 1;
@@ -441,76 +443,6 @@ impl Group {
     }
 }
 
-/// The files of a run being sealed that grow with every group.
-struct Writing {
-    tables: Tables,
-    answers: Rowfile,
-    counts: Counts,
-    known: u64,
-    repeated: Vec<Repeated>,
-}
-
-/// The finished observation files and their counts.
-struct FinishedFiles {
-    files: Vec<FileRecord>,
-    counts: Counts,
-    known: u64,
-    repeated: Vec<Repeated>,
-}
-
-impl Writing {
-    fn write(&mut self, group: Group) -> Result<()> {
-        let _work = work!("write changes");
-        self.repeated.extend(group.repeated);
-        self.counts += group.counts;
-        self.known += group.known;
-        if !group.answers.is_empty() {
-            self.answers.write(answers::batch(&group.answers))?;
-        }
-        group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
-    }
-
-    fn finish(self) -> Result<FinishedFiles> {
-        let Self { tables, answers, counts, known, repeated } = self;
-        let mut files = tables.finish()?;
-        files.push(answers.finish()?);
-        Ok(FinishedFiles { files, counts, known, repeated })
-    }
-}
-
-/// Changes as rows of their tables, in the given order.
-pub(super) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, ArrowError> {
-    let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
-    for changes in changes {
-        if let Some(table) = changes.key.table {
-            by_table.entry(table).or_default().push(changes);
-        }
-    }
-    let mut pieces: Vec<(Table, Vec<Changes>)> = Vec::new();
-    for (table, changes) in by_table {
-        let mut rows = PIECE_ROWS;
-        let mut last: Option<SeriesKey> = None;
-        for changes in changes {
-            let is_continued = last.as_ref() == Some(&changes.key);
-            if rows >= PIECE_ROWS && !is_continued {
-                pieces.push((table, Vec::new()));
-                rows = 0;
-            }
-            rows += changes.kinds.len();
-            last = Some(changes.key.clone());
-            pieces.last_mut().expect("the first changes begin a piece").1.push(changes);
-        }
-    }
-    let rows = |(table, changes): (Table, Vec<Changes>)| {
-        let rows = table.batch(&changes)?;
-        // Several answers about a series are sorted by cell.
-        let is_continued = |pair: &[Changes]| pair[0].key == pair[1].key;
-        let rows = if changes.windows(2).any(is_continued) { Cells::as_stored(table, [&rows])?.rows } else { rows };
-        Ok((table, rows.into()))
-    };
-    pieces.into_par_iter().map(rows).collect()
-}
-
 /// Number of the next series that make up enough whole tickers.
 fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> usize {
     let (mut count, mut bytes) = (0, 0);
@@ -532,50 +464,4 @@ pub(super) fn count_changes(kinds: &[Change]) -> Counts {
         withdrawn: count(Change::Withdrawn),
         ..Counts::default()
     }
-}
-
-/// Writes the rejected records of some answers, and the series that they repeat.
-pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
-    let mut out = Rowfile::create(path, Reject::schema(), 0)?;
-    for answer in answers {
-        let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
-        for index in 0..batches.count() {
-            out.write(with_observation_time(&batches.get(index)?, answer.record.request.observed_at))?;
-        }
-    }
-    for Repeated { reject, observed_at, .. } in repeated {
-        out.write(
-            Reject::batch(std::slice::from_ref(reject)).and_then(|rows| with_observation_time(&rows, *observed_at)),
-        )?;
-    }
-    out.finish()
-}
-
-/// Rows with the instant of their observation.
-fn with_observation_time(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
-    let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
-    let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
-    columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));
-    RecordBatch::try_new(Reject::schema(), columns)
-}
-
-/// Writes the requests. Series repeated with other values count as rejected.
-fn write_requests(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
-    let mut repeating: HashMap<&str, u64> = HashMap::new();
-    for Repeated { reject, records, .. } in repeated {
-        *repeating.entry(&reject.request).or_default() += records;
-    }
-    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| {
-        let repeated = repeating.get(request.request.as_str()).copied().unwrap_or_default();
-        RequestRecord {
-            rows: request.rows.saturating_sub(repeated),
-            rejects: request.rejects + repeated,
-            unknown_fields: oddities.drift.clone(),
-            ..request.clone()
-        }
-    };
-    let records: Vec<RequestRecord> = answers.iter().map(|answer| record(&answer.record)).collect();
-    let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
-    out.write(RequestRecord::batch(&records))?;
-    out.finish()
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use super::merge::open_merged;
-use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::SEAL;
+use crate::archive::sealed::sealed_run::SealedRun;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::remove;

@@ -5,7 +5,9 @@
 //! the first run of the service, and before now; what is imported already is passed over, so that the same command resumes.
 
 mod error;
+mod known_runs;
 mod naming;
+mod survey;
 mod table;
 
 use std::collections::BTreeMap;
@@ -13,10 +15,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::compute::max;
-use arrow::datatypes::TimestampMicrosecondType;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,29 +25,22 @@ pub use table::{ColumnMapping, ColumnName};
 use super::answer;
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{
-    Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedRun, Unfinished, claims_of, of_service,
-};
-use crate::decode::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
+use crate::archive::{Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedRun, Unfinished, claims_of, of_service};
+use crate::decode::{Answer, DecodeFault, Decoded, Rules};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::plan::{Plan, Request, RequestList};
 use crate::process::cancel;
-use crate::tables::{RequestRecord, Series};
+use crate::tables::RequestRecord;
 use crate::text::escape::escape;
-use crate::time::{Clock, as_record};
+use crate::time::as_record;
 
 use error::ImportError;
+use known_runs::KnownRuns;
 use naming::NameFields;
+use survey::Survey;
 use table::Table;
-
-/// How long before its instant a claim is sealed at most: claims of one instant are sealed one after another, and all count as
-/// of it.
-const BEFORE: TimeDelta = TimeDelta::microseconds(999);
-
-/// How far ahead of UTC a naive date may be that somebody wrote: in the easternmost time zone the day begins then.
-const AHEAD: TimeDelta = TimeDelta::hours(14);
 
 /// What to import.
 #[derive(Clone, Debug)]
@@ -295,78 +287,6 @@ fn notes(plan: &Plan, answers: &[ClaimedAnswer]) -> Vec<String> {
     others.into_iter().map(note).collect()
 }
 
-/// What claims have to be in order with.
-struct KnownRuns {
-    now: DateTime<Utc>,
-    /// Since when the service is watched; none if it is not.
-    since: Option<DateTime<Utc>>,
-    /// The claims, in the order of their instants.
-    claims: Vec<SealedRun>,
-    /// When claims were sealed that are forgotten.
-    forgotten: Vec<DateTime<Utc>>,
-}
-
-impl KnownRuns {
-    fn of(folder: &Path, claims: &Path) -> Result<Self> {
-        let opened = |path: &Path| match Archive::open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            archive => archive.map(Some),
-        };
-        let since = opened(folder)?.and_then(|archive| archive.runs().iter().map(|run| run.seal().started_at).min());
-        let claims = opened(claims)?;
-        let forgotten = claims.iter().flat_map(Archive::forgotten_runs).filter_map(|run| run.sealed_at).collect();
-        let claims = claims.map_or_else(Vec::new, |claims| claims.runs().to_vec());
-        Ok(Self { now: Clock::System.now(), since, claims, forgotten })
-    }
-
-    /// Checks the instant of some answers. Returns the run that has them already, if there is one.
-    fn check(&self, at: DateTime<Utc>, answers: &[ClaimedAnswer]) -> Result<Option<String>, ImportError> {
-        let path = answers[0].path.clone();
-        if at > self.now {
-            return Err(ImportError::Future { path, at });
-        }
-        if let Some(since) = self.since.filter(|since| at >= *since) {
-            return Err(ImportError::Witnessed { path, at, since });
-        }
-        let of_instant = self.claims.iter().filter(|run| run.seal().started_at == at);
-        let known: Vec<(&str, &ClaimedFile)> = of_instant
-            .flat_map(|run| run.seal().claimed.iter().flat_map(|claim| &claim.files).map(|file| (run.name(), file)))
-            .collect();
-        let mut runs = Vec::new();
-        for (answer, file) in answers.iter().zip(claimed_files(answers)) {
-            let Some((run, other)) = known.iter().find(|(_, other)| other.request == file.request) else { continue };
-            if other.blake3 != file.blake3 {
-                let (path, request, other) = (answer.path.clone(), answer.request.target(), PathBuf::from(&other.name));
-                return Err(ImportError::Contradiction { path, other, request, at });
-            }
-            runs.push((*run).to_owned());
-        }
-        if runs.len() == answers.len() {
-            return Ok(runs.pop());
-        }
-        if let Some(run) = runs.pop() {
-            return Err(ImportError::Order { path, at, run, newest: at });
-        }
-        match self.claims.iter().map(SealedRun::seal).find(|seal| seal.started_at > at) {
-            Some(newest) => {
-                let (run, newest) = (newest.run.clone(), newest.started_at);
-                Err(ImportError::Order { path, at, run, newest })
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// When a claim of an instant is sealed: a little before it, after the other claims of that instant.
-    fn sealing(&self, at: DateTime<Utc>) -> DateTime<Utc> {
-        let newest = self.claims.iter().map(|run| run.seal().sealed_at).max();
-        let mut sealing = newest.map_or(at - BEFORE, |newest| (at - BEFORE).max(newest + TimeDelta::microseconds(1)));
-        while self.forgotten.contains(&sealing) {
-            sealing += TimeDelta::microseconds(1);
-        }
-        sealing
-    }
-}
-
 fn claimed_files(answers: &[ClaimedAnswer]) -> Vec<ClaimedFile> {
     let file = |answer: &ClaimedAnswer| {
         let (blake3, bytes) = answer.file.clone();
@@ -395,66 +315,6 @@ impl ClaimedAnswer {
             DecodeFault::Deliver(error) => error,
         })
     }
-}
-
-/// What is in an answer.
-#[derive(Default)]
-struct Survey {
-    records: u64,
-    rejected: u64,
-    /// The first rejected record, and why.
-    first: Option<String>,
-    /// The newest date, and whose.
-    newest: Option<(i64, String)>,
-}
-
-impl Survey {
-    fn of(answer: &ClaimedAnswer, rules: Rules) -> Result<Self> {
-        let mut survey = Self::default();
-        answer.decode(rules, |decoded| {
-            survey.rejected += decoded.rejected;
-            survey.records += decoded.rejected;
-            let reject = decoded.rejects.first().filter(|_| survey.first.is_none());
-            survey.first =
-                survey.first.take().or(reject.map(|reject| format!("{}: {}", reject.pointer, reject.reason)));
-            for part in &decoded.parts {
-                survey.records += match part {
-                    AnswerPart::Series(series) => series.rows.num_rows() as u64,
-                    AnswerPart::Tickers(tickers) => tickers.len() as u64,
-                };
-                if let AnswerPart::Series(Series { key, rows }) = part
-                    && let Some(date) = newest_date(rows)
-                    && survey.newest.as_ref().is_none_or(|(newest, _)| date > *newest)
-                {
-                    survey.newest = Some((date, key.ticker.to_string()));
-                }
-            }
-            Ok(())
-        })?;
-        Ok(survey)
-    }
-
-    fn check(&self, answer: &ClaimedAnswer, max_share: f64) -> Result<(), ImportError> {
-        let (path, at) = (answer.path.clone(), answer.at);
-        let Self { records, rejected, first, newest } = self;
-        if *rejected as f64 > *records as f64 * max_share {
-            let first = escape(first.as_deref().unwrap_or_default()).into_owned();
-            return Err(ImportError::Rejected { path, rejected: *rejected, records: *records, max_share, first });
-        }
-        let limit = (at + AHEAD).timestamp_micros();
-        match newest.as_ref().filter(|(date, _)| *date > limit) {
-            Some((date, ticker)) => {
-                let date = DateTime::from_timestamp_micros(*date).unwrap_or_default().naive_utc();
-                Err(ImportError::Ahead { path, ticker: ticker.clone(), date, at })
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// The newest date of some rows; none if they have no dates.
-fn newest_date(rows: &RecordBatch) -> Option<i64> {
-    max(rows.column_by_name("date")?.as_primitive_opt::<TimestampMicrosecondType>()?)
 }
 
 /// Seals the answers of an instant as a claim.

@@ -12,7 +12,8 @@ use crate::archive::answers::answer_files::AnswerFiles;
 use crate::archive::answers::draft::Draft;
 use crate::archive::settle::by_series::AnswersBySeries;
 use crate::archive::settle::known::KnownReader;
-use crate::archive::settle::{Comparing, PIECE_ROWS, batches, whole_tickers};
+use crate::archive::settle::writing::PIECE_ROWS;
+use crate::archive::settle::{Comparing, batches, whole_tickers};
 use crate::tables::{Change, Changes};
 
 /// A list of one article with a title of some letters.

@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 
 use super::Settled;
-use crate::archive::sealed::catalog::SealedRun;
+use crate::archive::sealed::sealed_run::SealedRun;
 use crate::archive::{Interrupted, NewRun, Oddities, Unfinished};
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;

@@ -1,0 +1,229 @@
+//! The dataset of a plan.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use chrono::{NaiveDate, TimeDelta};
+
+use super::columns;
+use super::columns::{Column, Feature, RowKind};
+use super::filter::Filter;
+use super::written::WrittenColumns;
+use crate::definition::{Availability, DayCount, Days, Duplicates, NaiveRule, OnSuspect, TimeOfDay, TradeAt, Vintage};
+use crate::identity::Identity;
+use crate::interface::Endpoint;
+use crate::sessions::Sessions;
+
+/// The dataset: which signals, their features, its columns, its order.
+#[derive(Clone, Debug)]
+pub struct DatasetPlan {
+    /// What a row is.
+    pub rows: RowKind,
+    /// How to convert a date with an offset to a naive date.
+    pub dates: NaiveRule,
+    /// When a signal is made whose date has neither a time nor an offset; none for the end of its day.
+    pub made_at: Option<TimeOfDay>,
+    /// How long after its date news is known.
+    pub news_delay: Duration,
+    /// The trading days.
+    pub sessions: Sessions,
+    /// Which tickers are the same security over time.
+    pub identity: Identity,
+    /// When a row may be traded on.
+    pub trade_at: TradeAt,
+    /// How much older than a signal its news must be.
+    pub lag: DayCount,
+    /// Which news can be joined to a signal.
+    pub availability: Availability,
+    /// How to count articles that are listed more than once.
+    pub duplicates: Duplicates,
+    /// What to do with suspect dates.
+    pub suspect: OnSuspect,
+    /// Whether the lists of articles have all that there ever were, or may be cut off.
+    pub are_lists_complete: bool,
+    /// The features of the news, in the order of their columns.
+    pub features: Vec<Feature>,
+    /// The columns that are not features: those that every dataset of the kind has, then those that were added.
+    pub columns: Vec<Column>,
+    /// All columns that are built, under their own names.
+    pub schema: SchemaRef,
+    /// The columns of a long dataset, exactly as they are written.
+    pub written: WrittenColumns,
+    /// The sort columns; together they identify a row.
+    pub sort: Vec<Column>,
+    /// Bytes of rows that are sorted in memory. More are sorted in files.
+    pub sort_memory: usize,
+    /// The filter on the signals.
+    pub filter: Filter,
+    /// Which observation of a signal to use.
+    pub vintage: Vintage,
+    /// A signal that was first seen, or whose news was asked for, longer than this after its date is backfilled.
+    pub live_within: DayCount,
+    /// Rows or matrices.
+    pub shape: Shape,
+}
+
+impl DatasetPlan {
+    /// Warnings about valid but unusual settings.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.written.key.is_none() && self.rows == RowKind::Signal && self.shape == Shape::Long {
+            warnings.push(
+                "`columns` leaves out a column that tells rows apart: keep `ticker`, `date`, `period` and `regime`, or filter for one value"
+                    .to_owned(),
+            );
+        }
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d`, or say \
+                    when signals are made with `made_at` in `[signals]`";
+        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
+        warnings.extend(is_whole_day.then(|| text.to_owned()));
+        warnings
+    }
+
+    /// That the calendar ends before a day, if it does.
+    pub fn calendar_note(&self, today: NaiveDate) -> Option<String> {
+        let end = self.sessions.end().filter(|end| *end < today)?;
+        Some(format!(
+            "the calendar ends on {end}: list later sessions, or each Monday to Friday counts as a trading day"
+        ))
+    }
+
+    /// Whether a signal may use news of its own day.
+    pub fn is_same_day(&self) -> bool {
+        self.lag.count() == 0
+    }
+
+    /// Whether it matters at what time of a day signals are made and news is known.
+    pub fn is_timed(&self) -> bool {
+        let is_other_clock = self.dates != NaiveRule::Utc;
+        is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
+    }
+
+    /// Whether its trading days are those that signals tell of.
+    pub fn counts_dates_of_signals(&self) -> bool {
+        matches!(self.lag, DayCount::Trading(_)) && !self.sessions.are_given()
+    }
+
+    /// Whether a signal uses only news that was known when it was first seen.
+    pub fn is_as_lived(&self) -> bool {
+        self.vintage == Vintage::First || self.availability == Availability::Observed
+    }
+
+    /// Whether its features depend on when the signals and everything else was first seen.
+    pub fn has_a_past(&self) -> bool {
+        !self.features.is_empty() && (self.is_as_lived() || self.counts_dates_of_signals())
+    }
+
+    /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
+    /// asked.
+    pub fn needs_past(&self) -> bool {
+        let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
+        let is_needed = |column: &Column| {
+            matches!(column, Column::WatchedUntil | Column::Claimed | Column::KnownAt | Column::TradableAt)
+        };
+        self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
+    }
+
+    /// The operations that its features come from.
+    pub fn inputs(&self) -> BTreeSet<Endpoint> {
+        let input = |feature: &Feature| match feature {
+            Feature::Summary(_) | Feature::SummaryDaysSince => Endpoint::SocialSentiment,
+            Feature::Historical(_) => Endpoint::HistoricalSentiment,
+            _ => Endpoint::NewsArticles,
+        };
+        self.features.iter().map(input).collect()
+    }
+
+    /// Whether the sectors of its tickers are a column.
+    pub fn has_sectors(&self) -> bool {
+        [Column::Sector, Column::SectorLatest].iter().any(|column| self.columns.contains(column))
+    }
+
+    /// The windows of its features, in their order.
+    pub fn windows(&self) -> Vec<Days> {
+        let mut windows: Vec<Days> = Vec::new();
+        for days in self.features.iter().filter_map(Feature::window) {
+            if !windows.contains(&days) {
+                windows.push(days);
+            }
+        }
+        windows
+    }
+
+    /// The same dataset, with a last column that marks the rows that rest on claims.
+    #[must_use]
+    pub(super) fn with_claims(mut self) -> Self {
+        self.columns.push(Column::Claimed);
+        self.schema = columns::long(&self.columns, &self.features, self.rows);
+        self.written = self.written.with_last(&self.schema);
+        self
+    }
+
+    /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
+    pub fn reach(&self) -> Option<TimeDelta> {
+        let DayCount::Calendar(lag) = self.lag else { return None };
+        let window = |feature: &Feature| feature.window().map(|days| i64::from(days.count()));
+        let longest = self.features.iter().map(window).try_fold(0, |longest, days| Some(days?.max(longest)))?;
+        Some(TimeDelta::days(longest + i64::from(lag.count())))
+    }
+
+    /// The plan of the same signals with nothing but the count of the articles in each window.
+    #[must_use]
+    pub fn of_counts(&self) -> Self {
+        let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
+        Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
+    }
+
+    /// The plan of the same signals by a vintage, with their features and the count of the articles in each window. Rows of
+    /// first vintages say when their signals were first seen.
+    #[must_use]
+    pub fn of_features(&self, vintage: Vintage) -> Self {
+        let mut features = self.features.clone();
+        for count in self.windows().into_iter().map(Feature::Count) {
+            if !features.contains(&count) {
+                features.push(count);
+            }
+        }
+        let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
+        let columns = Column::BASE.into_iter().chain(seen).collect();
+        Self { features, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
+    }
+
+    /// The plan with these columns beside the features, in the order of the key.
+    fn of_columns(self, columns: Vec<Column>) -> Self {
+        let schema = columns::long(&columns, &self.features, RowKind::Signal);
+        let sort = Column::KEY.to_vec();
+        let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
+        Self { columns, schema, sort, written, ..self }
+    }
+
+    /// The plan of the articles about the same tickers: all of them, with their latest values.
+    #[must_use]
+    pub fn of_articles(&self) -> Self {
+        let (columns, sort) = (Column::OF_ARTICLES.to_vec(), Column::KEY_OF_ARTICLES.to_vec());
+        let schema = columns::long(&columns, &[], RowKind::Article);
+        Self {
+            rows: RowKind::Article,
+            duplicates: Duplicates::Keep,
+            features: Vec::new(),
+            columns,
+            written: WrittenColumns::all(&schema, &sort, &sort),
+            schema,
+            sort,
+            filter: Filter { from: None, to: None, ..self.filter.clone() },
+            vintage: Vintage::Latest,
+            shape: Shape::Long,
+            ..self.clone()
+        }
+    }
+}
+
+/// The layout of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A row for each signal.
+    Long,
+    /// A matrix of dates and tickers for each period, regime, and one of these columns.
+    Wide(Vec<String>),
+}
