@@ -101,7 +101,7 @@
 //! ";
 //! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
 //!
-//! let requests = plan.ways[0].requests(&[]);
+//! let requests = plan.alternatives[0].requests(&[]);
 //! assert_eq!(requests.len(), 4);
 //! assert_eq!(requests[0].target(), "signals-history-all?sector=energy&period=5d&regime=neutral");
 //! assert_eq!(plan.dataset.schema.field(0).name(), "ticker");

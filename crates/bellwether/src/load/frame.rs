@@ -31,7 +31,7 @@ impl Dataset {
     /// ```no_run
     /// use bellwether::load::Dataset;
     ///
-    /// let frame = Dataset::published("output/datasets".as_ref(), "demo")?.frame()?;
+    /// let frame = Dataset::find("output/datasets".as_ref(), "demo")?.frame()?;
     /// println!("{frame}");
     /// # Ok::<(), bellwether::error::Error>(())
     /// ```
