@@ -17,10 +17,11 @@ import shutil
 import stat
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tracer import Call, Fault, program
-from walked import COMMANDS, Broken, Project
+from walked import COMMANDS, Broken, Project, each_command
 
 SECTOR = 512
 # Subsets of what was not flushed, for each instant just before a flush and for the end, besides the extreme ones.
@@ -298,6 +299,26 @@ def describe(record: Record, at: int) -> str:
             return f"flush {names.get(id(node), 'a file that is gone')}"
 
 
+def cut_command(options: argparse.Namespace, sources: list[str], place: int) -> "tuple[str, int, list[str]]":
+    """Cuts the power of one of the commands; the number of states, and what broke."""
+    command = COMMANDS[place]
+    count = 0
+    broken: list[str] = []
+
+    def report(command, state, what) -> None:
+        nonlocal count
+        count += 1
+        if what is not None:
+            broken.append(f"{command.name}, {state}: {what}".replace(str(options.folder), ""))
+            print(broken[-1], file=sys.stderr, flush=True)
+
+    wanted = None if options.states == "all" else int(options.states)
+    project = Project(options.binary, options.folder / str(place), sources)
+    cut(project, command, wanted, random.Random(options.seed), report)
+    print(command.name, count, file=sys.stderr, flush=True)
+    return command.name, count, broken
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
@@ -308,23 +329,12 @@ def main() -> None:
     parser.add_argument("--command")
     options = parser.parse_args()
     sources = [text.strip() + "\n" for text in options.sources.read_text().split("\n\n")]
-    counts: dict[str, int] = {}
-    broken: list[str] = []
-
-    def report(command, state, what) -> None:
-        counts[command.name] = counts.get(command.name, 0) + 1
-        if what is not None:
-            broken.append(f"{command.name}, {state}: {what}".replace(str(options.folder), ""))
-            print(broken[-1], file=sys.stderr, flush=True)
-
-    wanted = None if options.states == "all" else int(options.states)
-    for place, command in enumerate(COMMANDS):
-        if options.command in (None, command.name):
-            project = Project(options.binary, options.folder / str(place), sources)
-            cut(project, command, wanted, random.Random(options.seed), report)
-            print(command.name, counts[command.name], file=sys.stderr, flush=True)
-    print(json.dumps({"states": counts, "total": sum(counts.values()), "broken": len(broken)}))
+    walked = each_command(partial(cut_command, options, sources), options.command)
+    counts = {name: count for name, count, _ in walked}
+    broken = sum(len(broken) for _, _, broken in walked)
+    print(json.dumps({"states": counts, "total": sum(counts.values()), "broken": broken}))
     sys.exit(1 if broken else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,10 +8,11 @@ import argparse
 import errno
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 from tracer import FromThenOn, Listed, Once, applies, program
-from walked import COMMANDS, Broken, Project
+from walked import COMMANDS, Broken, Project, each_command
 
 # What a call meets, once or from then on. A signal that interrupts every call for ever would stop any program, and a
 # killed process makes no more calls.
@@ -76,6 +77,26 @@ def walk(project: Project, command, tries: "int | None", only: "str | None", rep
             number += step
 
 
+def walk_command(options: argparse.Namespace, sources: list[str], place: int) -> "tuple[str, dict[str, int], list[str]]":
+    """Disturbs one of the commands; how often it met each fault, and what broke."""
+    command = COMMANDS[place]
+    counts: dict[str, int] = {}
+    broken: list[str] = []
+
+    def report(command, fault, number, met, what) -> None:
+        counts[fault] = counts.get(fault, 0) + 1
+        if what is not None:
+            root = str(options.folder)
+            call = f"{met.name} {' '.join(met.paths)}" if met else "nothing"
+            broken.append(f"{command.name}, {fault} at {number}, {call}: {what}".replace(root, ""))
+            print(broken[-1], file=sys.stderr, flush=True)
+
+    tries = None if options.tries == "all" else int(options.tries)
+    walk(Project(options.binary, options.folder / str(place), sources), command, tries, options.fault, report)
+    print(command.name, counts, file=sys.stderr, flush=True)
+    return command.name, counts, broken
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
@@ -86,27 +107,13 @@ def main() -> None:
     parser.add_argument("--fault")
     options = parser.parse_args()
     sources = [text.strip() + "\n" for text in options.sources.read_text().split("\n\n")]
-    counts: dict[str, dict[str, int]] = {}
-    broken: list[str] = []
-
-    def report(command, fault, number, met, what) -> None:
-        of_command = counts.setdefault(command.name, {})
-        of_command[fault] = of_command.get(fault, 0) + 1
-        if what is not None:
-            root = str(options.folder)
-            call = f"{met.name} {' '.join(met.paths)}" if met else "nothing"
-            broken.append(f"{command.name}, {fault} at {number}, {call}: {what}".replace(root, ""))
-            print(broken[-1], file=sys.stderr, flush=True)
-
-    tries = None if options.tries == "all" else int(options.tries)
-    for place, command in enumerate(COMMANDS):
-        if options.command in (None, command.name):
-            project = Project(options.binary, options.folder / str(place), sources)
-            walk(project, command, tries, options.fault, report)
-            print(command.name, counts[command.name], file=sys.stderr, flush=True)
+    walked = each_command(partial(walk_command, options, sources), options.command)
+    counts = {name: of_command for name, of_command, _ in walked}
+    broken = sum(len(broken) for _, _, broken in walked)
     total = sum(sum(of.values()) for of in counts.values())
-    print(json.dumps({"tries": counts, "total": total, "broken": len(broken)}))
+    print(json.dumps({"tries": counts, "total": total, "broken": broken}))
     sys.exit(1 if broken else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -10,8 +10,13 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 FORMS = "[output]\nformat = [\"csv\", \"parquet\"]\nkeep = 2\n"
 ONE_FORM = "[output]\nformat = \"csv\"\nkeep = 1\n"
@@ -319,3 +324,11 @@ def age(place: Path) -> None:
         began = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(then))
         record.write_text(re.sub(r'("started_at": )"[^"]*"', rf'\1"{began}"', text))
         os.utime(record, (then, then))
+
+
+def each_command(work: "Callable[[int], Result]", wanted: "str | None") -> "list[Result]":
+    """Calls a function with the place of each command, or of one of them, several at once: each in a process, since a tracer
+    waits for any child."""
+    places = [place for place, command in enumerate(COMMANDS) if wanted in (None, command.name)]
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(work, places))
