@@ -3,16 +3,18 @@
 use bellwether::archive::{ForgetReason, Removal, Seal};
 use bellwether::disk::links;
 use bellwether::project::Project;
-use bellwether::run::{Control, Forgot, PruneMode, compact, forget, migrate, prune, repair};
+use bellwether::run::{self, Control, Forgot, PruneMode, compact, forget, migrate, prune};
 use bellwether::text::escape::escape;
-use bellwether::text::human::{bytes, count_of, group_digits};
+use bellwether::text::human::{bytes, count_of};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::document::AsJson;
 use super::folders::Folders;
 use super::migrate::MigrateArguments;
 use super::outcome::Result;
-use super::repair::RepairArguments;
-use super::{cancellable, progress, say};
+use super::repair::{self, RepairArguments};
+use super::{cancellable, progress};
 
 /// Pack the runs of an archive into fewer folders, remove packed runs, take bad runs back, repair damage, and migrate an
 /// archive of an older layout.
@@ -20,6 +22,9 @@ use super::{cancellable, progress, say};
 pub(super) struct Archive {
     #[command(subcommand)]
     action: ArchiveAction,
+
+    #[command(flatten)]
+    json: AsJson,
 
     #[command(flatten)]
     folders: Folders,
@@ -65,38 +70,62 @@ struct Forget {
     /// Why, in a line: it is shown wherever the run is left out.
     #[arg(long, value_name = "TEXT")]
     reason: ForgetReason,
+}
 
-    #[command(flatten)]
-    json: AsJson,
+/// The packs that were made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Compacted {
+    packs: Vec<NewPack>,
+}
+
+/// A pack that was made.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NewPack {
+    /// Its name.
+    pack: String,
+    /// The service of its runs.
+    service: String,
+    /// The number of its runs.
+    runs: usize,
+    /// Its size.
+    bytes: u64,
+}
+
+/// The packed runs that were removed, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PackedRuns {
+    /// Whether nothing was removed.
+    dry_run: bool,
+    removed: Vec<Removal>,
+    /// The bytes that this frees.
+    freed: u64,
 }
 
 impl Archive {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let archive = self.folders.archive(project);
+        let (archive, json) = (self.folders.archive(project), self.json);
         links::refuse_below(&self.folders.data(project), &archive)?;
         match self.action {
             ArchiveAction::Compact { keep } => {
                 let packs = cancellable(move |control| compact(&archive, keep, control))?;
-                let line = |pack: &Seal| {
-                    let (runs, size) = (count_of(pack.members.len() as u64, "run", "runs"), bytes(pack.bytes()));
-                    format!("packed {runs} of {} into `pack={}`, {size}\n", pack.service.name, pack.run)
-                };
-                let text: String = packs.iter().map(line).collect();
-                say(if text.is_empty() { "nothing to pack\n" } else { &text })
+                let compacted = Compacted { packs: packs.iter().map(NewPack::of).collect() };
+                json.say(|| &compacted, || compacted.in_words())
             }
             ArchiveAction::Prune { dry_run } => {
                 let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
-                let removals = cancellable(move |control| prune(&archive, mode, control))?;
-                say(&removal_lines(&removals, if dry_run { "would remove" } else { "removed" }))
+                let removed = cancellable(move |control| prune(&archive, mode, control))?;
+                let freed = removed.iter().map(|removal| removal.bytes).sum();
+                let runs = PackedRuns { dry_run, removed, freed };
+                json.say(|| &runs, || runs.in_words())
             }
-            ArchiveAction::Forget(Forget { run, reason, json }) => {
-                let name = run.strip_prefix("run=").unwrap_or(&run).to_owned();
+            ArchiveAction::Forget(Forget { run: name, reason }) => {
+                let name = name.strip_prefix("run=").unwrap_or(&name).to_owned();
                 let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
                 json.say(|| &forgot, || forget_message(&forgot))
             }
             ArchiveAction::Repair(arguments) => {
                 let (data, mode) = (self.folders.data(project), arguments.mode());
-                arguments.say(&cancellable(move |control| repair(&archive, &data, mode, control))?)
+                repair::say(json, &cancellable(move |control| run::repair(&archive, &data, mode, control))?)
             }
             ArchiveAction::Migrate(arguments) => {
                 let options = arguments.options(&self.folders, project);
@@ -104,26 +133,47 @@ impl Archive {
                     let control = Control { observer: Some(progress::observer()), ..control.clone() };
                     migrate(&options, &control)
                 })?;
-                say(&arguments.outcome(&migration, "bellwether archive migrate"))
+                json.say(|| &migration, || arguments.outcome(&migration, "bellwether archive migrate"))
             }
         }
     }
 }
 
-/// A line for each removed folder, and a total.
-fn removal_lines(removals: &[Removal], verb: &str) -> String {
-    let line = |removal: &Removal| {
-        let Removal { folder, pack, bytes: size } = removal;
-        format!("{verb} `{folder}` ({}), packed in `{pack}`\n", bytes(*size))
-    };
-    let mut text: String = removals.iter().map(line).collect();
-    let size = bytes(removals.iter().map(|removal| removal.bytes).sum());
-    text.push_str(&match removals.len() {
-        0 => "nothing to prune\n".to_owned(),
-        1 => format!("{verb} 1 folder, {size}\n"),
-        count => format!("{verb} {} folders, {size}\n", group_digits(count as u64)),
-    });
-    text
+impl NewPack {
+    fn of(pack: &Seal) -> Self {
+        Self {
+            pack: pack.run.clone(),
+            service: pack.service.name.clone(),
+            runs: pack.members.len(),
+            bytes: pack.bytes(),
+        }
+    }
+}
+
+impl Compacted {
+    fn in_words(&self) -> String {
+        let line = |NewPack { pack, service, runs, bytes: size }: &NewPack| {
+            let (runs, size) = (count_of(*runs as u64, "run", "runs"), bytes(*size));
+            format!("packed {runs} of {service} into `pack={pack}`, {size}\n")
+        };
+        if self.packs.is_empty() { "nothing to pack\n".to_owned() } else { self.packs.iter().map(line).collect() }
+    }
+}
+
+impl PackedRuns {
+    /// A line for each removed folder, and a total.
+    fn in_words(&self) -> String {
+        let verb = if self.dry_run { "would remove" } else { "removed" };
+        let line = |Removal { folder, pack, bytes: size }: &Removal| {
+            format!("{verb} `{folder}` ({}), packed in `{pack}`\n", bytes(*size))
+        };
+        let mut text: String = self.removed.iter().map(line).collect();
+        text.push_str(&match self.removed.len() as u64 {
+            0 => "nothing to prune\n".to_owned(),
+            count => format!("{verb} {}, {}\n", count_of(count, "folder", "folders"), bytes(self.freed)),
+        });
+        text
+    }
 }
 
 fn forget_message(Forgot { run, reason, is_new, .. }: &Forgot) -> String {

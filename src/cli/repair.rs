@@ -13,9 +13,6 @@ pub(super) struct RepairArguments {
     /// Print what would be done without doing it.
     #[arg(long)]
     dry_run: bool,
-
-    #[command(flatten)]
-    json: AsJson,
 }
 
 impl RepairArguments {
@@ -23,14 +20,14 @@ impl RepairArguments {
     pub(super) fn mode(&self) -> RepairMode {
         if self.dry_run { RepairMode::List } else { RepairMode::Repair }
     }
+}
 
-    /// Prints what was done, or would be. Fails if anything is still wrong.
-    pub(super) fn say(&self, repairs: &Repairs) -> Result<()> {
-        self.json.say(|| repairs, || in_words(repairs))?;
-        match repairs.left.len() {
-            0 => Ok(()),
-            count => Err(Failure::Unverified { count }),
-        }
+/// Prints what was repaired, or would be. Fails if anything is still wrong.
+pub(super) fn say(json: AsJson, repairs: &Repairs) -> Result<()> {
+    json.say(|| repairs, || in_words(repairs))?;
+    match repairs.left.len() {
+        0 => Ok(()),
+        count => Err(Failure::Unverified { count }),
     }
 }
 

@@ -4,9 +4,13 @@ use bellwether::archive::{RunDetails, RunListing};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
 use bellwether::report::DatasetSummary;
-use bellwether::run::{Forgot, Imported, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, Summary};
+use bellwether::run::{
+    Forgot, Imported, Migration, PlanDocument, Prunable, Repairs, Stamp, StoreMigration, StorePruned, StoreStatus,
+    StoreVerified, Summary, TransferCounts,
+};
 use schemars::{JsonSchema, SchemaGenerator};
 
+use super::archive::{Compacted, PackedRuns};
 use super::check::Checked;
 use super::datasets::{Removed, Versions};
 use super::doctor::Diagnoses;
@@ -22,7 +26,10 @@ type SchemaOf = (&'static str, fn() -> schemars::Schema);
 
 /// The commands with `--json`, and the schemas of their output.
 const SCHEMAS: &[SchemaOf] = &[
+    ("archive compact", schema_of::<Compacted>),
     ("archive forget", schema_of::<Forgot>),
+    ("archive migrate", schema_of::<Migration>),
+    ("archive prune", schema_of::<PackedRuns>),
     ("archive repair", schema_of::<Repairs>),
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
@@ -41,10 +48,15 @@ const SCHEMAS: &[SchemaOf] = &[
     ("run", schema_of::<Summary>),
     ("runs", schema_of::<RunListing>),
     ("runs show", schema_of::<RunDetails>),
+    ("stamp", schema_of::<Stamp>),
     ("status", whole_schema_of::<StatusDocument>),
+    ("store migrate", schema_of::<StoreMigration>),
     ("store prune", schema_of::<StorePruned>),
+    ("store pull", schema_of::<TransferCounts>),
+    ("store push", schema_of::<TransferCounts>),
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
+    ("store verify", schema_of::<StoreVerified>),
     ("summary", schema_of::<DatasetSummary>),
     ("verify", schema_of::<Verification>),
 ];

@@ -4,10 +4,11 @@ use bellwether::project::Project;
 use bellwether::run::{Control, Stamp as Stamped, stamp};
 use bellwether::time::{Clock, to_record};
 
+use super::document::AsJson;
 use super::folders::Folders;
+use super::interruptible;
 use super::outcome::{Failure, Result};
 use super::typed::plan_of;
-use super::{interruptible, say};
 
 /// Have a time-stamping authority certify everything that is sealed of a service.
 ///
@@ -17,6 +18,9 @@ use super::{interruptible, say};
 pub(super) struct Stamp {
     /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
+
+    #[command(flatten)]
+    json: AsJson,
 
     #[command(flatten)]
     folders: Folders,
@@ -30,11 +34,12 @@ impl Stamp {
             let control = Control { stop, ..Control::default() };
             stamp(&plan, &archive, Clock::System, &control).await
         });
-        let Stamped { proof, service, authority, at, is_new } = stamped.map_err(Failure::from)?;
-        let already = if is_new { "" } else { "already " };
-        say(&format!(
-            "all that is known of {service} was {already}stamped by {authority} at {}: {proof}\n",
-            to_record(at)
-        ))
+        let stamped = stamped.map_err(Failure::from)?;
+        self.json.say(|| &stamped, || in_words(&stamped))
     }
+}
+
+fn in_words(Stamped { proof, service, authority, at, is_new }: &Stamped) -> String {
+    let already = if *is_new { "" } else { "already " };
+    format!("all that is known of {service} was {already}stamped by {authority} at {}: {proof}\n", to_record(*at))
 }

@@ -20,9 +20,9 @@ use super::folders::Folders;
 use super::help::STORAGE;
 use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
-use super::repair::RepairArguments;
+use super::repair::{self, RepairArguments};
 use super::typed::{definition_value, plan_of, usage};
-use super::{interruptible, progress, say};
+use super::{interruptible, progress};
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";
@@ -119,13 +119,16 @@ pub(super) struct Store {
     store: StoreOption,
 
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     folders: Folders,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum StoreAction {
     /// Show which runs and versions are on this machine, in the store, or in both.
-    Status(StatusArguments),
+    Status(StoreDefinition),
     /// Send the runs, packs and versions that only this machine has. Clears interrupted uploads that are older than a
     /// day.
     Push(StoreDefinition),
@@ -213,15 +216,6 @@ struct Migrate {
 }
 
 #[derive(Debug, clap::Args)]
-struct StatusArguments {
-    #[command(flatten)]
-    of: StoreDefinition,
-
-    #[command(flatten)]
-    json: AsJson,
-}
-
-#[derive(Debug, clap::Args)]
 struct RepairStore {
     #[command(flatten)]
     of: StoreDefinition,
@@ -238,9 +232,6 @@ struct PruneStore {
     /// Print what would be removed without removing it.
     #[arg(long)]
     dry_run: bool,
-
-    #[command(flatten)]
-    json: AsJson,
 }
 
 impl PruneStore {
@@ -253,16 +244,15 @@ impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let of = |of: &StoreDefinition| Ok((self.url(of.definition.as_deref(), project)?, Pulled::All));
         let (url, pulled) = match &self.action {
-            StoreAction::Status(status) => of(&status.of),
+            StoreAction::Status(definition) | StoreAction::Push(definition) => of(definition),
             StoreAction::Migrate(migrate) => of(&migrate.of),
             StoreAction::Repair(repair) => of(&repair.of),
             StoreAction::Verify(verify) => of(&verify.of),
             StoreAction::Prune(prune) => of(&prune.of),
-            StoreAction::Push(definition) => of(definition),
             StoreAction::Pull(pull) => self.what_to_fetch(pull.wanted.as_deref(), project),
         }?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let action = self.action;
+        let (action, json) = (self.action, self.json);
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::observer()), stop };
             let access = match &action {
@@ -277,30 +267,34 @@ impl Store {
             };
             let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
             match action {
-                StoreAction::Status(StatusArguments { json, .. }) => {
+                StoreAction::Status(_) => {
                     let status = store.status().await?;
                     json.say(|| &status, || describe(&status))
                 }
-                StoreAction::Push(_) => say(&transfer_line("sent", store.push().await?)),
+                StoreAction::Push(_) => {
+                    let sent = store.push().await?;
+                    json.say(|| sent, || transfer_line("sent", sent))
+                }
                 StoreAction::Pull(_) => {
                     let fetched = match &pulled {
                         Pulled::All => store.pull().await?,
                         Pulled::Dataset(name) => store.pull_dataset(name).await?,
                         Pulled::Version(name, version) => store.pull_version(name, version).await?,
                     };
-                    say(&transfer_line("fetched", fetched))
+                    json.say(|| fetched, || transfer_line("fetched", fetched))
                 }
-                StoreAction::Verify(verify) => report_verified(&store.verify(&verify.scope()).await?),
+                StoreAction::Verify(verify) => report_verified(json, &store.verify(&verify.scope()).await?),
                 StoreAction::Repair(RepairStore { arguments, .. }) => {
-                    arguments.say(&store.repair(arguments.mode()).await?)
+                    repair::say(json, &store.repair(arguments.mode()).await?)
                 }
                 StoreAction::Prune(prune) => {
                     let pruned = store.prune(&kept_versions(&project.definitions())?, prune.mode()).await?;
-                    prune.json.say(|| &pruned, || prune_lines(&pruned))
+                    json.say(|| &pruned, || prune_lines(&pruned))
                 }
                 StoreAction::Migrate(Migrate { arguments, .. }) => {
                     let options = arguments.options(&self.folders, project);
-                    say(&migration_lines(&arguments, &store.migrate(&options).await?))
+                    let migrated = store.migrate(&options).await?;
+                    json.say(|| &migrated, || migration_lines(&arguments, &migrated))
                 }
             }
         })
@@ -431,15 +425,22 @@ fn describe(status: &StoreStatus) -> String {
     text
 }
 
-fn report_verified(verified: &StoreVerified) -> Result<()> {
-    for fault in &verified.faults {
-        say(&format!("{}\n", escape(fault)))?;
-    }
-    for folder in &verified.unfinished {
-        say(&format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder)))?;
-    }
+fn report_verified(json: AsJson, verified: &StoreVerified) -> Result<()> {
+    json.say(|| verified, || verification_lines(verified))?;
     match verified.faults.len() {
-        0 => say(&format!("verified {}\n", count_of(verified.files as u64, "file", "files"))),
+        0 => Ok(()),
         count => Err(Failure::Unverified { count }),
     }
+}
+
+fn verification_lines(verified: &StoreVerified) -> String {
+    let faults = verified.faults.iter().map(|fault| format!("{}\n", escape(fault)));
+    let unfinished = verified.unfinished.iter();
+    let unfinished =
+        unfinished.map(|folder| format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder)));
+    let mut text: String = faults.chain(unfinished).collect();
+    if verified.faults.is_empty() {
+        text.push_str(&format!("verified {}\n", count_of(verified.files as u64, "file", "files")));
+    }
+    text
 }

@@ -36,7 +36,10 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     fs::write(&saved, "{}").unwrap();
     let saved = saved.to_str().unwrap();
     let of_sector = "signals-history-all?sector=utilities";
-    let commands: [(&str, &[&str], i32); 25] = [
+    let commands: [(&str, &[&str], i32); 32] = [
+        ("archive compact", &[], 0),
+        ("archive migrate", &[], 0),
+        ("archive prune", &["--dry-run"], 0),
         ("archive repair", &["--dry-run"], 0),
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
@@ -56,9 +59,13 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("runs show", &[&run], 0),
         ("status", &["demo"], 0),
         ("status", &["demo", "wrong"], 5),
+        ("store push", &[&store], 0),
+        ("store migrate", &[&store], 0),
         ("store prune", &[&store], 0),
+        ("store pull", &[&store], 0),
         ("store repair", &[&store], 0),
         ("store status", &[&store], 0),
+        ("store verify", &[&store], 0),
         ("summary", &["demo"], 0),
         ("verify", &[], 0),
         ("archive forget", &[&run, "--reason", "a test"], 0),
@@ -80,7 +87,8 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     seen.extend(["run", "events"]);
     let removed = place.run(["datasets", "remove", &build, "--json"]).expect_success().stdout;
     assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
-    seen.push("datasets remove");
+    // A stamp needs an authority: the tests of proofs have one.
+    seen.extend(["datasets remove", "stamp"]);
     // Every schema belongs to a command above.
     let unknown = place.run(["schema", "--for", "x"]).failed_with(2).stderr;
     let (_, names) = unknown.split_once("[possible values: ").expect("the names");

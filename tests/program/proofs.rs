@@ -14,6 +14,7 @@ use bellwether::archive::Archive;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::documents;
 use crate::support::program::{Outcome, Place};
 use crate::support::tools::{Tool, needs};
 
@@ -165,6 +166,9 @@ fn what_is_known_is_stamped_after_a_run_and_proven_without_the_authority() {
     assert!(run.contains("note      stamped by 127.0.0.1:"), "{run}");
     let again = place.run(["stamp", "it"]).expect_success().stdout;
     assert!(again.starts_with("all that is known of demo was already stamped by 127.0.0.1:"), "{again}");
+    let document = place.run(["stamp", "it", "--json"]).expect_success().stdout;
+    documents::check(&place, "stamp", &document);
+    assert!(document.contains(r#""is_new":false"#), "{document}");
     let [proof] = &proofs(&place)[..] else { panic!("one proof") };
     let note = read(proof);
     let (statement, token) = (note["statement"].as_str().unwrap(), bytes(note["token"].as_str().unwrap()));

@@ -8,12 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use super::observer::Control;
 use super::stage::Stage;
 use crate::archive::{self, DefinitionRecord, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, open_all, pending};
 use crate::definition::{self, DefinitionFile};
 use crate::disk::digest;
-use crate::disk::file::FileError;
+use crate::disk::file::{self, FileError};
 use crate::error::Result;
 use crate::export;
 use crate::plan::{Plan, ServiceIdentity};
@@ -45,7 +48,7 @@ pub struct MigrateOptions {
 }
 
 /// What was migrated, or would be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Migration {
     /// The services, by name.
     pub services: Vec<MigratedService>,
@@ -56,18 +59,26 @@ pub struct Migration {
     /// Size of the old folders.
     pub bytes: u64,
     /// Where the old folders are kept; none if there are none, or they were removed.
+    #[serde(serialize_with = "file::as_text_if_any")]
+    #[schemars(with = "Option<String>")]
     pub kept: Option<PathBuf>,
     /// Whether old folders were removed, or would be.
     pub removed: bool,
 }
 
 /// What was migrated of a service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MigratedService {
     /// The service.
+    #[serde(serialize_with = "as_name")]
+    #[schemars(with = "String")]
     pub service: ServiceIdentity,
     /// The number of its runs.
     pub runs: usize,
+}
+
+fn as_name<S: Serializer>(service: &ServiceIdentity, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&service.name)
 }
 
 /// Migrates an archive of layout 9 to the current layout. If it was interrupted, it continues.

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use schemars::JsonSchema;
+use serde::Serialize;
 use url::Url;
 
 use super::blocking::blocking;
@@ -17,7 +19,7 @@ use crate::error::{Diagnostic, Error, ErrorKind, Result};
 use crate::net::address::host_of;
 use crate::net::call;
 use crate::plan::Plan;
-use crate::time::{Clock, random, unique_name};
+use crate::time::{Clock, as_record, random, unique_name};
 use crate::timestamp::{StampRequest, Token, TokenFault, token_of};
 
 /// How long an authority may take.
@@ -27,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MOST_BYTES: usize = 1 << 20;
 
 /// What is known of an archive, with a token.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Stamp {
     /// The name of the proof.
     pub proof: String,
@@ -36,6 +38,8 @@ pub struct Stamp {
     /// The host of the authority.
     pub authority: String,
     /// When the authority saw it.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub at: DateTime<Utc>,
     /// Whether it was not stamped before.
     pub is_new: bool,

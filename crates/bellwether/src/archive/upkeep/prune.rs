@@ -7,6 +7,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::contained::{incomplete_files, parts, replaced_by};
 use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
@@ -28,7 +31,7 @@ pub(crate) struct Pruning {
 }
 
 /// A folder to remove.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Removal {
     /// Its name: `run=…`, `pack=…` or `merge=…`.
     pub folder: String,

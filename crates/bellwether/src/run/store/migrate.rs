@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{ARCHIVE, RemoteStore, TransferCounts, VerifyScope};
 use crate::archive::{self, IncomingLegacy, LegacySeal, SEAL};
@@ -29,9 +31,10 @@ struct OldFolder {
 }
 
 /// What became of a store of an older layout.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct StoreMigration {
     /// What was migrated of the runs of the store and of this machine.
+    #[serde(flatten)]
     pub migration: Migration,
     /// What was sent to the store.
     pub sent: TransferCounts,

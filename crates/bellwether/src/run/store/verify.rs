@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::push::latest_of;
@@ -52,7 +53,7 @@ fn second(folder: &str) -> &str {
 }
 
 /// The result of verifying a store.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct StoreVerified {
     /// Files whose size, and unless sizes were asked for, checksum was compared.
     pub files: usize,
