@@ -179,11 +179,8 @@ impl Chain {
         Ok(Self { archive: Archive::open_whole(archive)? })
     }
 
-    /// What the archive has of what heads stand for. Each head speaks for itself.
-    ///
-    /// # Errors
-    ///
-    /// The name of a run that the archive has with another seal than was stamped.
+    /// What the archive has of what heads stand for. Each head speaks for itself. Fails with the name of
+    /// a run that the archive has with another seal than was stamped.
     pub(crate) fn known_to(&self, heads: &[Parent]) -> Result<KnownHistory<'_>, String> {
         let mut known = KnownHistory::default();
         for head in heads {

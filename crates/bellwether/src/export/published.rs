@@ -194,11 +194,8 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
 }
 
 /// The version of a dataset that was published before the one of a record, if it is still there; none for an ad hoc build.
-/// The record's own need not be published yet. What cannot be read is nothing to compare with.
-///
-/// # Errors
-///
-/// If the folder of the dataset cannot be read.
+/// The record's own need not be published yet. What cannot be read is nothing to compare with, but the folder of the dataset has
+/// to be readable.
 pub(crate) fn version_before(datasets: &Path, record: &VersionRecord) -> Result<Option<String>> {
     if record.ad_hoc.is_some() {
         return Ok(None);

@@ -201,8 +201,6 @@ impl Client {
     ///
     /// `read` gets the body on its own thread as it arrives, once per attempt.
     ///
-    /// # Cancel safety
-    ///
     /// Dropping the future ends the request; a running reader finds the body cut off.
     pub(crate) async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
     where

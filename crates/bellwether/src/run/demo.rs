@@ -36,11 +36,7 @@ impl Demo {
         self.key.clone()
     }
 
-    /// Stops it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves the service to the end of the process.
+    /// Stops it. Dropping the future leaves the service to the end of the process.
     pub(super) async fn stop(self) {
         self.running.stop().await;
     }

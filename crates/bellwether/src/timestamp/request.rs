@@ -35,11 +35,7 @@ impl StampRequest {
     }
 }
 
-/// The token in a reply.
-///
-/// # Errors
-///
-/// If the authority refused, or it is no reply.
+/// The token in a reply, unless the authority refused, or it is no reply.
 pub(crate) fn token_of(reply: &[u8]) -> Result<&[u8], TokenFault> {
     let mut reply = Elements::only(reply, SEQUENCE)?.elements();
     let mut status = reply.take(SEQUENCE)?.elements();

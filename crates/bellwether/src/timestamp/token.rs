@@ -17,11 +17,7 @@ use super::{StampRequest, TokenFault, oid};
 pub(crate) struct Authorities(Vec<CertificateDer<'static>>);
 
 impl Authorities {
-    /// Of a PEM file, which has one or several.
-    ///
-    /// # Errors
-    ///
-    /// A sentence, if it has none, or something that is none.
+    /// Of a PEM file, which has one or several; a sentence, if it has none, or something that is none.
     pub(crate) fn of_pem(text: &[u8]) -> Result<Self, String> {
         let certificates = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|error| format!("it is not a PEM file: {error}"))?;
@@ -57,10 +53,6 @@ pub(crate) struct Token<'a> {
 
 impl<'a> Token<'a> {
     /// Reads one.
-    ///
-    /// # Errors
-    ///
-    /// If it is none.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, TokenFault> {
         let mut content = Elements::only(bytes, SEQUENCE)?.elements();
         expect(&mut content, oid::SIGNED_DATA)?;

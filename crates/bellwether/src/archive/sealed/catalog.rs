@@ -61,10 +61,6 @@ impl Archive {
 
     /// The same with the claims beside it, if there are any. A claim counts only from before the first run: so it adds what
     /// nobody witnessed, and never changes what somebody did.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
     pub(crate) fn open_with_claims(path: &Path) -> Result<Self> {
         let claims = claims_of(path);
         if file::is_gone(&claims) {
@@ -192,10 +188,6 @@ impl Archive {
     }
 
     /// The archives that it was read from, one for each folder with something sealed: without claims, itself.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be read.
     pub(crate) fn apart(&self) -> Result<Vec<Self>> {
         let Some(claims) = &self.claims else { return Ok(vec![self.clone()]) };
         let folders = [self.path.clone(), claims.to_path_buf(), self.merges()].into_iter();
