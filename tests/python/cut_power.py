@@ -299,9 +299,9 @@ def describe(record: Record, at: int) -> str:
             return f"flush {names.get(id(node), 'a file that is gone')}"
 
 
-def cut_command(options: argparse.Namespace, sources: list[str], place: int) -> "tuple[str, int, list[str]]":
+def cut_command(options: argparse.Namespace, sources: list[str], index: int) -> "tuple[str, int, list[str]]":
     """Cuts the power of one of the commands; the number of states, and what broke."""
-    command = COMMANDS[place]
+    command = COMMANDS[index]
     count = 0
     broken: list[str] = []
 
@@ -313,7 +313,7 @@ def cut_command(options: argparse.Namespace, sources: list[str], place: int) -> 
             print(broken[-1], file=sys.stderr, flush=True)
 
     wanted = None if options.states == "all" else int(options.states)
-    project = Project(options.binary, options.folder / str(place), sources)
+    project = Project(options.binary, options.folder / str(index), sources)
     cut(project, command, wanted, random.Random(options.seed), report)
     print(command.name, count, file=sys.stderr, flush=True)
     return command.name, count, broken

@@ -77,9 +77,9 @@ def walk(project: Project, command, tries: "int | None", only: "str | None", rep
             number += step
 
 
-def walk_command(options: argparse.Namespace, sources: list[str], place: int) -> "tuple[str, dict[str, int], list[str]]":
+def walk_command(options: argparse.Namespace, sources: list[str], index: int) -> "tuple[str, dict[str, int], list[str]]":
     """Disturbs one of the commands; how often it met each fault, and what broke."""
-    command = COMMANDS[place]
+    command = COMMANDS[index]
     counts: dict[str, int] = {}
     broken: list[str] = []
 
@@ -92,7 +92,7 @@ def walk_command(options: argparse.Namespace, sources: list[str], place: int) ->
             print(broken[-1], file=sys.stderr, flush=True)
 
     tries = None if options.tries == "all" else int(options.tries)
-    walk(Project(options.binary, options.folder / str(place), sources), command, tries, options.fault, report)
+    walk(Project(options.binary, options.folder / str(index), sources), command, tries, options.fault, report)
     print(command.name, counts, file=sys.stderr, flush=True)
     return command.name, counts, broken
 

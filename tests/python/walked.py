@@ -327,8 +327,8 @@ def age(place: Path) -> None:
 
 
 def each_command(work: "Callable[[int], Result]", wanted: "str | None") -> "list[Result]":
-    """Calls a function with the place of each command, or of one of them, several at once: each in a process, since a tracer
+    """Calls a function with the index of each command, or of one of them, several at once: each in a process, since a tracer
     waits for any child."""
-    places = [place for place, command in enumerate(COMMANDS) if wanted in (None, command.name)]
+    indices = [index for index, command in enumerate(COMMANDS) if wanted in (None, command.name)]
     with ProcessPoolExecutor() as pool:
-        return list(pool.map(work, places))
+        return list(pool.map(work, indices))

@@ -21,9 +21,9 @@ pub(super) struct Survey {
     pub(super) records: u64,
     pub(super) rejected: u64,
     /// The first rejected record, and why.
-    pub(super) first: Option<String>,
+    first: Option<String>,
     /// The newest date, and whose.
-    pub(super) newest: Option<(i64, String)>,
+    newest: Option<(i64, String)>,
 }
 
 impl Survey {
