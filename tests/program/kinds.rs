@@ -252,8 +252,8 @@ impl<const N: usize> MapRows for Vec<[String; N]> {
 fn news_of_sectors_has_the_archived_articles_of_their_tickers_in_every_format() {
     let place = Place::new();
     let news = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n[dataset]\nkind = \"news\"\n";
-    let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
-    place.define("news", &format!("{news}add = [\"sector\", \"backfilled\"]\n{formats}"));
+    let output = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\nlive_within = \"3d\"\n";
+    place.define("news", &format!("{news}add = [\"sector\", \"backfilled\"]\n{output}"));
     run(&place, "news");
     let sorted = "columns = [\"date\", \"ticker\", \"score\", \"title\"]\n[output]\nsort = [\"score\", \"date\"]\n";
     place.define("sorted", &format!("{news}{sorted}[filter]\nfrom = 2026-01-01\nsectors = \"energy\"\n"));
