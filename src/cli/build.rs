@@ -20,7 +20,10 @@ use bellwether::sql::Engine;
 use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::document::AsJson;
 use super::folders::Folders;
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
@@ -28,7 +31,7 @@ use super::note;
 use super::rows::{Force, name_mismatch};
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::timings::Timings;
+use super::timings::{Recording, Timings};
 use super::typed::{as_of, day, definition_value, one_of, plan_of, service_value, usage};
 use super::{interruptible, log, progress, say};
 
@@ -41,11 +44,12 @@ pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
 
-    /// Use only the runs sealed by this instant, or rebuild a version. Default: everything in the archive.
+    /// Use only the runs sealed by this instant, or those of a version.
     ///
-    /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version, such as
-    /// `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own definition. A run of the archive stands for all
-    /// that it knew, itself included, and for the definition as it was in it.
+    /// Without it, everything in the archive counts. An instant is `2026-03-31` (the end of that day in UTC) or
+    /// `2026-03-31T18:00:00Z`. A version, such as `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own
+    /// definition. A run of the archive stands for all that it knew, itself included, and for the definition as it was in
+    /// it.
     #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
     as_of: Option<AsOf>,
 
@@ -122,6 +126,9 @@ pub(super) struct Build {
     /// Print nothing but errors.
     #[arg(long, short, help_heading = PROGRESS)]
     quiet: bool,
+
+    #[command(flatten)]
+    json: AsJson,
 }
 
 /// Where a dataset goes.
@@ -137,11 +144,24 @@ enum Target {
 }
 
 /// What was built.
-enum Built {
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Built {
+    /// A version.
     Version(Box<Summary>),
-    /// A file with some rows.
-    File(PathBuf, u64),
-    Stream,
+    /// A file.
+    File(SavedFile),
+}
+
+/// A file that was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SavedFile {
+    /// Its path, as `--output` gave it.
+    file: PathBuf,
+    /// How many rows it has.
+    rows: u64,
+    /// How many bytes it has.
+    bytes: u64,
 }
 
 impl Build {
@@ -179,25 +199,31 @@ impl Build {
             let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             match to {
                 Target::Version => {
-                    run::build(plan, data, options).await.map(|summary| Built::Version(Box::new(summary)))
+                    let summary = run::build(plan, data, options).await?;
+                    Ok(Some(Built::Version(Box::new(summary))))
                 }
-                Target::File(file, format) => {
-                    let path = file.path.clone();
-                    run::save(plan, format, file, options).await.map(|rows| Built::File(path, rows))
+                Target::File(target, format) => {
+                    let file = target.path.clone();
+                    let rows = run::save(plan, format, target, options).await?;
+                    Ok(Some(Built::File(SavedFile { bytes: footprint::size(&file), file, rows })))
                 }
-                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| Built::Stream),
+                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
                 Target::Table => unreachable!("it was printed"),
             }
         });
-        let built = built.map_err(Failure::of_run)?;
-        let summary = if let Built::Version(summary) = &built { Some(&**summary) } else { None };
+        self.report(built.map_err(Failure::of_run)?, recording)
+    }
+
+    /// Tells what was built: of rows on standard output there is nothing to tell.
+    fn report(&self, built: Option<Built>, recording: Option<Recording>) -> Result<()> {
+        let summary = match &built {
+            // The JSON summary always has the timings.
+            Some(Built::Version(summary)) if !self.json.is_wanted() => Some(&**summary),
+            _ => None,
+        };
         self.timings.tell(summary, recording)?;
         match built {
-            Built::Version(summary) if !self.quiet => say(&summary.to_string()),
-            Built::File(path, rows) if !self.quiet => {
-                let size = bytes(footprint::size(&path));
-                say(&format!("wrote {}, {size}, to {}\n", count_of(rows, "row", "rows"), path.display()))
-            }
+            Some(built) if !self.quiet => self.json.say(|| &built, || built.text()),
             _ => Ok(()),
         }
     }
@@ -222,9 +248,7 @@ impl Build {
             let build = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             run::build_on_cluster(plan, ClusterOptions { engine, output, data, build }).await
         });
-        let summary = summary.map_err(Failure::of_run)?;
-        self.timings.tell(Some(&summary), recording)?;
-        if self.quiet { Ok(()) } else { say(&summary.to_string()) }
+        self.report(Some(Built::Version(Box::new(summary.map_err(Failure::of_run)?))), recording)
     }
 
     #[cfg(not(feature = "spark"))]
@@ -240,6 +264,9 @@ impl Build {
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
         }
         let is_stream = output == Path::new("-");
+        if is_stream && self.json.is_wanted() {
+            return Err(usage("standard output has the rows, and no room for `--json`", "name a file with `--output`"));
+        }
         let by_name = || Format::of_file(output);
         let own = &plan.files.formats[..];
         let format = match (&ad_hoc.formats[..], own) {
@@ -317,6 +344,18 @@ impl Build {
             Claims::LeftOut => self.include.claims(),
         };
         Ok(AdHoc { as_of: *as_of, version: version.clone(), vintage: self.vintage, claims, filter, formats })
+    }
+}
+
+impl Built {
+    /// What there is to tell of it.
+    fn text(&self) -> String {
+        match self {
+            Self::Version(summary) => summary.to_string(),
+            Self::File(SavedFile { file, rows, bytes: size }) => {
+                format!("wrote {}, {}, to {}\n", count_of(*rows, "row", "rows"), bytes(*size), file.display())
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use bellwether::run::{
 use schemars::{JsonSchema, SchemaGenerator};
 
 use super::archive::{Compacted, PackedRuns};
+use super::build::Built;
 use super::check::Checked;
 use super::datasets::{Removed, Versions};
 use super::doctor::Diagnoses;
@@ -36,6 +37,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("audit revisions", schema_of::<audits::Revisions>),
     ("audit skill", schema_of::<skill::Skill>),
     ("audit sources", schema_of::<audits::Sources>),
+    ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
     ("datasets", schema_of::<Versions<'_>>),
     ("datasets remove", schema_of::<Removed>),

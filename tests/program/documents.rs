@@ -35,8 +35,10 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let saved = place.file("old.json");
     fs::write(&saved, "{}").unwrap();
     let saved = saved.to_str().unwrap();
+    let table = place.file("rows.csv");
+    let table = table.to_str().unwrap();
     let of_sector = "signals-history-all?sector=utilities";
-    let commands: [(&str, &[&str], i32); 32] = [
+    let commands: [(&str, &[&str], i32); 34] = [
         ("archive compact", &[], 0),
         ("archive migrate", &[], 0),
         ("archive prune", &["--dry-run"], 0),
@@ -47,6 +49,8 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("audit revisions", &["demo"], 0),
         ("audit skill", &["demo"], 0),
         ("audit sources", &[], 0),
+        ("build", &["demo"], 0),
+        ("build", &["demo", "--output", table], 0),
         ("check", &["demo"], 0),
         ("check", &["demo", "wrong", "missing"], 2),
         ("datasets", &[], 0),
@@ -106,6 +110,26 @@ fn a_failure_with_json_is_an_object_with_its_exit_code() {
     let error: Value = serde_json::from_str(&outcome.stderr).unwrap();
     assert_eq!((&error["event"], &error["exit_code"]), (&"error".into(), &1.into()));
     assert!(error["hint"].as_str().unwrap().contains("bellwether run"), "{error}");
+}
+
+#[test]
+fn a_build_tells_of_its_version_or_file_in_json_and_of_rows_on_standard_output_nothing() {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    let run = place.run(["run", "demo", "--log", "json"]).expect_success().stdout;
+    let message = |arguments: &[&str]| -> Value {
+        let outcome = place.run([&["build", "demo", "--json"], arguments].concat()).expect_success();
+        serde_json::from_str(&outcome.stdout).expect("a document")
+    };
+    let run: Value = serde_json::from_str(&run).unwrap();
+    let file = place.file("rows.csv").display().to_string();
+    assert_eq!(message(&["--vintage", "first"])["rows"], run["rows"]);
+    let saved = message(&["--output", &file]);
+    assert_eq!((&saved["file"], &saved["rows"]), (&file.as_str().into(), &run["rows"]));
+    assert_eq!(saved["bytes"], fs::metadata(&file).unwrap().len());
+    let refusal = place.run(["build", "demo", "--output", "-", "--format", "csv", "--json"]).failed_with(2);
+    assert_eq!(refusal.stdout, "");
+    assert!(refusal.stderr.contains("no room for `--json`"), "{}", refusal.stderr);
 }
 
 #[test]
