@@ -15,11 +15,11 @@ use super::order::Order;
 use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
+use crate::archive::sealed::file_rows::FileRows;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::{CountedShare, Horizon};
-use crate::archive::sealed::rows::{are_added, ticker};
 use crate::error::Result;
-use crate::tables::{Change, Table};
+use crate::tables::Table;
 
 /// Approximate rows to read of a file at a time; a ticker that cannot be cut is read whole.
 const ROWS_AT_ONCE: usize = 1 << 16;
@@ -30,7 +30,7 @@ const MAX_HELD_ROWS: u64 = 1 << 17;
 /// One table of many folders.
 pub(in crate::archive) struct Merged {
     /// Longest first.
-    sources: Vec<SortedRows>,
+    sources: Vec<ByTicker>,
 }
 
 /// The rows up to a cut, a batch per source.
@@ -45,21 +45,21 @@ impl Merged {
         let is_known = |folder: &&&Arc<Folder>| horizon.share(folder.seal()) != CountedShare::None;
         let folders: Vec<&Arc<Folder>> = folders.iter().filter(is_known).copied().collect();
         Self::of(table, &folders, |folder| {
-            let known = ByTicker::open_known(folder, &table.file(), &table.file_schema(), horizon)?;
+            let known = FileRows::open_known(folder, &table.file(), &table.file_schema(), horizon)?;
             Ok(known.expect("some of its rows count"))
         })
     }
 
     /// Opens the whole rows of a table in some folders, in the columns of [`Table::file_schema`].
     pub(in crate::archive) fn whole(table: Table, folders: &[&Arc<Folder>]) -> Result<Self> {
-        Self::of(table, folders, |folder| ByTicker::open(folder, &table.file(), &table.file_schema()))
+        Self::of(table, folders, |folder| FileRows::open(folder, &table.file(), &table.file_schema()))
     }
 
     /// Merges the rows of a table in some folders, each opened by a function.
     pub(in crate::archive) fn of(
         table: Table,
         folders: &[&Arc<Folder>],
-        open: impl Fn(&Arc<Folder>) -> Result<ByTicker>,
+        open: impl Fn(&Arc<Folder>) -> Result<FileRows>,
     ) -> Result<Self> {
         let rows = |folder: &Folder| folder.seal().rows(&table.file());
         let mut with_rows: Vec<&Arc<Folder>> = folders.iter().copied().filter(|folder| rows(folder) > 0).collect();
@@ -72,15 +72,15 @@ impl Merged {
         let (small, large): (Vec<_>, Vec<_>) = with_rows.into_iter().partition(is_small);
         let mut sources = Vec::with_capacity(large.len() + 1);
         for folder in large.into_iter().rev() {
-            sources.push(SortedRows::File(Box::new(open(folder)?)));
+            sources.push(ByTicker::of_file(open(folder)?));
         }
         match &small[..] {
             [] => {}
-            [only] => sources.push(SortedRows::File(Box::new(open(only)?))),
+            [only] => sources.push(ByTicker::of_file(open(only)?)),
             small => {
                 let batches = small.iter().map(|folder| open(folder)?.take_rest()).collect::<Result<Vec<_>>>()?;
                 let held = put_together(table, &batches).map_err(ArchiveError::merge)?;
-                sources.push(SortedRows::Held(held));
+                sources.push(ByTicker::of_rows(held));
             }
         }
         Ok(Self { sources })
@@ -93,19 +93,12 @@ impl Merged {
 
     /// Whether every row adds its cell, as far as the statistics show.
     pub(in crate::archive) fn are_added(&self) -> bool {
-        self.sources.iter().all(|source| match source {
-            SortedRows::File(file) => file.says_only("change", Change::Added.as_str()),
-            SortedRows::Held(rows) => are_added(rows),
-        })
+        self.sources.iter().all(ByTicker::are_added)
     }
 
     /// Passes over the rows before a cut of articles, mostly without reading them.
     pub(in crate::archive) fn pass_over(&mut self, begin: &Bound) -> Result<()> {
-        for source in &mut self.sources {
-            if let SortedRows::File(file) = source {
-                file.skip_groups(begin.ticker());
-            }
-        }
+        self.sources.iter_mut().for_each(|source| source.skip_groups(begin.ticker()));
         while self.next_until(begin, Cuts::Dates)?.is_some() {}
         Ok(())
     }
@@ -113,7 +106,7 @@ impl Merged {
     /// The next piece; `None` at the end.
     pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Portion>> {
         let end = self.cut(cuts, None)?;
-        let Some(end) = end.or_else(|| self.sources.iter().filter_map(SortedRows::end).max()) else { return Ok(None) };
+        let Some(end) = end.or_else(|| self.sources.iter().filter_map(ByTicker::end).max()) else { return Ok(None) };
         self.take_until(end).map(Some)
     }
 
@@ -143,7 +136,7 @@ impl Merged {
 
     /// The tickers with very many rows, as far as the statistics show.
     pub(in crate::archive) fn giants(&self) -> HashSet<String> {
-        self.sources.iter().flat_map(SortedRows::giants).collect()
+        self.sources.iter().flat_map(ByTicker::giants).collect()
     }
 
     /// The rows of some tickers, which are in order. Row groups of other tickers are skipped.
@@ -156,84 +149,6 @@ impl Merged {
             batches.extend(source.take_tickers(tickers.clone())?);
         }
         Ok(batches)
-    }
-}
-
-/// A source of rows sorted by ticker.
-enum SortedRows {
-    /// The file of one folder.
-    File(Box<ByTicker>),
-    /// The rest of the rows of several small files.
-    Held(RecordBatch),
-}
-
-impl SortedRows {
-    fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
-        match self {
-            Self::File(file) => Self::File(Box::new(file.narrow_to(is_read))),
-            // Already in memory.
-            Self::Held(rows) => Self::Held(rows),
-        }
-    }
-
-    /// A cut after at least `least` rows; `None` if there are fewer before a limit.
-    fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
-        let rows = match self {
-            Self::File(file) => return file.cut(least, cuts, limit),
-            Self::Held(rows) => rows,
-        };
-        let before = limit.map_or(rows.num_rows(), |limit| limit.rows_before(rows));
-        if before <= least {
-            return Ok(None);
-        }
-        // A cut before the first row would be empty.
-        let cut = |row| Bound::last_before(rows, row, cuts, |cut| cut.rows_before(rows) == 0);
-        Ok((least..before).find_map(cut))
-    }
-
-    /// A cut after all remaining rows; `None` if there are none.
-    fn end(&self) -> Option<Bound> {
-        match self {
-            Self::File(file) => file.end(),
-            Self::Held(rows) => rows.num_rows().checked_sub(1).map(|last| Bound::after(ticker(rows, last))),
-        }
-    }
-
-    fn giants(&self) -> Vec<String> {
-        match self {
-            Self::File(file) => file.giants().collect(),
-            // Too few to matter.
-            Self::Held(_) => Vec::new(),
-        }
-    }
-
-    fn take_tickers<'t>(&mut self, tickers: impl Iterator<Item = &'t str>) -> Result<Vec<RecordBatch>> {
-        match self {
-            Self::File(file) => file.take_tickers(tickers),
-            Self::Held(rows) => {
-                let mut taken = Vec::new();
-                for wanted in tickers {
-                    let start = Bound::before(wanted).rows_before(rows);
-                    let end = Bound::after(wanted).rows_before(rows);
-                    taken.extend((end > start).then(|| rows.slice(start, end - start)));
-                    *rows = rows.slice(end, rows.num_rows() - end);
-                }
-                Ok(taken)
-            }
-        }
-    }
-
-    /// The rows before a cut, possibly none.
-    fn take_until(&mut self, end: &Bound) -> Result<RecordBatch> {
-        match self {
-            Self::File(file) => file.take_until(end),
-            Self::Held(rows) => {
-                let cut = end.rows_before(rows);
-                let taken = rows.slice(0, cut);
-                *rows = rows.slice(cut, rows.num_rows() - cut);
-                Ok(taken)
-            }
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use super::legacy::Legacy;
 use super::rows::Origins;
-use crate::archive::sealed::by_ticker::ByTicker;
+use crate::archive::sealed::file_rows::FileRows;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::listings::{LISTINGS, Listing, Name, records, schema};
 use crate::error::{Reason, Result};
@@ -116,7 +116,7 @@ fn read(legacy: &Legacy, index: usize, origins: &Origins) -> Result<Vec<(usize, 
     if folder.seal().rows(LISTINGS) == 0 {
         return Ok(Vec::new());
     }
-    let mut file = ByTicker::open(folder, LISTINGS, &legacy_schema())?;
+    let mut file = FileRows::open(folder, LISTINGS, &legacy_schema())?;
     let rows = file.take_rest()?;
     let with_runs = || -> Result<Vec<(usize, Listing)>, Reason> {
         let run = |listing: Listing| {

@@ -20,7 +20,7 @@ use arrow::error::ArrowError;
 use super::legacy::{Legacy, LegacyRun};
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::Merged;
-use crate::archive::sealed::by_ticker::ByTicker;
+use crate::archive::sealed::file_rows::FileRows;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys::ParsedDictionary;
@@ -109,7 +109,7 @@ impl LegacySource<'_> {
                 .collect();
             let origins = Arc::clone(&self.origins[index]);
             let convert = move |rows: RecordBatch| convert(table, &rows, &origins, &sealed);
-            Ok(ByTicker::open(folder, &table.file(), &schema(table))?
+            Ok(FileRows::open(folder, &table.file(), &schema(table))?
                 .with_conversion(table.file_schema(), Arc::new(convert)))
         })
     }

@@ -1,155 +1,95 @@
-//! Reads a file of rows sorted by ticker, in pieces that end at a ticker or a date.
+//! Rows sorted by ticker, read once in pieces that end at a ticker or a date.
 
-use std::collections::VecDeque;
-use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::file::statistics::Statistics;
 
 use super::bound::{Bound, Cuts};
-use super::folder::Folder;
-use super::horizon::{CountedShare, Horizon, SEALED_AT};
-use super::rows::{check, ticker, with_unsigned_zeros};
-use super::source::FileBytes;
-use crate::disk::file::FileError;
-use crate::error::{Error, Reason, Result};
-use crate::process::cancel::{self, CancellationToken};
+use super::file_rows::{BATCH_ROWS, FileRows};
+use super::rows::{are_added, ticker};
+use crate::archive::ArchiveError;
+use crate::error::Result;
 
-/// Rows per decoded batch: a few tickers of daily history. Larger batches take more memory and no less time.
-const BATCH_ROWS: usize = 1 << 12;
-
-/// A ticker with this many rows is read by itself.
-const GIANT_ROWS: i64 = 1 << 13;
-
-/// Converts rows of another layout.
-pub(in crate::archive) type Convert = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch, Reason> + Send + Sync>;
-
-/// A file of rows sorted by ticker, read once from start to end.
+/// Rows sorted by ticker, read once from start to end.
 pub(in crate::archive) struct ByTicker {
-    path: PathBuf,
-    file: FileBytes,
-    metadata: ArrowReaderMetadata,
-    /// Cancels reading it.
-    stop: CancellationToken,
     /// The columns to hand out.
     schema: SchemaRef,
-    mask: ProjectionMask,
-    /// Which rows count, unless all do.
-    horizon: Option<Horizon>,
-    /// What the rows are converted by, if they are of another layout.
-    convert: Option<Convert>,
-    /// The row groups to read.
-    groups: Range<usize>,
-    batches: Option<ParquetRecordBatchReader>,
-    /// Rows left in the open batches.
-    left_in_batches: usize,
+    rest: Rest,
     /// Rows read but not yet handed out.
     pending: VecDeque<RecordBatch>,
     /// Number of leading rows of these that were handed out.
     given: usize,
 }
 
+/// Rows that were not read yet.
+enum Rest {
+    /// Of a file.
+    File(Box<FileRows>),
+    /// In memory.
+    Held(RecordBatch),
+}
+
 impl ByTicker {
-    /// Opens a file with the columns of a schema.
-    pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
-        let (path, file, metadata) = folder.open(name, schema)?;
-        let schema = schema.clone();
-        let (mask, groups) = (ProjectionMask::all(), 0..metadata.metadata().num_row_groups());
-        Ok(Self {
-            path,
-            file,
-            metadata,
-            stop: folder.stop().clone(),
-            schema,
-            mask,
-            horizon: None,
-            convert: None,
-            groups,
-            batches: None,
-            left_in_batches: 0,
-            pending: VecDeque::new(),
-            given: 0,
-        })
+    /// The rows of a file.
+    pub(in crate::archive) fn of_file(file: FileRows) -> Self {
+        Self::of(file.schema().clone(), Rest::File(Box::new(file)))
     }
 
-    /// Opens a file for the rows that count, without the column that says so; none if none do.
-    pub(in crate::archive) fn open_known(
-        folder: &Folder,
-        name: &str,
-        schema: &SchemaRef,
-        horizon: &Horizon,
-    ) -> Result<Option<Self>> {
-        let share = horizon.share(folder.seal());
-        if share == CountedShare::None {
-            return Ok(None);
-        }
-        let whole = Self::open(folder, name, schema)?;
-        let horizon = (share == CountedShare::Some).then(|| horizon.clone());
-        Ok(Some(Self { horizon, ..whole }.narrow_to(|_| true)))
+    /// Rows in memory.
+    pub(in crate::archive) fn of_rows(rows: RecordBatch) -> Self {
+        Self::of(rows.schema(), Rest::Held(rows))
     }
 
-    /// Number of row groups.
-    pub(in crate::archive) fn group_count(&self) -> usize {
-        self.groups.len()
+    fn of(schema: SchemaRef, rest: Rest) -> Self {
+        Self { schema, rest, pending: VecDeque::new(), given: 0 }
     }
 
-    /// Reads one row group only.
-    pub(in crate::archive) fn in_group(self, group: usize) -> Self {
-        Self { groups: group..group + 1, ..self }
-    }
-
-    /// Converts all rows to the columns of another schema; some may be left out.
-    pub(in crate::archive) fn with_conversion(self, schema: SchemaRef, convert: Convert) -> Self {
-        Self { schema, convert: Some(convert), ..self }
-    }
-
-    /// Reads only some of the columns; the first one always.
+    /// Reads only some of the columns of a file; the first one always.
     pub(in crate::archive) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
-        let fields = self.schema.fields().iter().enumerate();
-        let is_handed_out = |name: &str| name != SEALED_AT && is_read(name);
-        let mut indices: Vec<usize> = fields
-            .filter(|(index, field)| *index == 0 || is_handed_out(field.name()))
-            .map(|(index, _)| index)
-            .collect();
-        let schema = Arc::new(self.schema.project(&indices).expect("these are places of its columns"));
-        if self.horizon.is_some() {
-            indices.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
+        match self.rest {
+            Rest::File(file) => Self::of_file(file.narrow_to(is_read)),
+            // Already in memory.
+            Rest::Held(_) => self,
         }
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), indices);
-        Self { schema, mask, ..self }
     }
 
-    /// Whether a column has a single value, according to the file's statistics.
-    pub(in crate::archive) fn says_only(&self, column: &str, text: &str) -> bool {
-        let Ok(index) = self.schema.index_of(column) else { return false };
-        self.metadata.metadata().row_groups().iter().all(|group| match group.column(index).statistics() {
-            Some(Statistics::ByteArray(statistics)) => {
-                let bounds = [statistics.min_opt(), statistics.max_opt()];
-                bounds.iter().all(|bound| bound.is_some_and(|bound| bound.data() == text.as_bytes()))
-                    && statistics.null_count_opt() == Some(0)
-            }
-            _ => false,
-        })
+    /// Whether every row adds its cell, as far as the statistics show.
+    pub(in crate::archive) fn are_added(&self) -> bool {
+        match &self.rest {
+            Rest::File(file) => file.are_added(),
+            Rest::Held(rows) => are_added(rows),
+        }
     }
 
-    /// Tickers that fill a row group alone, according to the file's statistics.
-    pub(in crate::archive) fn giants(&self) -> impl Iterator<Item = String> {
-        let groups = self.metadata.metadata().row_groups().iter();
-        groups.filter_map(|group| match group.column(0).statistics() {
-            Some(Statistics::ByteArray(tickers)) => {
-                let (first, last) = tickers.min_opt().zip(tickers.max_opt())?;
-                let name = std::str::from_utf8(first.data()).ok().filter(|_| first == last)?;
-                (group.num_rows() >= GIANT_ROWS).then(|| name.to_owned())
+    /// The tickers with very many rows, as far as the statistics show.
+    pub(in crate::archive) fn giants(&self) -> HashSet<String> {
+        match &self.rest {
+            Rest::File(file) => file.giants().collect(),
+            // Too few to matter.
+            Rest::Held(_) => HashSet::new(),
+        }
+    }
+
+    /// Skips rows of tickers before one, as far as that takes no reading.
+    pub(in crate::archive) fn skip_groups(&mut self, wanted: &str) {
+        if let Rest::File(file) = &mut self.rest {
+            file.skip_groups(wanted);
+        }
+    }
+
+    /// The next rows; none at the end.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        match &mut self.rest {
+            Rest::File(file) => file.read(),
+            Rest::Held(rows) => {
+                let count = rows.num_rows().min(BATCH_ROWS);
+                let next = rows.slice(0, count);
+                *rows = rows.slice(count, rows.num_rows() - count);
+                Ok((count > 0).then_some(next))
             }
-            _ => None,
-        })
+        }
     }
 
     fn rows_pending(&self) -> usize {
@@ -199,14 +139,6 @@ impl ByTicker {
         Ok(())
     }
 
-    /// All remaining rows.
-    pub(in crate::archive) fn take_rest(&mut self) -> Result<RecordBatch> {
-        while let Some(batch) = self.read()? {
-            self.pending.push_back(batch);
-        }
-        self.hand_out(usize::MAX)
-    }
-
     /// The rows of some tickers, which are in order. Other tickers are skipped, mostly without reading them.
     pub(in crate::archive) fn take_tickers<'t>(
         &mut self,
@@ -248,89 +180,6 @@ impl ByTicker {
         if rows > 0 { self.hand_out(rows).map(Some) } else { Ok(None) }
     }
 
-    /// Skips row groups that end before a ticker, unless one is being read.
-    pub(in crate::archive) fn skip_groups(&mut self, wanted: &str) {
-        if self.batches.is_some() {
-            return;
-        }
-        let groups = self.metadata.metadata().row_groups();
-        while !self.groups.is_empty() {
-            let ends_before = match groups[self.groups.start].column(0).statistics() {
-                Some(Statistics::ByteArray(statistics)) => {
-                    statistics.max_opt().is_some_and(|last| last.data() < wanted.as_bytes())
-                }
-                _ => false,
-            };
-            if !ends_before {
-                return;
-            }
-            self.groups.start += 1;
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
-        cancel::check(&self.stop)?;
-        loop {
-            match &mut self.batches {
-                Some(batches) => match batches.next().transpose() {
-                    Ok(Some(batch)) if batch.num_rows() == 0 => {}
-                    Ok(Some(batch)) => {
-                        self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
-                        if self.left_in_batches == 0 {
-                            // Many files may wait for their next ticker, and the decoders of a file take more memory
-                            // than most of them hold.
-                            self.batches = None;
-                        }
-                        let batch = match &self.horizon {
-                            Some(horizon) => horizon.rows(&batch).map_err(|error| self.damage(error))?,
-                            None => batch,
-                        };
-                        let batch = match &self.convert {
-                            Some(convert) => convert(batch).map_err(|error| self.damage(error))?,
-                            None => batch,
-                        };
-                        if batch.num_rows() > 0 {
-                            self.check(&batch)?;
-                            return Ok(Some(with_unsigned_zeros(batch)));
-                        }
-                    }
-                    Ok(None) => self.batches = None,
-                    Err(error) => return Err(self.damage(error)),
-                },
-                None if !self.groups.is_empty() => {
-                    let metadata = self.metadata.clone();
-                    let group = metadata.metadata().row_group(self.groups.start);
-                    let columns = self.file.columns(group, &self.mask).map_err(|error| self.damage(error))?;
-                    self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
-                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
-                        .with_projection(self.mask.clone())
-                        .with_row_groups(vec![self.groups.start])
-                        .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
-                        .build()
-                        .map_err(|error| self.damage(error))?;
-                    self.batches = Some(reader);
-                    self.groups.start += 1;
-                }
-                None => return Ok(None),
-            }
-        }
-    }
-
-    /// Validates rows that were just read, which follow those pending.
-    fn check(&self, batch: &RecordBatch) -> Result<()> {
-        check(batch).map_err(|reason| self.damage(reason))?;
-        match self.pending.back() {
-            Some(last) if ticker(last, last.num_rows() - 1) > ticker(batch, 0) => {
-                Err(self.damage("its rows are not sorted by ticker"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(in crate::archive) fn damage(&self, error: impl Into<Reason>) -> Error {
-        FileError::damage(&self.path, error)
-    }
-
     /// Number of pending rows before a cut.
     fn rows_before(&self, bound: &Bound) -> usize {
         let before: usize = self.pending.iter().map(|batch| bound.rows_before(batch)).sum();
@@ -344,7 +193,7 @@ impl ByTicker {
         match &first[..] {
             [] => Ok(RecordBatch::new_empty(self.schema.clone())),
             [only] => Ok(only.clone()),
-            first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damage(error)),
+            first => concat_batches(&self.schema, first).map_err(ArchiveError::merge),
         }
     }
 

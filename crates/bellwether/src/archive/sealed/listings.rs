@@ -7,7 +7,7 @@ use arrow::datatypes::{Field, Int32Type, Schema, SchemaRef, TimestampMicrosecond
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::by_ticker::ByTicker;
+use super::file_rows::FileRows;
 use super::folder::Folder;
 use super::horizon::{Horizon, SEALED_AT};
 use super::keys::{self, ParsedDictionary};
@@ -91,7 +91,7 @@ pub(in crate::archive) fn count(listings: &[Listing]) -> Counts {
 pub(in crate::archive) fn read(folders: &[Arc<Folder>]) -> Result<Vec<Listing>> {
     let mut listings = Vec::new();
     for folder in folders.iter().filter(|folder| folder.seal().rows(LISTINGS) > 0) {
-        let mut file = ByTicker::open(folder, LISTINGS, &schema())?;
+        let mut file = FileRows::open(folder, LISTINGS, &schema())?;
         let rows = file.take_rest()?;
         listings.extend(records(&rows).map_err(|error| file.damage(error))?);
     }

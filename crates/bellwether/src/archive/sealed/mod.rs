@@ -6,6 +6,7 @@ pub(super) mod answers;
 pub(super) mod bound;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
+pub(super) mod file_rows;
 pub(super) mod folder;
 pub(super) mod horizon;
 pub(super) mod keys;

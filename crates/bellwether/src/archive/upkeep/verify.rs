@@ -15,11 +15,11 @@ use super::inspect::has_sealed_name;
 use crate::archive::lineage::contradictions;
 use crate::archive::proofs::{Proof, proof_folders};
 use crate::archive::sealed::answers::{self, ANSWERS};
-use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings;
 use crate::archive::sealed::requests::{self, REJECTS, REQUESTS};
+use crate::archive::sealed::row_groups::RowGroups;
 use crate::archive::sealed::rows::{changes, ticker};
 use crate::archive::sealed::seal::{Counts, SEAL};
 use crate::disk::file::{self, FileError, FileRecord};
@@ -119,10 +119,9 @@ fn count_changes(folder: &Arc<Folder>) -> Result<Counts> {
 
 /// Reads all rows of a table, several row groups at once, and counts the changes in them.
 fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
-    let open = || ByTicker::open(folder, &table.file(), &table.file_schema());
-    let file = open()?;
+    let file = RowGroups::open(folder, &table.file(), &table.file_schema())?;
     let of_group = |group: usize| -> Result<(Counts, Option<(String, String)>)> {
-        let rows = open()?.in_group(group).take_rest()?;
+        let rows = file.whole(group)?;
         let mut counted = Counts::default();
         for change in changes(&rows) {
             match change {
@@ -134,7 +133,7 @@ fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
         let last = rows.num_rows().checked_sub(1);
         Ok((counted, last.map(|last| (ticker(&rows, 0).to_owned(), ticker(&rows, last).to_owned()))))
     };
-    let groups: Vec<Result<_>> = (0..file.group_count()).into_par_iter().map(of_group).collect();
+    let groups: Vec<Result<_>> = (0..file.count()).into_par_iter().map(of_group).collect();
     let (mut counted, mut last) = (Counts::default(), String::new());
     for group in groups {
         let (of_group, tickers) = group?;
