@@ -101,7 +101,7 @@ class Plan:
         return f"<{self._title()}>"
 
     def _repr_html_(self) -> str:
-        return _html.titled(self._title(), _html.table(["column", "type"], self.columns.items()))
+        return _html.section(self._title(), _html.table(["column", "type"], self.columns.items()))
 
 
 def plan(definition: Definition) -> Plan:

@@ -264,7 +264,7 @@ class Dataset(Table):
     def _repr_html_(self) -> str:
         facts = self._identity.get("facts")
         if not facts or self._is_part():
-            return _html.titled(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
+            return _html.section(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
         first, last = facts["dates"] or ("-", "-")
         over_time = facts["over_time"]
         rows = [
@@ -277,4 +277,4 @@ class Dataset(Table):
             ("share of buys", _html.sparkline(over_time["buys"], "share of buys over time", low=0, high=1)),
             ("confidence", _html.sparkline(over_time["confidence"], "mean confidence over time")),
         ]
-        return _html.titled(f"Dataset {self.name}", _html.facts(rows))
+        return _html.section(f"Dataset {self.name}", _html.facts(rows))

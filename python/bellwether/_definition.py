@@ -19,9 +19,9 @@ __all__: list[str] = []
 NAMELESS = "definition"
 
 
-def written(definition: Mapping[str, Any]) -> tuple[str, str]:
+def to_toml(definition: Mapping[str, Any]) -> tuple[str, str]:
     """The name of a definition, and its text as TOML."""
-    sections = _given(definition)
+    sections = _without_none(definition)
     name = sections.pop("name", NAMELESS)
     if not isinstance(name, str):
         raise UsageError(f"a definition cannot be named `{name}`", "use text in `name`")
@@ -29,11 +29,11 @@ def written(definition: Mapping[str, Any]) -> tuple[str, str]:
     for section, values in sections.items():
         if isinstance(values, Mapping):
             lines += ["", f"[{_key(section)}]"]
-            lines += [_line(key, value) for key, value in _given(values).items()]
+            lines += [_line(key, value) for key, value in _without_none(values).items()]
     return str.__str__(name), "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that have a value."""
     return {key: value for key, value in values.items() if value is not None}
 
@@ -64,7 +64,7 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(_line(key, inner) for key, inner in _given(value).items()) + " }"
+        return "{ " + ", ".join(_line(key, inner) for key, inner in _without_none(value).items()) + " }"
     if isinstance(value, (set, frozenset)):
         # Sets have no order of their own, and the same definition has the same text.
         return "[" + ", ".join(sorted(_value(element) for element in value)) + "]"

@@ -28,7 +28,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><tbody>{body}</tbody></table>"
 
 
-def titled(title: str, html: str) -> str:
+def section(title: str, html: str) -> str:
     """HTML below a title."""
     return f"<div><strong>{escape(title)}</strong>{html}</div>"
 
@@ -43,10 +43,10 @@ def sparkline(values: Sequence[float | None], label: str, low: float | None = No
     step = _WIDTH / max(len(values) - 1, 1)
     path: list[str] = []
     is_down = False
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
             y = _HEIGHT - 2 - (value - low) / span * (_HEIGHT - 4)
-            path.append(f"{'L' if is_down else 'M'}{place * step:.1f} {y:.1f}")
+            path.append(f"{'L' if is_down else 'M'}{index * step:.1f} {y:.1f}")
         is_down = value is not None
     return (
         f"<svg width='{_WIDTH}' height='{_HEIGHT}' viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
@@ -55,10 +55,10 @@ def sparkline(values: Sequence[float | None], label: str, low: float | None = No
     )
 
 
-def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def align(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table for a terminal."""
     lines = [columns, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 

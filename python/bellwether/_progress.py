@@ -79,19 +79,19 @@ Event: TypeAlias = NameEvent | StageEvent | ResumeEvent | MessageEvent
 
 
 @contextmanager
-def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[str], None], None, None]:
+def follow(progress: bool | Callable[[Event], object]) -> Generator[Callable[[str], None], None, None]:
     """The function to call with each event as JSON, while progress is shown."""
     bar: _Notebook | _Terminal | None = None
     if progress is True:
         bar = _Notebook() if _in_notebook() else _Terminal() if sys.stderr.isatty() else None
-    follow = progress if callable(progress) else bar
+    listener = progress if callable(progress) else bar
 
     def observe(text: str) -> None:
         event: Event = json.loads(text)
         if event["event"] == "warning":
             warnings.warn(event["message"], BellwetherWarning, stacklevel=5)
-        if follow is not None:
-            follow(event)
+        if listener is not None:
+            listener(event)
 
     try:
         yield observe

@@ -62,7 +62,7 @@ class Summary(Mapping[str, Any]):
     def _repr_html_(self) -> str:
         lines = [line.split(maxsplit=1) for line in self._text.splitlines()]
         facts = [(words[0], escape(words[1] if len(words) > 1 else "")) for words in lines if words]
-        return _html.titled(self.path.parent.name, _html.facts(facts))
+        return _html.section(self.path.parent.name, _html.facts(facts))
 
 
 def run(
@@ -101,10 +101,10 @@ def run(
         "wait": _values.seconds("wait", wait),
         "today": _values.day("today", today),
     }
-    given = _values.published(definition)
+    given = _values.named_definition(definition)
     try:
-        with _progress.shown(_values.progress(progress)) as show:
-            return Summary(*_bellwether.run(given, _values.published_in(given, data, archive), options, key, show))  # type: ignore[arg-type]
+        with _progress.follow(_values.progress(progress)) as show:
+            return Summary(*_bellwether.run(given, _values.target_folders(given, data, archive), options, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
             interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
@@ -136,6 +136,6 @@ def build(
         _values.optional_text("vintage", vintage),
         _values.optional_text("include", include),
     )
-    given = _values.published(definition)
-    with _progress.shown(_values.progress(progress)) as show:
-        return Summary(*_bellwether.build(given, _values.published_in(given, data, archive), state, show))
+    given = _values.named_definition(definition)
+    with _progress.follow(_values.progress(progress)) as show:
+        return Summary(*_bellwether.build(given, _values.target_folders(given, data, archive), state, show))

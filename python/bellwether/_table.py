@@ -71,10 +71,10 @@ class Table:
         return f"{type(self).__name__}: {rows}{len(self.columns)} columns"
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{_html.aligned(self.columns, self._rows.text(_SHOWN))}"
+        return f"{self._title()}\n{_html.align(self.columns, self._rows.text(_SHOWN))}"
 
     def _repr_html_(self) -> str:
-        return _html.titled(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
+        return _html.section(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
 
 
 #: The totals of an answer.

@@ -262,7 +262,7 @@ def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Pa
     return of_data, of_data / "archive" if archive is None else path("archive", archive)
 
 
-def published_in(
+def target_folders(
     given: str | tuple[str, str], folder: PathLike | None, archive: PathLike | None
 ) -> tuple[Path, Path]:
     """The data folder in which a definition is published, and the archive."""
@@ -272,14 +272,14 @@ def published_in(
 def definition(value: Definition, argument: str = "definition") -> str | tuple[str, str]:
     """A definition by name or path, or its name and text."""
     if isinstance(value, Mapping):
-        return _definition.written(value)
+        return _definition.to_toml(value)
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str):
         raise invalid(argument, value, "it is not a definition", "use a name, a path, or the definition as a dict")
     return text(argument, given)
 
 
-def published(value: Definition) -> str | tuple[str, str]:
+def named_definition(value: Definition) -> str | tuple[str, str]:
     """A definition whose dataset is published, for which a dict needs a name."""
     if isinstance(value, Mapping) and value.get("name") is None:
         raise UsageError("the definition has no name to publish its dataset by", 'add one, such as `"name": "mine"`')

@@ -81,4 +81,4 @@ class Wide(Mapping[str, Matrix]):
 
     def _repr_html_(self) -> str:
         rows = [[name, f"{len(matrix.tickers):,}"] for name, matrix in self._matrices.items()]
-        return _html.titled(f"Wide {self.name}", _html.table(["matrix", "tickers"], rows))
+        return _html.section(f"Wide {self.name}", _html.table(["matrix", "tickers"], rows))

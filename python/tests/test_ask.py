@@ -251,7 +251,7 @@ def test_html_in_notebooks_is_escaped(two_days: Path) -> None:
 
     for html in (
         _html.table([evil], [[evil]]),
-        _html.titled(evil, ""),
+        _html.section(evil, ""),
         _html.facts([(evil, "")]),
         _html.sparkline([1, 2], evil),
     ):
