@@ -1,4 +1,4 @@
-//! Speed of the stages after decoding: the archive, the join and the encoders, on five years of fifty tickers.
+//! Speed of the stages after decoding: the archive, the join, the encoders and the digest, on five years of fifty tickers.
 //!
 //! Run with `cargo bench -p bellwether --bench stages`. Each line gives rows per second. Archive files are synced, as in a run;
 //! encoded bytes are discarded.
@@ -11,6 +11,8 @@ use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use arrow::ipc::writer::StreamWriter;
+use arrow::row::{RowConverter, SortField};
 use bellwether::archive::{Archive, Interrupted, SealedRun};
 use bellwether::archive::{NewRun, Scope, Unfinished, View};
 use bellwether::columns::Rows;
@@ -18,6 +20,7 @@ use bellwether::dataset::{self, DatasetInput, SeriesNames};
 use bellwether::decode::{Answer, AnswerPart, Rules};
 use bellwether::definition::DefinitionFile;
 use bellwether::export::{Destination, RowOutput};
+use bellwether::harness;
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Column, Format, Plan, Request, ServiceIdentity};
 use bellwether::run::CancellationToken;
@@ -25,6 +28,7 @@ use bellwether::tables::{RequestRecord, Series};
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use rayon::ThreadPoolBuilder;
 use tempfile::TempDir;
 
 fn main() {
@@ -196,5 +200,53 @@ fn encode(bencher: Bencher<'_, '_>, format: Format) {
         let mut stream = RowOutput::begin(format.into(), sink, schema, plan.files.guard).expect("a stream");
         batches.iter().for_each(|rows| stream.write_rows(rows).expect("a sink accepts everything"));
         stream.finish().expect("a sink accepts everything");
+    });
+}
+
+/// A digest of all rows.
+fn digest(bencher: Bencher<'_, '_>, digest: impl Fn(&[Rows]) -> blake3::Hash + Sync) {
+    let (place, plan) = (TempDir::new().expect("a folder"), plan());
+    seal_run(place.path(), instant(0));
+    let mut pieces = Vec::new();
+    deliver_dataset(place.path(), &plan, |rows| pieces.push(rows));
+    // Of columns on several cores, as bytes on one: here all have one.
+    let alone = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| alone.install(|| digest(&pieces)));
+}
+
+/// The digest of `dataset.json`: of runs of values, by column.
+#[divan::bench]
+fn digest_by_column(bencher: Bencher<'_, '_>) {
+    digest(bencher, harness::digest);
+}
+
+/// The same rows in Arrow's format of rows.
+#[divan::bench]
+fn digest_by_row(bencher: Bencher<'_, '_>) {
+    digest(bencher, |pieces| {
+        let fields = pieces[0].schema().fields().iter();
+        let fields = fields.map(|field| SortField::new(field.data_type().clone())).collect();
+        let converter = RowConverter::new(fields).expect("types that have an order");
+        let mut hasher = blake3::Hasher::new();
+        for piece in pieces {
+            let flat = piece.flat().expect("columns of one length");
+            let rows = converter.convert_columns(flat.columns()).expect("columns of these types");
+            for row in &rows {
+                hasher.update(row.as_ref());
+            }
+        }
+        hasher.finalize()
+    });
+}
+
+/// The same rows as a stream of Arrow.
+#[divan::bench]
+fn digest_of_stream(bencher: Bencher<'_, '_>) {
+    digest(bencher, |pieces| {
+        let mut stream = StreamWriter::try_new(blake3::Hasher::new(), pieces[0].schema()).expect("a stream");
+        for piece in pieces {
+            stream.write(&piece.flat().expect("columns of one length")).expect("a hasher accepts everything");
+        }
+        stream.into_inner().expect("a hasher accepts everything").finalize()
     });
 }

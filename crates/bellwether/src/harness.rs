@@ -1,15 +1,25 @@
+//! What fuzzing and benchmarks reach of the inside.
+//!
 //! Properties of what is read from outside besides the answers of a service: seals, definitions, listings of stores and cron
-//! expressions. Each function takes arbitrary bytes and panics if a property is violated; reading them never does.
+//! expressions. Each function takes arbitrary bytes and panics if a property is violated; reading them never does. And what
+//! is written by hand that Arrow has something for, to be compared with it.
 
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
+use blake3::Hash;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use crate::archive::Seal;
+use crate::archive::{Seal, StoredObservations};
+use crate::columns::Rows;
+use crate::dataset::RowOrder;
 use crate::definition::{Cron, DefinitionFile};
+use crate::error::Result;
+use crate::export::Content;
 use crate::plan::Plan;
 use crate::store::listing::usable;
+use crate::tables::Table;
 
 /// A seal that is read says the same once it is written again.
 pub fn seal(data: &[u8]) {
@@ -50,6 +60,29 @@ pub fn cron(data: &[u8]) {
             assert_eq!(cron.last_until(due, zone), Some(due), "{zone}: it is due when it is due");
         }
     }
+}
+
+/// The rows of a slab in the order of some columns, given as numbers; the first column counts most.
+pub fn order_rows(columns: &[Vec<u64>]) -> Vec<u32> {
+    let mut order = RowOrder::of(columns[0].len());
+    columns.iter().rev().for_each(|column| order.before(column.iter().copied()));
+    order.rows()
+}
+
+/// The observations of signals in some sorted batches by cell, and each cell's by time.
+///
+/// # Errors
+///
+/// If they lack columns.
+pub fn order_observations(batches: &[RecordBatch]) -> Result<RecordBatch> {
+    Ok(StoredObservations::of(Table::Signals, batches.to_vec()).fold()?.rows())
+}
+
+/// The digest of a dataset with some rows.
+pub fn digest(pieces: &[Rows]) -> Hash {
+    let mut content = Content::new(pieces[0].schema());
+    content.update(pieces).expect("a dataset has columns of these types");
+    content.digest()
 }
 
 #[cfg(test)]

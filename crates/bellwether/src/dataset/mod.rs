@@ -62,6 +62,8 @@ pub use articles::{Articles, articles};
 pub(crate) use error::DatasetError;
 pub(crate) use naive::face;
 pub use naive::with_naive_dates;
+#[cfg(feature = "harness")]
+pub(crate) use row_order::RowOrder;
 pub use series_names::SeriesNames;
 pub use wide::Wide;
 

@@ -8,7 +8,7 @@ const DIGIT: u32 = 11;
 
 /// The columns to sort by, most significant first.
 #[derive(Debug)]
-pub(super) struct RowOrder {
+pub(crate) struct RowOrder {
     rows: usize,
     /// Packed columns, least significant first.
     words: Vec<Word>,
@@ -22,12 +22,12 @@ struct Word {
 
 impl RowOrder {
     /// An order of some rows without any columns yet.
-    pub(super) fn of(rows: usize) -> Self {
+    pub(crate) fn of(rows: usize) -> Self {
         Self { rows, words: Vec::new() }
     }
 
     /// Adds a column that is more significant than those added so far.
-    pub(super) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
+    pub(crate) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
         let bounds = numbers.clone().fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
         let (least, most) = bounds;
         if least >= most {
@@ -46,7 +46,7 @@ impl RowOrder {
     }
 
     /// The rows in order. The sort is stable.
-    pub(super) fn rows(self) -> Vec<u32> {
+    pub(crate) fn rows(self) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.rows as u32).collect();
         for Word { bits, values } in self.words {
             if bits <= u32::BITS {

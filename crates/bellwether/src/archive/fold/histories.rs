@@ -41,7 +41,7 @@ pub struct StoredObservations {
 }
 
 impl StoredObservations {
-    pub(in crate::archive) fn of(table: Table, batches: Vec<RecordBatch>) -> Self {
+    pub(crate) fn of(table: Table, batches: Vec<RecordBatch>) -> Self {
         Self { table, batches }
     }
 
@@ -68,6 +68,12 @@ impl StoredObservations {
 pub struct FoldedObservations(pub(in crate::archive) Cells);
 
 impl FoldedObservations {
+    /// All of them, by series, cell and observation time.
+    #[cfg(feature = "harness")]
+    pub(crate) fn rows(self) -> RecordBatch {
+        self.0.rows
+    }
+
     /// The history of each cell.
     ///
     /// # Errors
