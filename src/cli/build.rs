@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bellwether::disk::file::TargetFile;
 use bellwether::disk::footprint;
-use bellwether::interface::{Period, Regime, Sector, Signal, Ticker};
+use bellwether::interface::Signal;
 use bellwether::load::Dataset;
 use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
@@ -19,7 +19,6 @@ use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summar
 use bellwether::sql::Engine;
 use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
-use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,7 +31,8 @@ use super::rows::{Force, name_mismatch};
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::{Recording, Timings};
-use super::typed::{as_of, day, definition_value, one_of, plan_of, service_value, usage};
+use super::typed::{as_of, definition_value, one_of, plan_of, usage};
+use super::wanted::WantedRows;
 use super::{interruptible, log, progress, say};
 
 /// Rebuild a dataset from the archive, offline.
@@ -60,21 +60,8 @@ pub(super) struct Build {
     #[command(flatten)]
     include: Include,
 
-    /// Only these tickers, separated by commas.
-    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = service_value::<Ticker>, help_heading = SELECTION)]
-    tickers: Vec<Ticker>,
-
-    /// Only tickers of these sectors.
-    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = service_value::<Sector>, help_heading = SELECTION)]
-    sectors: Vec<Sector>,
-
-    /// Only these horizons: 1d to 30d, 1m to 6m.
-    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = SELECTION)]
-    periods: Vec<Period>,
-
-    /// Only these market regimes.
-    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)), help_heading = SELECTION)]
-    regimes: Vec<Regime>,
+    #[command(flatten)]
+    wanted: WantedRows,
 
     /// Only signals to buy, or to sell.
     #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)), help_heading = SELECTION)]
@@ -85,14 +72,6 @@ pub(super) struct Build {
     /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
     #[arg(long, value_name = "NUMBER", value_parser = definition_value::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
     min_confidence: Option<Confidence>,
-
-    /// Only dates from this day on.
-    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
-    from: Option<NaiveDate>,
-
-    /// Only dates before this day.
-    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
-    to: Option<NaiveDate>,
 
     /// Write these formats instead of the definition's.
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())), help_heading = OUTPUT)]
@@ -299,7 +278,7 @@ impl Build {
         let Past { plan, as_of, version, .. } = past;
         let of_signals = [
             (
-                !(self.periods.is_empty() && self.regimes.is_empty()),
+                !(self.wanted.periods.is_empty() && self.wanted.regimes.is_empty()),
                 "periods and no regimes",
                 "`--period` and `--regime`",
             ),
@@ -314,15 +293,15 @@ impl Build {
         }
         let own = &plan.dataset.filter;
         let filter = Filter {
-            tickers: narrow("ticker", &self.tickers, own.tickers.as_ref())?,
-            sectors: narrow("sector", &self.sectors, own.sectors.as_ref())?,
-            periods: narrow("period", &self.periods, own.periods.as_ref())?,
-            regimes: narrow("regime", &self.regimes, own.regimes.as_ref())?,
+            tickers: narrow("ticker", &self.wanted.tickers, own.tickers.as_ref())?,
+            sectors: narrow("sector", &self.wanted.sectors, own.sectors.as_ref())?,
+            periods: narrow("period", &self.wanted.periods, own.periods.as_ref())?,
+            regimes: narrow("regime", &self.wanted.regimes, own.regimes.as_ref())?,
             pairs: None,
             signals: narrow("signal", self.signal.as_slice(), own.signals.as_ref())?,
             min_confidence: self.min_confidence,
-            from: self.from,
-            to: self.to,
+            from: self.wanted.from,
+            to: self.wanted.to,
         };
         if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter.clone().and(filter.clone())
             && from >= to

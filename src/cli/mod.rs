@@ -47,6 +47,7 @@ mod timings;
 mod trace;
 mod typed;
 mod verify;
+mod wanted;
 mod wrap;
 
 use std::error::Error as _;

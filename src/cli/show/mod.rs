@@ -4,17 +4,13 @@ mod pick;
 mod subject;
 mod table;
 
-use std::collections::BTreeSet;
-
 use arrow::array::RecordBatch;
 use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
-use bellwether::interface::{Period, Regime, Sector, Ticker};
 use bellwether::load::{Dataset, Selection};
 use bellwether::plan::{Claims, FormulaGuard};
 use bellwether::project::Project;
 use bellwether::run::AsOf;
-use chrono::NaiveDate;
 
 use super::folders::Folders;
 use super::help::{OUTPUT, SELECTION};
@@ -23,7 +19,8 @@ use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::typed::{as_of, day, one_of, service_value, usage};
+use super::typed::{as_of, usage};
+use super::wanted::WantedRows;
 use pick::{head, sample, tail};
 use subject::{Matrix, ShownRows};
 use table::{ColumnOption, table};
@@ -73,29 +70,8 @@ pub(super) struct Show {
     #[command(flatten)]
     include: Include,
 
-    /// Only these tickers, separated by commas.
-    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = service_value::<Ticker>, help_heading = SELECTION)]
-    tickers: Vec<Ticker>,
-
-    /// Only rows of these sectors, by the column `sector`.
-    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = service_value::<Sector>, help_heading = SELECTION)]
-    sectors: Vec<Sector>,
-
-    /// Only these horizons: 1d to 30d, 1m to 6m.
-    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = SELECTION)]
-    periods: Vec<Period>,
-
-    /// Only these market regimes.
-    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)), help_heading = SELECTION)]
-    regimes: Vec<Regime>,
-
-    /// Only dates from this day on.
-    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
-    from: Option<NaiveDate>,
-
-    /// Only dates before this day.
-    #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
-    to: Option<NaiveDate>,
+    #[command(flatten)]
+    wanted: WantedRows,
 
     #[command(flatten)]
     folders: Folders,
@@ -133,7 +109,7 @@ impl Show {
         let format = match self.format {
             ShowFormat::Table => {
                 let chosen_by = match &matrix {
-                    Some(_) if self.tickers.is_empty() => ColumnOption::Ticker,
+                    Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
                     None if self.columns.is_empty() => ColumnOption::Columns,
                     _ => ColumnOption::Given,
                 };
@@ -155,21 +131,8 @@ impl Show {
 
     /// The part of the dataset to show.
     fn selection(&self) -> Selection {
-        Selection {
-            columns: (!self.columns.is_empty()).then(|| self.columns.clone()),
-            tickers: set(&self.tickers),
-            sectors: set(&self.sectors),
-            periods: set(&self.periods),
-            regimes: set(&self.regimes),
-            from: self.from,
-            to: self.to,
-        }
+        Selection { columns: (!self.columns.is_empty()).then(|| self.columns.clone()), ..self.wanted.selection() }
     }
-}
-
-/// The values of an option; none if it was not given.
-fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
-    (!values.is_empty()).then(|| values.iter().cloned().collect())
 }
 
 /// The first rows of a dataset as a table.
