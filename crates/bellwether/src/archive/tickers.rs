@@ -13,14 +13,13 @@ use chrono::{DateTime, Utc};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::error::ArchiveError;
-use super::fold::cells::{Cells, Revision};
+use super::fold::cells::Revision;
 use super::fold::histories::EVER;
 use super::fold::row_ranges::RowRanges;
 use super::sealed::folder::Folder;
 use super::sealed::horizon::CountedShare;
 use super::sealed::keys;
 use super::sealed::row_groups::RowGroups;
-use super::sealed::rows::are_added;
 use super::view::View;
 use crate::error::Result;
 use crate::interface::Ticker;
@@ -105,12 +104,10 @@ impl SeriesReader {
     /// The known cells of some series, which are in order, in a view of the archive: each series that has any, with its
     /// rows in the columns of [`Table::known_schema`].
     pub(crate) fn known_cells(&self, view: &View, series: &[SeriesKey]) -> Result<Vec<(SeriesKey, RecordBatch)>> {
-        let (mut batches, mut of_runs) = (Vec::new(), 0);
+        let mut batches = Vec::new();
         for (index, file) in self.files.iter().enumerate() {
-            let seal = file.folder.seal();
-            let share = view.horizon().share(seal);
+            let share = view.horizon().share(file.folder.seal());
             let rows = if share == CountedShare::None { Vec::new() } else { self.rows_of(index, series)? };
-            of_runs += usize::from(!seal.is_pack() && !seal.is_merge()) * rows.len();
             for rows in rows {
                 // The last column says from when on a row counts.
                 let counting = match share {
@@ -120,15 +117,10 @@ impl SeriesReader {
                 batches.push(counting.map_err(ArchiveError::merge)?);
             }
         }
-        let cells = match &batches[..] {
-            [] => return Ok(Vec::new()),
-            // A run observes a cell once.
-            [only] if of_runs == 1 && are_added(only) => {
-                Cells::observed_once(self.table, only.clone()).map_err(ArchiveError::merge)
-            }
-            batches => view.fold(self.table, batches),
-        };
-        let known = cells?.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
+        if batches.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = view.fold(self.table, &batches)?.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
         let ranges = keys::ranges(self.table, &known).map_err(ArchiveError::merge)?;
         Ok(ranges.into_iter().map(|(key, range)| (key, known.slice(range.start, range.len()))).collect())
     }

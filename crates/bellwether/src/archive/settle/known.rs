@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
@@ -16,24 +15,14 @@ use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::rows::are_added;
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
 
 /// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
 pub(super) struct KnownReader {
-    tables: Vec<(Table, Merged, KnownSource)>,
+    tables: Vec<(Table, Merged)>,
     /// Tickers with very many articles.
     giants: HashSet<String>,
-}
-
-/// The source of a table's observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KnownSource {
-    /// One run, which observes a cell once.
-    OneRun,
-    /// Several runs.
-    Several,
 }
 
 /// Observations of some series.
@@ -49,18 +38,10 @@ impl KnownReader {
     pub(super) fn open(archive: &Archive) -> Result<Self> {
         let folders: Vec<&Arc<Folder>> = archive.read().iter().collect();
         let horizon = archive.horizon(DateTime::<Utc>::MAX_UTC);
-        let mut tables = Vec::new();
-        for table in Table::ALL {
-            let with_rows: Vec<_> = folders.iter().filter(|folder| folder.seal().rows(&table.file()) > 0).collect();
-            let origin = match &with_rows[..] {
-                [] => continue,
-                [only] if !only.seal().is_pack() && !only.seal().is_merge() => KnownSource::OneRun,
-                _ => KnownSource::Several,
-            };
-            tables.push((table, Merged::open(table, &folders, &horizon)?, origin));
-        }
-        let articles = tables.iter().find(|(table, ..)| *table == Table::Articles);
-        let giants = articles.map(|(_, merged, _)| merged.giants()).unwrap_or_default();
+        let open = |table| Ok((table, Merged::open(table, &folders, &horizon)?));
+        let tables: Vec<(Table, Merged)> = Table::ALL.into_iter().map(open).collect::<Result<_>>()?;
+        let articles = tables.iter().find(|(table, _)| *table == Table::Articles);
+        let giants = articles.map(|(_, merged)| merged.giants()).unwrap_or_default();
         Ok(Self { tables, giants })
     }
 
@@ -71,40 +52,37 @@ impl KnownReader {
 
     /// The next observations of a ticker's articles before a cut, and where they end. Earlier tickers are skipped.
     pub(super) fn next_articles(&mut self, ticker: &str, limit: &Bound) -> Result<Option<(Observations, Bound)>> {
-        let articles = self.tables.iter_mut().find(|(table, ..)| *table == Table::Articles);
-        let Some((table, merged, origin)) = articles else { return Ok(None) };
+        let articles = self.tables.iter_mut().find(|(table, _)| *table == Table::Articles);
+        let Some((table, merged)) = articles else { return Ok(None) };
         while merged.next_until(&Bound::before(ticker), Cuts::Dates)?.is_some() {}
         let Some(piece) = merged.next_until(limit, Cuts::Dates)? else { return Ok(None) };
         let mut observations = Observations::default();
-        observations.add(*table, *origin, &piece.batches)?;
+        observations.add(*table, &piece.batches)?;
         Ok(Some((observations, piece.end)))
     }
 
     /// Observations of some series, which are of whole tickers and in order.
     pub(super) fn of(&mut self, series: &[AnsweredSeries]) -> Result<Observations> {
         let mut observations = Observations::default();
-        for (table, merged, origin) in &mut self.tables {
+        for (table, merged) in &mut self.tables {
             let mut tickers: Vec<&str> = series
                 .iter()
                 .filter(|series| series.key.table == Some(*table))
                 .map(|series| series.key.ticker.as_str())
                 .collect();
             tickers.dedup();
-            observations.add(*table, *origin, &merged.of_tickers(tickers.iter().copied())?)?;
+            observations.add(*table, &merged.of_tickers(tickers.iter().copied())?)?;
         }
         Ok(observations)
     }
 }
 
 impl Observations {
-    fn add(&mut self, table: Table, origin: KnownSource, batches: &[RecordBatch]) -> Result<()> {
-        let Some(first) = batches.first() else { return Ok(()) };
-        let cells = if origin == KnownSource::OneRun && batches.iter().all(are_added) {
-            concat_batches(first.schema_ref(), batches).and_then(|rows| Cells::observed_once(table, rows))
-        } else {
-            Cells::of(table, batches)
-        };
-        let cells = cells.map_err(ArchiveError::merge)?;
+    fn add(&mut self, table: Table, batches: &[RecordBatch]) -> Result<()> {
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
         let series = cells.series().map_err(ArchiveError::merge)?;
         self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
         self.cells.push(cells);
