@@ -1,6 +1,7 @@
 //! One dataset or version that is fetched, and verification that reads less than everything.
 
-use std::fs;
+use std::time::Duration;
+use std::{fs, thread};
 
 use super::{Machine, definition, folder_store};
 use crate::support::program::{DemoService, Place};
@@ -59,6 +60,8 @@ fn a_store_is_verified_by_sizes_or_since_a_run_without_reading_the_rest() {
     let machine = Machine::with_stub(&definition(&service.source), &stub);
     for _ in 0..3 {
         machine.run(&["run", "it"]).expect_success();
+        // What is made in one second is new together.
+        thread::sleep(Duration::from_millis(1100));
     }
     let runs: Vec<String> = machine.folders().iter().map(|name| name["run=".len()..].to_owned()).collect();
     let reads = |arguments: &[&str]| {
