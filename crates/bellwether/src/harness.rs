@@ -1,8 +1,9 @@
 //! What fuzzing and benchmarks reach of the inside.
 //!
 //! Properties of what is read from outside besides the answers of a service: seals, definitions, listings of stores and cron
-//! expressions. Each function takes arbitrary bytes and panics if a property is violated; reading them never does. And what
-//! is written by hand that Arrow has something for, to be compared with it.
+//! expressions. Each function takes arbitrary bytes and panics if a property is violated; reading them never does.
+//!
+//! The other functions do by hand what Arrow does too, so that benchmarks can compare both.
 
 use std::path::{Path, PathBuf};
 

@@ -49,7 +49,10 @@ impl ByTicker {
     /// Reads only some of the columns of a file; the first one always.
     pub(in crate::archive) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
         match self.rest {
-            Rest::File(file) => Self::of_file(file.narrow_to(is_read)),
+            Rest::File(file) => {
+                let file = file.narrow_to(is_read);
+                Self { schema: file.schema().clone(), rest: Rest::File(Box::new(file)), ..self }
+            }
             // Already in memory.
             Rest::Held(_) => self,
         }
@@ -96,7 +99,7 @@ impl ByTicker {
         self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
     }
 
-    /// A cut after at least `least` rows; `None` if the file ends before, or reaches a limit.
+    /// A cut after at least `least` rows; `None` if they end before, or reach a limit.
     pub(in crate::archive) fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
         loop {
             if let Some(batch) = self.pending.back() {

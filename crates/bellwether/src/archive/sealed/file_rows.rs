@@ -108,7 +108,7 @@ impl FileRows {
             .filter(|(index, field)| *index == 0 || is_handed_out(field.name()))
             .map(|(index, _)| index)
             .collect();
-        let schema = Arc::new(self.schema.project(&indices).expect("these are places of its columns"));
+        let schema = Arc::new(self.schema.project(&indices).expect("these are indices of its columns"));
         if self.horizon.is_some() {
             indices.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
         }
