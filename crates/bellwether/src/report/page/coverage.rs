@@ -1,23 +1,19 @@
 //! Coverage: which tickers have signals, and when.
 
-use super::{Html, Topic};
+use super::{Along, Columns, Html, Map, MapRow, Topic};
 use crate::report::Report;
-use crate::report::facts::{Coverage, TickerCoverage};
-use crate::report::svg::{Area, Plot};
+use crate::report::facts::{Axis, Coverage, TickerCoverage};
 use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets of a plot.
-const COLUMNS: usize = 72;
+const BUCKETS: usize = 72;
 
 /// The most tickers with gaps that are shown.
 const ROWS: usize = 48;
 
-/// Height of a row; must match the style of the names beside it.
-const ROW_HEIGHT: f64 = 16.0;
-
 impl Report {
     pub(super) fn coverage(&self, html: &mut Html) {
-        let coverage = self.facts.coverage(COLUMNS);
+        let coverage = self.facts.coverage(BUCKETS);
         let mut asides = vec![
             "A ticker is complete when it has a signal for each of its period and regime pairs on every day that any \
              ticker has one for that pair."
@@ -53,19 +49,19 @@ impl Coverage {
 fn tickers(html: &mut Html, coverage: &Coverage) {
     let Coverage { axis, days, tickers, .. } = coverage;
     let most = tickers.iter().copied().max().unwrap_or_default().max(1);
-    let title = format!("Tickers with signals, by {}", axis.step.as_str());
-    let note = format!("Peak: {}.", count_of(most, "ticker", "tickers"));
-    html.figure(&title, &note, |html| {
-        Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
-            for (index, (count, days)) in tickers.iter().zip(days).enumerate() {
-                let top = 44.0 * (1.0 - *count as f64 / most as f64);
-                let area = Area::column(index, axis.len()).between(top, 44.0);
-                let (count, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
-                canvas.mark("bar", area, format_args!("{}\n{count}, {days} with signals", axis.in_words(index)));
-            }
-            canvas.rule("base", 44.0);
-            canvas.times(axis, 62.0, 7);
-        });
+    let column = |(index, (count, days)): (usize, (&u64, &u64))| {
+        let (tickers, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
+        let label = format!("{}\n{tickers}, {days} with signals", axis.in_words(index));
+        Some((*count as f64 / most as f64, label))
+    };
+    html.columns(&Columns {
+        id: "plot-tickers".to_owned(),
+        title: format!("Tickers with signals, by {}", axis.step.as_str()),
+        note: format!("Peak: {}.", count_of(most, "ticker", "tickers")),
+        class: "bar",
+        height: 64.0,
+        along: Along::Time(axis),
+        columns: tickers.iter().zip(days).enumerate().map(column).collect(),
     });
 }
 
@@ -82,16 +78,8 @@ fn map(html: &mut Html, coverage: &Coverage) {
         });
     };
     html.figure_with_note(&title, keys, |html| {
-        html.element("div", &[("class", &"map")], |html| {
-            html.element("ol", &[], |html| shown.iter().for_each(|covered| html.leaf("li", &[], &covered.ticker)));
-            html.element("div", &[], |html| cells(html, coverage, shown, &title));
-            html.element("ol", &[], |html| {
-                for covered in shown {
-                    let (days, full) = covered.total();
-                    html.leaf("li", &[], portion(days, full));
-                }
-            });
-        });
+        let rows = shown.iter().map(|covered| row(covered, axis)).collect();
+        html.map(&Map { id: "plot-coverage", title: &title, axis, rows });
         let mut rest = Vec::new();
         if let Some(next) = coverage.rows.get(shown.len()).filter(|_| coverage.incomplete > shown.len()) {
             let (days, full) = next.total();
@@ -108,21 +96,15 @@ fn map(html: &mut Html, coverage: &Coverage) {
     });
 }
 
-fn cells(html: &mut Html, coverage: &Coverage, shown: &[TickerCoverage], title: &str) {
-    let axis = &coverage.axis;
-    let bottom = shown.len() as f64 * ROW_HEIGHT;
-    Plot { id: &"plot-coverage", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {
-        for (row, covered) in shown.iter().enumerate() {
-            let top = row as f64 * ROW_HEIGHT;
-            for (index, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
-                let area = Area::column(index, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                let (ticker, when) = (&covered.ticker, axis.in_words(index));
-                let (present, possible) = (group_digits(*days), group_digits(*full));
-                canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{present} of {possible}"));
-            }
-        }
-        canvas.times(axis, bottom + 18.0, 6);
-    });
+fn row(covered: &TickerCoverage, axis: &Axis) -> MapRow {
+    let cell = |(index, (days, full)): (usize, (&u64, &u64))| {
+        let (ticker, when) = (&covered.ticker, axis.in_words(index));
+        let (present, possible) = (group_digits(*days), group_digits(*full));
+        (shade(*days, *full), format!("{ticker}, {when}\n{present} of {possible}"))
+    };
+    let cells = covered.days.iter().zip(&covered.full).enumerate().map(cell).collect();
+    let (days, full) = covered.total();
+    MapRow { name: covered.ticker.clone(), cells, value: portion(days, full) }
 }
 
 /// The class of a cell.

@@ -5,6 +5,7 @@
 mod agreement;
 mod contents;
 mod coverage;
+mod figures;
 mod head;
 mod news;
 mod persistence;
@@ -16,13 +17,12 @@ mod work;
 
 pub(super) use revisions::highest_rate;
 
-use std::fmt::Display;
 use std::sync::LazyLock;
 
 use super::html::Html;
 use super::parts::{Frame, Heading, Topic};
-use super::svg::{Area, Plot};
 use super::{Report, STYLE};
+use figures::{Along, Bar, Columns, Interval, Map, MapRow};
 
 const SCRIPT: &str = include_str!("../script.js");
 
@@ -64,26 +64,4 @@ impl Report {
         static WITH_SKILL: LazyLock<String> = LazyLock::new(|| format!("{STYLE}{}", skill::STYLE));
         if self.skill.is_some() { &WITH_SKILL } else { STYLE }
     }
-}
-
-/// A horizontal bar with its name and value.
-struct Bar<'a> {
-    id: &'a dyn Display,
-    name: &'a dyn Display,
-    class: &'static str,
-    /// Its share of the width, from zero to one.
-    share: f64,
-    value: &'a dyn Display,
-}
-
-fn level(html: &mut Html, level: &Bar<'_>) {
-    let Bar { id, name, class, share, value } = level;
-    html.leaf("span", &[], name);
-    let label = format!("{name}: {value}");
-    Plot { id, label: &label, height: 12.0, columns: 1 }.draw(html, |canvas| {
-        let whole = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
-        canvas.ground("track", whole);
-        canvas.mark(class, Area { width: share.clamp(0.0, 1.0), ..whole }, &label);
-    });
-    html.leaf("span", &[], value);
 }

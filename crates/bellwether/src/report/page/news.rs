@@ -1,14 +1,12 @@
 //! News: how many articles, their scores, and how many signals they reach.
 
-use super::signals::quarters;
-use super::{Bar, Html, Topic, level};
+use super::{Along, Bar, Columns, Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, News, Step, WindowFacts};
-use crate::report::svg::{Area, Plot};
 use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets of a plot.
-const COLUMNS: usize = 72;
+const BUCKETS: usize = 72;
 
 impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
@@ -93,95 +91,79 @@ fn windows(html: &mut Html, facts: &Facts) {
     let is_known = facts.windows.iter().all(|window| window.unknown == 0);
     let of_known = if is_known { "" } else { ", of the signals for which it is known" };
     let note = format!("By window length{of_known}. A window ends at the signal's date minus the lag of the join.");
-    html.figure("Signals with news", note, |html| {
-        html.element("div", &[("class", &"rows")], |html| {
-            for window in &facts.windows {
-                let (some, all) = facts.with_news(window);
-                level(
-                    html,
-                    &Bar {
-                        id: &format_args!("plot-window-{}", window.length),
-                        name: &window.in_words(),
-                        class: "bar",
-                        share: some as f64 / all.max(1) as f64,
-                        value: &portion(some, all),
-                    },
-                );
-            }
-        });
-    });
+    let bar = |window: &WindowFacts| {
+        let (some, all) = facts.with_news(window);
+        Bar {
+            id: format!("plot-window-{}", window.length),
+            name: window.in_words(),
+            class: "bar",
+            share: some as f64 / all.max(1) as f64,
+            value: portion(some, all),
+        }
+    };
+    html.figure("Signals with news", note, |html| html.bars(facts.windows.iter().map(bar)));
 }
 
 fn over_time(html: &mut Html, news: &News, facts: &Facts) {
-    let axis = facts.news_axis(COLUMNS);
+    let axis = facts.news_axis(BUCKETS);
     if axis.is_empty() {
         return;
     }
     let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
-    let title = format!("Articles by {}", axis.step.as_str());
     let beyond = news.beyond(&counts).map_or_else(String::new, |beyond| format!(" {beyond}"));
-    let note = format!("Peak: {} in a {}.{beyond}", group_digits(most), axis.step.as_str());
-    let values: Vec<(f64, String)> =
-        counts.iter().map(|count| (*count as f64 / most as f64, count_of(*count, "article", "articles"))).collect();
-    columns(html, &BarPlot { id: "plot-news", title: &title, note, axis: &axis, values });
+    let column = |(index, count): (usize, &u64)| {
+        let articles = count_of(*count, "article", "articles");
+        Some((*count as f64 / most as f64, format!("{}\n{articles}", axis.in_words(index))))
+    };
+    html.columns(&Columns {
+        id: "plot-news".to_owned(),
+        title: format!("Articles by {}", axis.step.as_str()),
+        note: format!("Peak: {} in a {}.{beyond}", group_digits(most), axis.step.as_str()),
+        class: "bar",
+        height: 96.0,
+        along: Along::Time(&axis),
+        columns: counts.iter().enumerate().map(column).collect(),
+    });
     let Some(window) = facts.windows.iter().max_by_key(|window| window.length.count()) else { return };
     let by_day = |counts: &[u64]| axis.sums(facts.days.iter().copied().zip(counts.iter().copied()));
     let known: Vec<u64> =
         facts.rows_by_day().iter().zip(&window.unknown_days).map(|(all, unknown)| all - unknown).collect();
     let (some, all) = (by_day(&window.days), by_day(&known));
-    let title = format!("Signals with news within {}, by {}", window.in_words(), axis.step.as_str());
-    let value = |(some, all): (&u64, &u64)| {
+    let column = |(index, (some, all)): (usize, (&u64, &u64))| {
         let shown = format!("{} of {}", portion(*some, *all), count_of(*all, "signal", "signals"));
-        (*some as f64 / (*all).max(1) as f64, shown)
+        Some((*some as f64 / (*all).max(1) as f64, format!("{}\n{shown}", axis.in_words(index))))
     };
-    let values = some.iter().zip(&all).map(value).collect();
-    let note = "Full height: every signal for which it is known.".to_owned();
-    columns(html, &BarPlot { id: "plot-reach", title: &title, note, axis: &axis, values });
-}
-
-/// A plot over time: a height from zero to one and its value, for each bucket.
-struct BarPlot<'a> {
-    id: &'static str,
-    title: &'a str,
-    note: String,
-    axis: &'a Axis,
-    values: Vec<(f64, String)>,
-}
-
-fn columns(html: &mut Html, BarPlot { id, title, note, axis, values }: &BarPlot<'_>) {
-    html.figure(title, note, |html| {
-        Plot { id, label: title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
-            for (index, (height, value)) in values.iter().enumerate() {
-                let area = Area::column(index, axis.len()).between(76.0 * (1.0 - height), 76.0);
-                canvas.mark("bar", area, format_args!("{}\n{value}", axis.in_words(index)));
-            }
-            canvas.rule("base", 76.0);
-            canvas.times(axis, 94.0, 7);
-        });
+    html.columns(&Columns {
+        id: "plot-reach".to_owned(),
+        title: format!("Signals with news within {}, by {}", window.in_words(), axis.step.as_str()),
+        note: "Full height: every signal for which it is known.".to_owned(),
+        class: "bar",
+        height: 96.0,
+        along: Along::Time(&axis),
+        columns: some.iter().zip(&all).enumerate().map(column).collect(),
     });
 }
 
 fn scores(html: &mut Html, news: &News) {
     let [bins] = Histogram::bins([&news.scores]);
-    let title = "Article scores";
     let left_out = match bins.left_out {
         0 => String::new(),
         count => format!(" {} fall outside the plotted range.", group_digits(count)),
     };
-    let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
-    html.figure(title, note, |html| {
-        let count = bins.counts.len();
-        Plot { id: &"plot-scores", label: &title, height: 116.0, columns: count }.draw(html, |canvas| {
-            let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
-            for (bin, articles) in bins.counts.iter().enumerate() {
-                let area = Area::column(bin, count).between(96.0 * (1.0 - *articles as f64 / most as f64), 96.0);
-                let articles = count_of(*articles, "article", "articles");
-                canvas.mark("bar", area, format_args!("score {}\n{articles}", bins.edges(bin)));
-            }
-            canvas.rule("base", 96.0);
-            quarters(canvas, bins.range(), 112.0);
-        });
+    let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
+    let column = |(bin, count): (usize, &u64)| {
+        let articles = count_of(*count, "article", "articles");
+        Some((*count as f64 / most as f64, format!("score {}\n{articles}", bins.edges(bin))))
+    };
+    html.columns(&Columns {
+        id: "plot-scores".to_owned(),
+        title: "Article scores".to_owned(),
+        note: format!("Articles by score, in steps of {}.{left_out}", bins.width),
+        class: "bar",
+        height: 116.0,
+        along: Along::Scale(bins.range()),
+        columns: bins.counts.iter().enumerate().map(column).collect(),
     });
 }
 

@@ -1,10 +1,8 @@
 //! Persistence: how often signals flip, and whether confident ones flip less.
 
-use super::{Bar, Html, Topic, level};
+use super::{Along, Bar, Columns, Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Facts, Histogram, PairFacts, Persistence};
-use crate::report::page::signals::quarters;
-use crate::report::svg::{Area, Plot};
 use crate::text::human::{group_digits, percent, portion};
 
 /// The most pairs shown.
@@ -88,22 +86,15 @@ fn by_pair(html: &mut Html, facts: &Facts) {
     }
     let most = pairs.iter().map(|pair| share(pair)).fold(f64::MIN_POSITIVE, f64::max);
     let note = "Share of signals followed by their opposite in the same series.";
+    let bar = |pair: &&PairFacts| Bar {
+        id: format!("plot-flips-{}-{}", pair.period, pair.regime),
+        name: format!("{} {}", pair.period, pair.regime),
+        class: "bar",
+        share: share(pair) / most,
+        value: percent(share(pair)),
+    };
     html.figure("How often signals flip", note, |html| {
-        html.element("div", &[("class", &"rows")], |html| {
-            for pair in pairs.iter().take(PAIRS) {
-                let (period, regime) = (pair.period, pair.regime);
-                level(
-                    html,
-                    &Bar {
-                        id: &format_args!("plot-flips-{period}-{regime}"),
-                        name: &format_args!("{period} {regime}"),
-                        class: "bar",
-                        share: share(pair) / most,
-                        value: &percent(share(pair)),
-                    },
-                );
-            }
-        });
+        html.bars(pairs.iter().take(PAIRS).map(bar));
         if pairs.len() > PAIRS {
             html.cut(format_args!("Showing the {PAIRS} of {} pairs that flip most often.", pairs.len()));
         }
@@ -112,23 +103,25 @@ fn by_pair(html: &mut Html, facts: &Facts) {
 
 fn by_confidence(html: &mut Html, persistence: &Persistence) {
     let [followed, same] = Histogram::bins([&persistence.followed, &persistence.same]);
-    let title = "Flips by confidence";
     let bins: Vec<(u64, u64)> =
         followed.counts.iter().zip(&same.counts).map(|(all, same)| (*all, all - same)).collect();
     let share = |(all, flipped): (u64, u64)| flipped as f64 / all.max(1) as f64;
     let most = bins.iter().map(|bin| share(*bin)).fold(f64::MIN_POSITIVE, f64::max);
-    let note =
-        format!("Share of signals at each confidence that are followed by their opposite. Peak: {}.", percent(most));
-    html.figure(title, note, |html| {
-        Plot { id: &"plot-persistence", label: &title, height: 116.0, columns: bins.len() }.draw(html, |canvas| {
-            for (bin, counts) in bins.iter().enumerate().filter(|(_, (all, _))| *all > 0) {
-                let area = Area::column(bin, bins.len()).between(96.0 * (1.0 - share(*counts) / most), 96.0);
-                let (edges, (all, flipped)) = (followed.edges(bin), *counts);
-                let (shown, all) = (portion(flipped, all), group_digits(all));
-                canvas.mark("bar", area, format_args!("confidence {edges}\n{shown} of {all} flip"));
-            }
-            canvas.rule("base", 96.0);
-            quarters(canvas, followed.range(), 112.0);
-        });
+    let column = |(bin, counts): (usize, &(u64, u64))| {
+        let (edges, (all, flipped)) = (followed.edges(bin), *counts);
+        let label = format!("confidence {edges}\n{} of {} flip", portion(flipped, all), group_digits(all));
+        (all > 0).then(|| (share(*counts) / most, label))
+    };
+    html.columns(&Columns {
+        id: "plot-persistence".to_owned(),
+        title: "Flips by confidence".to_owned(),
+        note: format!(
+            "Share of signals at each confidence that are followed by their opposite. Peak: {}.",
+            percent(most)
+        ),
+        class: "bar",
+        height: 116.0,
+        along: Along::Scale(followed.range()),
+        columns: bins.iter().enumerate().map(column).collect(),
     });
 }

@@ -1,15 +1,14 @@
 //! Revisions: which signals and articles the vendor changed after the fact.
 
-use super::{Bar, Html, Topic, level};
+use super::{Along, Bar, Columns, Html, Topic};
 use crate::audit::revisions::{AgeGroup, Revisions, Rewrites};
 use crate::interface::Ticker;
 use crate::report::Report;
 use crate::report::facts::{Axis, Step};
-use crate::report::svg::{Area, Plot};
 use crate::text::human::{count_of, group_digits, percent};
 
 /// The most buckets of a plot.
-const COLUMNS: usize = 72;
+const BUCKETS: usize = 72;
 
 /// The most tickers listed.
 const TICKERS: usize = 10;
@@ -114,78 +113,60 @@ pub(in crate::report) fn highest_rate<'a>(tables: impl Iterator<Item = &'a Rewri
 
 fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str, most: f64) {
     let note = format!("Share of the {what} that reached this age and changed then.");
-    html.figure(format_args!("Age of {what} when they changed"), note, |html| {
-        html.element("div", &[("class", &"rows")], |html| {
-            for (index, (age, rate)) in rewrites.ages().enumerate() {
-                level(
-                    html,
-                    &Bar {
-                        id: &format_args!("plot-age-{what}-{index}"),
-                        name: &age,
-                        class: "alert",
-                        share: rate / most,
-                        value: &percent(rate),
-                    },
-                );
-            }
-        });
-    });
+    let bar = |(index, (age, rate)): (usize, (AgeGroup, f64))| Bar {
+        id: format!("plot-age-{what}-{index}"),
+        name: age.to_string(),
+        class: "alert",
+        share: rate / most,
+        value: percent(rate),
+    };
+    let bars = rewrites.ages().enumerate().map(bar);
+    html.figure(format_args!("Age of {what} when they changed"), note, |html| html.bars(bars));
 }
 
 fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let months: Vec<_> = rewrites.by_month.iter().map(|(month, tally)| (month.start(), *tally)).collect();
     let starts: Vec<_> = months.iter().map(|(start, _)| *start).collect();
-    let axis = Axis::of(&starts, Step::Month, COLUMNS);
+    let axis = Axis::of(&starts, Step::Month, BUCKETS);
     let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
     let rate = |index: usize| share(changed[index], known[index]);
     let most = (0..axis.len()).map(rate).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
     let highest = (0..axis.len()).max_by(|one, other| rate(*one).total_cmp(&rate(*other)));
-    let note = highest
-        .map_or_else(String::new, |index| format!("Peak: {}, in {}.", percent(rate(index)), axis.in_words(index)));
-    html.figure(&title, note, |html| {
-        Plot { id: &format_args!("plot-rewrites-{what}"), label: &title, height: 96.0, columns: axis.len() }.draw(
-            html,
-            |canvas| {
-                for index in 0..axis.len() {
-                    let area = Area::column(index, axis.len()).between(76.0 * (1.0 - rate(index) / most), 76.0);
-                    let (when, of) = (axis.in_words(index), group_digits(known[index]));
-                    let (some, rate) = (group_digits(changed[index]), percent(rate(index)));
-                    canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {rate}"));
-                }
-                canvas.rule("base", 76.0);
-                canvas.times(&axis, 94.0, 7);
-            },
-        );
+    let column = |index: usize| {
+        let (when, of) = (axis.in_words(index), group_digits(known[index]));
+        let label = format!("{when}\n{} of {of} changed, {}", group_digits(changed[index]), percent(rate(index)));
+        Some((rate(index) / most, label))
+    };
+    html.columns(&Columns {
+        id: format!("plot-rewrites-{what}"),
+        title: format!("Changed {what}, by {} of their date", axis.step.as_str()),
+        note: highest
+            .map_or_else(String::new, |index| format!("Peak: {}, in {}.", percent(rate(index)), axis.in_words(index))),
+        class: "alert",
+        height: 96.0,
+        along: Along::Time(&axis),
+        columns: (0..axis.len()).map(column).collect(),
     });
 }
 
 fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let tickers = rewrites.most();
     let Some(&(_, most, _)) = tickers.first() else { return };
-    html.figure(
-        format_args!("Tickers with the most changed {what}"),
-        format_args!("Changed {what}, and their share of all {what} of the ticker."),
-        |html| {
-            html.element("div", &[("class", &"rows")], |html| {
-                for (index, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
-                    level(
-                        html,
-                        &Bar {
-                            id: &format_args!("plot-rewritten-{what}-{index}"),
-                            name: ticker,
-                            class: "alert",
-                            share: *changed as f64 / most as f64,
-                            value: &format_args!("{}, {}", group_digits(*changed), percent(share(*changed, *known))),
-                        },
-                    );
-                }
-            });
-            if tickers.len() > TICKERS {
-                let others = count_of((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
-                html.cut(format_args!("{others} changed {what} too."));
-            }
-        },
-    );
+    let bar = |(index, (ticker, changed, known)): (usize, &(&Ticker, u64, u64))| Bar {
+        id: format!("plot-rewritten-{what}-{index}"),
+        name: ticker.to_string(),
+        class: "alert",
+        share: share(*changed, most),
+        value: format!("{}, {}", group_digits(*changed), percent(share(*changed, *known))),
+    };
+    let title = format_args!("Tickers with the most changed {what}");
+    let note = format_args!("Changed {what}, and their share of all {what} of the ticker.");
+    html.figure(title, note, |html| {
+        html.bars(tickers.iter().take(TICKERS).enumerate().map(bar));
+        if tickers.len() > TICKERS {
+            let others = count_of((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
+            html.cut(format_args!("{others} changed {what} too."));
+        }
+    });
 }

@@ -2,14 +2,15 @@
 
 mod heat;
 
+use super::figures::quarters;
 use super::{Html, Topic};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Facts, Histogram, PairFacts, SignalTotals, Step};
-use crate::report::svg::{Anchor, Area, Canvas, Plot};
+use crate::report::svg::{Anchor, Area, Plot};
 use crate::text::human::{count_of, group_digits, portion};
 
 /// The most buckets in the plot of a pair.
-const COLUMNS: usize = 64;
+const BUCKETS: usize = 64;
 
 /// The most pairs that have a plot each; more are the rows of a single one.
 const MANY: usize = 27;
@@ -38,7 +39,7 @@ impl Report {
         if facts.pairs.len() > MANY {
             return html.section(&topic, |html| heat::map(html, facts));
         }
-        let axis = Axis::of(&facts.days, Step::Week, COLUMNS);
+        let axis = Axis::of(&facts.days, Step::Week, BUCKETS);
         html.section(&topic, |html| {
             let of_pairs: Vec<Vec<SignalTotals>> =
                 facts.pairs.iter().map(|pair| pair.over(&facts.days, &axis)).collect();
@@ -134,15 +135,6 @@ fn emptier_side(bins: [&Bins; 2]) -> Anchor {
     let left: u64 = bins.iter().map(|bins| near(&bins.counts[..third])).sum();
     let right: u64 = bins.iter().map(|bins| near(&bins.counts[bins.counts.len() - third..])).sum();
     if left <= right { Anchor::Start } else { Anchor::End }
-}
-
-/// Labels at the ends, the middle and the quarters of a scale.
-pub(super) fn quarters(canvas: &mut Canvas<'_>, (from, to): (f64, f64), y: f64) {
-    for quarter in 0..=4 {
-        let x = f64::from(quarter) / 4.0;
-        // In hundredths, or finer where the scale is narrow: 0.525, not 0.5250000000000001.
-        canvas.below(x, y, ((from + (to - from) * x) * 1e4).round() / 1e4);
-    }
 }
 
 /// A common scale for mean confidences in all plots, rounded outwards to hundredths.

@@ -4,7 +4,7 @@ mod news;
 
 use std::fmt::Display;
 
-use super::{Html, Topic};
+use super::{Html, Interval, Topic};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
@@ -203,59 +203,34 @@ fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
     let note = "Share of signals after which the return went their way, relative to the mean of the date, with its 95 % \
                 interval by date; the line is at one half, the scale from 30 to 70 %. Signals that were turned once their \
                 horizon was over, of all pairs, count as they stand today.";
-    html.figure("Came true", note, |html| {
-        html.element("div", &[("class", &"rows")], |html| {
-            for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
-                let measure = of(pair, state);
-                let sides = [("buys", &measure.buys), ("sells", &measure.sells), ("surest", &measure.confident)];
-                for (side, of_side) in sides {
-                    let Some(rate) = of_side.hit_rate else { continue };
-                    let name = format!("{} {} {}, {side}", pair.period, pair.regime, state.as_str());
-                    let id = format!("{}-{}-{}-{side}", pair.period, pair.regime, state.as_str());
-                    let interval = of_side.test.as_ref().map(|test| [test.interval.lower, test.interval.upper]);
-                    let interval = interval.map(|ends| ends.map(|end| 0.5 + end));
-                    HitRate { name, id, class, rate, signals: of_side.side.signals, interval }.draw(html);
-                }
-            }
-            if let Some(rate) = hindsight.share {
-                let (name, id) = ("all pairs, turned after the horizon".to_owned(), "turned".to_owned());
-                let (signals, interval) = (hindsight.turned, hindsight.interval());
-                HitRate { name, id, class: "today", rate, signals, interval }.draw(html);
-            }
-        });
-    });
-}
-
-/// A share of signals that came true, with its interval if there is one.
-struct HitRate {
-    name: String,
-    id: String,
-    class: &'static str,
-    rate: f64,
-    signals: u64,
-    interval: Option<[f64; 2]>,
-}
-
-impl HitRate {
-    fn draw(&self, html: &mut Html) {
-        let Self { name, class, rate, .. } = self;
-        html.leaf("span", &[], name);
-        let id = format!("plot-hits-{}", self.id);
-        let said = format!("{name}: {} of {}", percent(*rate), group_digits(self.signals));
-        Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
-            let x = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
-            let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
-            canvas.ground("track", track);
-            if let Some([from, to]) = self.interval.map(|ends| ends.map(x)) {
-                canvas.ground(&format!("interval {class}"), Area { x: from, width: to - from, ..track });
-            }
-            canvas.upright("base", 0.5, (0.0, 12.0));
-            let width = 0.012;
-            let begin = (x(*rate) - width / 2.0).clamp(0.0, 1.0 - width);
-            canvas.mark(&format!("dot {class}"), Area { x: begin, width, ..track }, &said);
-        });
-        html.leaf("span", &[], percent(*rate));
+    let place = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
+    let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| Interval {
+        id: format!("plot-hits-{id}"),
+        class,
+        place: place(rate),
+        ends: ends.map(|ends| ends.map(place)),
+        value: percent(rate),
+        label: format!("{name}: {} of {}", percent(rate), group_digits(signals)),
+        name,
+    };
+    let mut all = Vec::new();
+    for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
+        let measure = of(pair, state);
+        let sides = [("buys", &measure.buys), ("sells", &measure.sells), ("surest", &measure.confident)];
+        for (side, of_side) in sides {
+            let Some(rate) = of_side.hit_rate else { continue };
+            let name = format!("{} {} {}, {side}", pair.period, pair.regime, state.as_str());
+            let id = format!("{}-{}-{}-{side}", pair.period, pair.regime, state.as_str());
+            let ends = of_side.test.as_ref().map(|test| [test.interval.lower, test.interval.upper]);
+            let ends = ends.map(|ends| ends.map(|end| 0.5 + end));
+            all.push(hits(name, &id, class, (rate, of_side.side.signals), ends));
+        }
     }
+    all.extend(hindsight.share.map(|rate| {
+        let name = "all pairs, turned after the horizon".to_owned();
+        hits(name, "turned", "today", (rate, hindsight.turned), hindsight.interval())
+    }));
+    html.figure("Came true", note, |html| html.intervals(all));
 }
 
 fn reliability(html: &mut Html, pairs: &[&PairSkill]) {

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Bar, Heading, Html, Topic, level};
+use super::{Along, Bar, Columns, Heading, Html, Topic};
 use crate::audit::answers::{AnsweredRun, RejectReason, Rejects};
 use crate::report::Report;
 use crate::report::facts::{Activity, OperationAnswers};
-use crate::report::svg::{Area, Plot};
 use crate::tables::Drift;
 use crate::text::human::{bytes, count_of, group_digits, took};
 
@@ -44,14 +43,15 @@ impl Report {
         html.section(&Topic::new("timings", "Time", finding), |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
             if !stages.is_empty() {
-                html.figure("By stage", "Fetching for the latest run, and the stages after it.", |html| {
-                    html.element("div", &[("class", &"rows")], |html| {
-                        for (name, time) in &stages {
-                            let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
-                            level(html, &Bar { id: &id, name, class: "bar", share, value: &took(*time) });
-                        }
-                    });
-                });
+                let bar = |(name, time): &(&str, Duration)| Bar {
+                    id: format!("plot-stage-{name}"),
+                    name: (*name).to_owned(),
+                    class: "bar",
+                    share: time.as_secs_f64() / most,
+                    value: took(*time),
+                };
+                let note = "Fetching for the latest run, and the stages after it.";
+                html.figure("By stage", note, |html| html.bars(stages.iter().map(bar)));
             }
             if !self.work.answers.is_empty() {
                 answers(html, &self.work.answers);
@@ -158,21 +158,20 @@ fn answers(html: &mut Html, all: &[OperationAnswers]) {
             buckets[bucket.min(STRETCHES - 1)] += 1;
         }
         let most = buckets.iter().copied().max().unwrap_or_default().max(1);
-        html.figure(&title, note, |html| {
-            let plot =
-                Plot { id: &format_args!("plot-answers-{index}"), label: &title, height: 62.0, columns: STRETCHES };
-            plot.draw(html, |canvas| {
-                for (bucket, count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
-                    let top = 40.0 * (1.0 - *count as f64 / most as f64).min(0.95);
-                    let area = Area::column(bucket, STRETCHES).between(top, 42.0);
-                    let from = Duration::from_secs_f64(end * bucket as f64 / STRETCHES as f64);
-                    let count = count_of(*count, "answer", "answers");
-                    canvas.mark("bar", area, format_args!("after {}\n{count}", took(from)));
-                }
-                canvas.rule("base", 42.0);
-                canvas.below(0.0, 58.0, "start");
-                canvas.below(1.0, 58.0, took(Duration::from_secs_f64(end)));
-            });
+        let column = |(bucket, count): (usize, &u64)| {
+            let from = Duration::from_secs_f64(end * bucket as f64 / STRETCHES as f64);
+            let label = format!("after {}\n{}", took(from), count_of(*count, "answer", "answers"));
+            // A single one among thousands must be visible.
+            (*count > 0).then(|| ((*count as f64 / most as f64).max(0.05), label))
+        };
+        html.columns(&Columns {
+            id: format!("plot-answers-{index}"),
+            title,
+            note,
+            class: "bar",
+            height: 62.0,
+            along: Along::Ends(["start".to_owned(), took(Duration::from_secs_f64(end))]),
+            columns: buckets.iter().enumerate().map(column).collect(),
         });
     }
 }

@@ -1,58 +1,36 @@
 //! Buys and sells of many pairs, in one plot: a row for each, the most one-sided first.
 
-use crate::report::facts::{Axis, Facts, PairFacts, Step};
+use crate::report::facts::{Axis, Facts, PairFacts, SignalTotals, Step};
 use crate::report::html::Html;
-use crate::report::svg::{Area, Plot};
+use crate::report::page::{Map, MapRow};
 use crate::text::human::{group_digits, portion};
 
 /// The most buckets.
-const COLUMNS: usize = 24;
-
-/// Height of a row; must match the style of the names beside it.
-const ROW_HEIGHT: f64 = 16.0;
+const BUCKETS: usize = 24;
 
 /// The plot of all pairs.
 pub(super) fn map(html: &mut Html, facts: &Facts) {
     let one_sided = |pair: &PairFacts| pair.total().buy_share().map_or(0.0, |share| (share - 0.5).abs());
     let mut pairs: Vec<&PairFacts> = facts.pairs.iter().collect();
     pairs.sort_by(|one, other| one_sided(other).total_cmp(&one_sided(one)));
-    let axis = Axis::of(&facts.days, Step::Month, COLUMNS);
+    let axis = Axis::of(&facts.days, Step::Month, BUCKETS);
     let title = format!("Share of buys by period, regime and {}", axis.step.as_str());
     let note = "The most one-sided pairs first. The color is the distance from as many buys as sells; on the right, the share of \
                 all signals that are buys.";
-    html.figure(&title, note, |html| {
-        html.element("div", &[("class", &"map")], |html| {
-            html.element("ol", &[], |html| {
-                pairs.iter().for_each(|pair| html.leaf("li", &[], format_args!("{} {}", pair.period, pair.regime)));
-            });
-            html.element("div", &[], |html| cells(html, facts, &pairs, (&axis, &title)));
-            html.element("ol", &[], |html| {
-                for totals in pairs.iter().map(|pair| pair.total()) {
-                    html.leaf("li", &[], portion(totals.buys, totals.rows));
-                }
-            });
-        });
-    });
+    let rows = pairs.into_iter().map(|pair| row(pair, facts, &axis)).collect();
+    html.figure(&title, note, |html| html.map(&Map { id: "plot-signals", title: &title, axis: &axis, rows }));
 }
 
-fn cells(html: &mut Html, facts: &Facts, pairs: &[&PairFacts], (axis, title): (&Axis, &str)) {
-    let bottom = pairs.len() as f64 * ROW_HEIGHT;
-    Plot { id: &"plot-signals", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {
-        for (row, pair) in pairs.iter().enumerate() {
-            let top = row as f64 * ROW_HEIGHT;
-            for (index, totals) in pair.over(&facts.days, axis).into_iter().enumerate() {
-                let area = Area::column(index, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
-                let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
-                let (period, regime, buys) = (pair.period, pair.regime, portion(totals.buys, totals.rows));
-                canvas.mark(
-                    shade(totals.buy_share()),
-                    area,
-                    format_args!("{period} {regime}, {when}\n{buys} of {rows} buy"),
-                );
-            }
-        }
-        canvas.times(axis, bottom + 18.0, 6);
-    });
+fn row(pair: &PairFacts, facts: &Facts, axis: &Axis) -> MapRow {
+    let name = format!("{} {}", pair.period, pair.regime);
+    let cell = |(index, totals): (usize, SignalTotals)| {
+        let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
+        let buys = portion(totals.buys, totals.rows);
+        (shade(totals.buy_share()), format!("{name}, {when}\n{buys} of {rows} buy"))
+    };
+    let cells = pair.over(&facts.days, axis).into_iter().enumerate().map(cell).collect();
+    let all = pair.total();
+    MapRow { name, cells, value: portion(all.buys, all.rows) }
 }
 
 /// The class of a cell, by its share of buys.

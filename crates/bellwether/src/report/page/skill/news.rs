@@ -1,10 +1,9 @@
 //! Skill by the number of news, and that of the features of the news.
 
-use super::super::Html;
+use super::super::{Html, Interval};
 use super::{STATES, of};
 use crate::audit::skill::{PairSkill, SeriesMeasure, Skill, State};
 use crate::interface::Period;
-use crate::report::svg::{Area, Plot};
 use crate::text::human::{count_of, round};
 use bellwether_statistics::MeanTest;
 
@@ -65,33 +64,16 @@ fn means(html: &mut Html, (title, note): (&str, &str), means: &[Mean<'_>]) {
         [interval[0], interval[1], mean.correlation]
     });
     let end = ends.map(f64::abs).fold(LEAST_END, f64::max);
-    html.figure(title, format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end), |html| {
-        html.element("div", &[("class", &"rows")], |html| {
-            for (index, mean) in means.iter().enumerate() {
-                html.leaf("span", &[], &mean.name);
-                let id = format!("plot-{}-{index}", title.to_lowercase().replace(' ', "-"));
-                let said = format!(
-                    "{}: {} of {}",
-                    mean.name,
-                    round(mean.correlation, 4),
-                    count_of(mean.dates, "date", "dates")
-                );
-                Plot { id: &id, label: &said, height: 12.0, columns: 1 }.draw(html, |canvas| {
-                    let x = |value: f64| (value / end + 1.0) / 2.0;
-                    let track = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
-                    canvas.ground("track", track);
-                    if let Some(interval) = mean.test.map(|test| test.interval) {
-                        let [from, to] = [interval.lower, interval.upper].map(x);
-                        let area = Area { x: from, width: to - from, ..track };
-                        canvas.ground(&format!("interval {}", mean.class), area);
-                    }
-                    canvas.upright("base", 0.5, (0.0, 12.0));
-                    let width = 0.012;
-                    let begin = (x(mean.correlation) - width / 2.0).clamp(0.0, 1.0 - width);
-                    canvas.mark(&format!("dot {}", mean.class), Area { x: begin, width, ..track }, &said);
-                });
-                html.leaf("span", &[], round(mean.correlation, 4));
-            }
-        });
-    });
+    let place = |value: f64| (value / end + 1.0) / 2.0;
+    let interval = |(index, mean): (usize, &Mean<'_>)| Interval {
+        id: format!("plot-{}-{index}", title.to_lowercase().replace(' ', "-")),
+        name: mean.name.clone(),
+        class: mean.class,
+        place: place(mean.correlation),
+        ends: mean.test.map(|test| [test.interval.lower, test.interval.upper].map(place)),
+        value: round(mean.correlation, 4),
+        label: format!("{}: {} of {}", mean.name, round(mean.correlation, 4), count_of(mean.dates, "date", "dates")),
+    };
+    let note = format!("{note} The line is at zero, the scale from {:.2} to {end:.2}.", -end);
+    html.figure(title, note, |html| html.intervals(means.iter().enumerate().map(interval)));
 }
