@@ -143,6 +143,22 @@ fn a_removed_operation_is_replaced_for_the_same_tickers() {
 }
 
 #[test]
+fn an_operation_that_another_definition_uses_for_some_of_the_tickers_replaces_none() {
+    let place = Place::new();
+    let service = at(&place, "all");
+    for history in ["sectors = [\"utilities\"]\nperiods = [\"5d\"]", "history = \"batched\"\nregimes = [\"bear\"]"] {
+        let rest = format!("[signals]\n{history}\n[sentiment]\narticles = false\n");
+        run(&place, &service, &service, &rest).expect_success();
+        let published = dataset(&place);
+        let few = "[signals]\ntickers = [\"AEE\", \"AEP\"]\nperiods = [\"5d\"]\n[sentiment]\narticles = false\n";
+        place.define("few", &format!("[source]\n{}{few}", service.source));
+        Outcome::of(place.command(["run", "few", "-q"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+        place.run(["build", "it", "-q", "--output", "it.parquet", "--force"]).expect_success();
+        assert_eq!(read(&place.file("it.parquet")).num_rows(), published.num_rows(), "{history}");
+    }
+}
+
+#[test]
 fn a_removed_operation_with_unknown_tickers_fails_the_run_at_once() {
     let place = Place::new();
     let listed: Vec<String> = (0..500).map(|number| format!("\"T{number}\"")).collect();

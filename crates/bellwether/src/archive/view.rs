@@ -217,6 +217,26 @@ impl View {
         Ok(None)
     }
 
+    /// Whether all of some requests were answered after an instant. Those of a run of a definition count as all: it asked for
+    /// the others, which had no answer.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn are_all_answered(&self, requests: &BTreeSet<String>, after: DateTime<Utc>, of: &str) -> Result<bool> {
+        let mut unanswered: BTreeSet<&str> = requests.iter().map(String::as_str).collect();
+        for run in self.runs().rev().take_while(|run| run.seal().sealed_at > after) {
+            let is_own = run.seal().definition.as_ref().is_some_and(|by| by.name == of);
+            for record in run.requests()?.into_iter().filter(|record| record.observed_at > after) {
+                let is_one = unanswered.remove(record.request.as_str());
+                if is_one && is_own {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(unanswered.is_empty())
+    }
+
     /// The observations of a table's cells up to the view's instant, a few whole tickers at a time. The articles of a ticker
     /// may come in several pieces, of whole dates each.
     ///

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{OperationRequests, Plan, Request, RequestList, TickerSource};
 
-/// The series of the way that was used last.
+/// The series of the way that the definition used last.
 pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     if let Some(scope) = used_last(plan, view)? {
         return Ok(scope);
@@ -27,12 +27,16 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     .into())
 }
 
+/// A way replaces those before it if a run of the definition used it later, or if all of its requests were answered later:
+/// another definition may ask for a few of its tickers in that way.
 fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
-    let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
+    let (mut latest, mut taken): (_, Option<Scope>) = (DateTime::<Utc>::MIN_UTC, None);
     for (index, operation) in plan.alternatives.iter().enumerate() {
         let requests = requests(operation, &plan.alternatives[..index], view)?;
         let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
-        if let Some(answered_at) = view.last_answered(&requests, latest)? {
+        if let Some(answered_at) = view.last_answered(&requests, latest)?
+            && (taken.is_none() || view.are_all_answered(&requests, latest, &plan.name)?)
+        {
             latest = answered_at;
             taken = Some(Scope::of(plan, operation.endpoint, requests));
         }
