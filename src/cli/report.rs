@@ -8,13 +8,13 @@ use bellwether::disk::file::{self, TargetFile};
 use bellwether::disk::links;
 use bellwether::project::Project;
 use bellwether::report;
-use bellwether::run::{self, Control, ReportOptions};
+use bellwether::run::{self, Control, FetchItem, ReportOptions};
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 
 use super::folders::Folders;
 use super::rows::Force;
-use super::store::{FetchItem, LocalFolders, StoreOption, definition_of};
+use super::store::{LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
 

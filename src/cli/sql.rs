@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bellwether::plan::{AdHoc, Vintage};
 use bellwether::project::Project;
-use bellwether::run::{self, SqlOptions};
+use bellwether::run::{self, FetchItem, SqlOptions};
 use bellwether::sql::Dialect;
 use chrono::{DateTime, Utc};
 
@@ -14,7 +14,7 @@ use super::folders::DataFolder;
 use super::help::STORAGE;
 use super::include::Include;
 use super::outcome::{Failure, Result};
-use super::store::{FetchItem, LocalFolders, StoreOption};
+use super::store::{LocalFolders, StoreOption};
 use super::talk::data as stdout;
 use super::typed::{definition_value, instant, plan_of};
 

@@ -7,12 +7,12 @@ use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::plan::{Plan, StoreUrl};
 use bellwether::project::Project;
 use bellwether::run::{
-    Control, DatasetStatus, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
+    Control, DatasetStatus, FetchItem, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
     StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
+    store_of,
 };
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
-use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;
 use super::document::AsJson;
@@ -23,9 +23,6 @@ use super::outcome::{Failure, Result};
 use super::repair::{self, RepairArguments};
 use super::typed::{definition_value, plan_of, usage};
 use super::{interruptible, progress};
-
-/// The variable with the address of a store.
-const VARIABLE: &str = "BELLWETHER_STORE";
 
 /// The store to use.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,33 +37,13 @@ pub(super) struct StoreOption {
 impl StoreOption {
     /// The address from the command line or the environment.
     pub(super) fn url(&self) -> Result<Option<StoreUrl>> {
-        if self.store.is_some() {
-            return Ok(self.store.clone());
-        }
-        let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
-        definition_value(&text.to_string_lossy())
-            .map(Some)
-            .map_err(|refusal| usage(&format!("invalid `{VARIABLE}`: {refusal}"), "correct the variable, or unset it"))
+        self.url_or_own(None)
     }
-}
 
-impl StoreOption {
     /// The address from the command line or the environment, or else that of a definition.
     fn url_or_own(&self, plan: Option<&Plan>) -> Result<Option<StoreUrl>> {
-        match (self.url()?, plan) {
-            (None, Some(plan)) => Ok(plan.trusted_store()?.cloned()),
-            (given, _) => Ok(given),
-        }
+        Ok(store_of(self.store.as_ref(), plan)?)
     }
-}
-
-/// What a command reads, which may only be in a store.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum FetchItem<'a> {
-    /// The runs that started by an instant, or all of them.
-    Runs(Option<DateTime<Utc>>),
-    /// The latest version of a dataset.
-    Version(&'a str),
 }
 
 /// Where what is fetched goes.
@@ -78,19 +55,13 @@ pub(super) struct LocalFolders<'a> {
 
 impl StoreOption {
     /// Fetches what this machine does not have of what a command reads, if there is a store.
-    pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, needed: &[FetchItem<'_>]) -> Result<()> {
+    pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, items: &[FetchItem<'_>]) -> Result<()> {
         let Some(url) = self.url_or_own(plan)? else { return Ok(()) };
-        interruptible(async |stop| {
+        Ok(interruptible(async |stop| {
             let control = Control { observer: Some(progress::observer()), stop };
             let store = RemoteStore::open(&url, StoreAccess::Read, local.archive, local.data, &control)?;
-            for needed in needed {
-                match needed {
-                    FetchItem::Runs(until) => store.pull_archive(*until).await?,
-                    FetchItem::Version(name) => store.pull_latest(name).await?,
-                };
-            }
-            Ok(())
-        })
+            store.pull_items(items).await
+        })?)
     }
 
     /// Fetches the latest version of a dataset, if it is named alone and there is a store: the one of its definition, unless

@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 use bellwether::error;
 use bellwether::plan::{Claims, NaiveRule, Plan};
 use bellwether::project::Project;
-use bellwether::run::AuditOptions;
+use bellwether::run::{AuditOptions, FetchItem};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::folders::Folders;
 use super::include::Include;
 use super::outcome::Result;
 use super::rows::RowsTo;
-use super::store::{FetchItem, LocalFolders, StoreOption};
+use super::store::{LocalFolders, StoreOption};
 use super::typed::{plan_of, usage};
 
 /// The arguments that these audits share.

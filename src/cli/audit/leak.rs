@@ -3,7 +3,7 @@
 use bellwether::audit::{TrialOutcome, documents};
 use bellwether::disk::file;
 use bellwether::project::Project;
-use bellwether::run::audit_leak;
+use bellwether::run::{FetchItem, audit_leak};
 use bellwether::text::human::group_digits;
 use bellwether::time::{Clock, unique_name};
 
@@ -11,7 +11,7 @@ use super::document::{AsJson, document};
 use super::folders::Folders;
 use super::include::Include;
 use super::outcome::{Failure, Result};
-use super::store::{FetchItem, LocalFolders, StoreOption};
+use super::store::{LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
 

@@ -6,12 +6,12 @@ use arrow::error::ArrowError;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Plan, Shape};
 use bellwether::project::Project;
-use bellwether::run::{AsOf, Past, PastQuery};
+use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
 
 use super::Show;
 use crate::cli::note;
 use crate::cli::outcome::Result;
-use crate::cli::store::{FetchItem, LocalFolders};
+use crate::cli::store::LocalFolders;
 use crate::cli::typed::{plan_of, usage};
 
 /// The rows to choose from.

@@ -86,8 +86,9 @@ pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use stamp::{Stamp, stamp};
 pub use store::{
-    DatasetStatus, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder, StorePrunedKind,
-    StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope,
+    DatasetStatus, FetchItem, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder,
+    StorePrunedKind, StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope, store_of,
+    store_of_environment,
 };
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};

@@ -4,6 +4,7 @@ mod migrate;
 mod prune;
 mod pull;
 mod push;
+mod reading;
 mod repair;
 mod status;
 pub(super) mod transfer;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use migrate::StoreMigration;
 pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
+pub use reading::{FetchItem, store_of, store_of_environment};
 pub use status::{DatasetStatus, StoreStatus};
 pub use transfer::{StoreUpload, TransferCounts};
 pub use verify::{StoreVerified, VerifyScope};
