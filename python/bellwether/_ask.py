@@ -286,9 +286,9 @@ class Catalog(Table):
 
     def _names(self) -> list[str]:
         """The datasets, and the versions of each."""
-        columns = [self.columns.index(name) for name in ("dataset", "version")]
+        columns = [self.columns.index(name) for name in ("dataset", "name")]
         rows = [[row[column] for column in columns] for row in self._rows.text(len(self))]
-        return [*dict.fromkeys(dataset for dataset, _ in rows), *(f"{dataset}/{version}" for dataset, version in rows)]
+        return [*dict.fromkeys(dataset for dataset, _ in rows), *(name for _, name in rows)]
 
     def _ipython_key_completions_(self) -> list[str]:
         return self._names()

@@ -180,7 +180,9 @@ def day(argument: str, value: Day | None) -> str | None:
 
 
 def _of_numpy(argument: str, value: Any) -> Any:
-    """A `datetime64` of NumPy, which frames have as dates, as a datetime."""
+    """A `datetime64` of NumPy, which frames have as dates, as a datetime. What is no time in a frame is none here."""
+    if type(value).__name__ == "NaTType":
+        raise invalid(argument, value, "it is not a time", "leave it out, or use a date")
     if type(value).__module__ != "numpy" or type(value).__name__ != "datetime64":
         return value
     found = value.astype("datetime64[us]").item()
@@ -231,7 +233,10 @@ def prices(argument: str, value: Prices | None) -> list[Path] | ArrowStream | No
     if isinstance(value, (bytes, bytearray, Mapping)) or hasattr(value, "columns") or not isinstance(value, Iterable):
         hint = "use a frame of Polars, pandas or pyarrow, or the path of a file"
         raise invalid(argument, value, "it is neither rows nor files", hint)
-    return [path(argument, file) for file in value]
+    files = [path(argument, file) for file in value]
+    if not files:
+        raise invalid(argument, value, "it names no file", "leave it out for the files of the definition")
+    return files
 
 
 def progress(value: bool | Callable[[Any], object]) -> bool | Callable[[Any], object]:
@@ -252,13 +257,14 @@ def path(argument: str, value: PathLike) -> Path:
 
 
 def data(folder: PathLike | None) -> Path:
-    """The folder of the datasets and the archive. Default: that of the project, found like the program does."""
+    """The folder of the datasets and the archive. Default: `BELLWETHER_DATA`, or that of the project, found like the program does."""
     return _bellwether.data_folder().absolute() if folder is None else path("data", folder)
 
 
 def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Path]:
-    """The data folder, and the archive."""
+    """The data folder, and the archive: by default `BELLWETHER_ARCHIVE`, or the one in the data folder."""
     of_data = data(folder)
+    archive = os.environ.get("BELLWETHER_ARCHIVE") if archive is None else archive
     return of_data, of_data / "archive" if archive is None else path("archive", archive)
 
 

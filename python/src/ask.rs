@@ -16,8 +16,8 @@ use bellwether::load::Dataset;
 use bellwether::plan::{Claims, Plan};
 use bellwether::project::Project;
 use bellwether::run::{
-    AuditOptions, Control, DEMO_SEED, PriceInput, ReportOptions, SkillOptions, audit_quality, audit_revisions,
-    audit_skill,
+    AuditOptions, Control, DEMO_SEED, FetchItem, PriceInput, ReportOptions, SkillOptions, audit_quality,
+    audit_revisions, audit_skill,
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
@@ -30,6 +30,7 @@ use crate::definition::DefinitionArgument;
 use crate::fault::exception;
 use crate::publish::block_on;
 use crate::rows::{Rows, batches_of};
+use crate::store;
 use crate::supervise::{json, quietly};
 
 /// The subject of an audit: the definition, if any, the data folder and the archive, and what counts that the definition
@@ -78,15 +79,11 @@ pub(crate) fn revisions(
     until: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let plan = plan_of(&subject, service.as_deref())?;
+        let (plan, as_of) = (plan_of(&subject, service.as_deref())?, instant("until", until.as_deref())?);
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let options = AuditOptions {
-            archive: &subject.2,
-            service: service.as_deref(),
-            plan: plan.as_ref(),
-            as_of: instant("until", until.as_deref())?,
-            control: &control,
-        };
+        let (service, plan) = (service.as_deref(), plan.as_ref());
+        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
         let after = instant("after", after.as_deref())?;
         let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
         Ok((rows, json(&documents::Revisions::of(&found))))
@@ -102,15 +99,11 @@ pub(crate) fn quality(
     as_of: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let plan = plan_of(&subject, service.as_deref())?;
+        let (plan, as_of) = (plan_of(&subject, service.as_deref())?, instant("as_of", as_of.as_deref())?);
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let options = AuditOptions {
-            archive: &subject.2,
-            service: service.as_deref(),
-            plan: plan.as_ref(),
-            as_of: instant("as_of", as_of.as_deref())?,
-            control: &control,
-        };
+        let (service, plan) = (service.as_deref(), plan.as_ref());
+        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
         let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
         Ok((rows, json(&documents::Quality::of(&found))))
     })
@@ -158,15 +151,10 @@ pub(crate) fn skill(
         from: instant("after", how.after.as_deref()).map_err(|error| exception(py, &error))?,
     };
     quietly(py, move |stop| {
-        let plan = plan_of(&subject, None)?;
+        let (plan, as_of) = (plan_of(&subject, None)?, instant("as_of", how.as_of.as_deref())?);
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let of = AuditOptions {
-            archive: &subject.2,
-            service: None,
-            plan: plan.as_ref(),
-            as_of: instant("as_of", how.as_of.as_deref())?,
-            control: &control,
-        };
+        let of = AuditOptions { archive: &subject.2, service: None, plan: plan.as_ref(), as_of, control: &control };
         let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
         Ok((rows, serde_json::to_string(&found).expect("it is text")))
     })
@@ -202,11 +190,12 @@ pub(crate) fn articles(
     as_of: Option<String>,
     part: Part,
 ) -> PyResult<Rows> {
-    quietly(py, move |_| {
+    quietly(py, move |stop| {
         let (definition, data, archive, include) = subject;
         let plan = with_claims(definition.plan_or_published(&data)?, claims(include.as_deref())?);
-        let articles =
-            Dataset::articles(&plan, &archive, instant("as_of", as_of.as_deref())?)?.select(part.selection()?)?;
+        let as_of = instant("as_of", as_of.as_deref())?;
+        store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
+        let articles = Dataset::articles(&plan, &archive, as_of)?.select(part.selection()?)?;
         Ok(Rows::of_dataset(articles))
     })
 }
@@ -280,6 +269,9 @@ pub(crate) fn report(
     const WIDTH: usize = 100;
     quietly(py, move |stop| {
         let as_of = instant("as_of", as_of.as_deref())?;
+        if let Some(name) = &name {
+            store::fetch_version(name, (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
+        }
         let control = Control { stop: stop.clone(), ..Control::default() };
         let root = Project::find()?.root().to_owned();
         let options = ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control };

@@ -72,7 +72,10 @@ impl DefinitionArgument {
 pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>) -> PyResult<PathBuf> {
     let folder = || {
         let project = Project::find()?;
+        // As for the program.
+        let given = std::env::var_os("BELLWETHER_DATA").map(PathBuf::from);
         match &definition {
+            None | Some(DefinitionArgument::Named(_)) if given.is_some() => Ok(given.unwrap_or_default()),
             None => Ok(project.data()),
             Some(DefinitionArgument::Named(name)) => project.data_of(&path_of(name, &project.definitions())),
             Some(DefinitionArgument::Written(name, _)) if path_of(name, &project.definitions()).exists() => {
@@ -81,7 +84,7 @@ pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>
                     "give the dict another `name`, or name the folder to publish in with `data`",
                 ))
             }
-            Some(DefinitionArgument::Written(..)) => Ok(project.data()),
+            Some(DefinitionArgument::Written(..)) => Ok(given.unwrap_or_else(|| project.data())),
         }
     };
     folder().map_err(|error| fault::exception(py, &error))

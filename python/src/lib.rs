@@ -14,6 +14,7 @@ mod program;
 mod publish;
 mod rows;
 mod service;
+mod store;
 mod supervise;
 
 /// The compiled part of `bellwether`.

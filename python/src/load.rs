@@ -9,6 +9,7 @@ use bellwether::export::PublishedReader;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Plan};
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
+use bellwether::run::FetchItem;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::{LoadOptions, Part};
 use crate::definition::DefinitionArgument;
 use crate::rows::Rows;
-use crate::supervise;
+use crate::{store, supervise};
 
 /// Matrices by name.
 type Matrices = Vec<(String, Rows)>;
@@ -59,11 +60,13 @@ pub(crate) fn load(
         let (data, archive) = folders;
         match dataset {
             DefinitionArgument::Named(name) if state.is_none() => {
+                store::fetch_version(&name, (&data, &archive), &[], stop)?;
                 load_version(&data.join("datasets"), &name, layout, wanted, stop)
             }
             dataset => {
                 let state = state.unwrap_or_default();
                 let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, &data, &archive)?;
+                store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
                 load_build(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
             }
         }

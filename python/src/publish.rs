@@ -1,22 +1,27 @@
 //! Runs and builds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::archive::RunListing;
 use bellwether::error::{Error, Result};
 use bellwether::key::ApiKey;
 use bellwether::key::source::KeySource;
 use bellwether::plan::{Plan, Source};
-use bellwether::run::{BuildOptions, Control, Event, Interrupted, Options, WhenHeld};
+use bellwether::run::{BuildOptions, Control, Event, Interrupted, Options, WhenHeld, store_of_environment};
 use bellwether::time::Clock;
+use chrono::{NaiveTime, TimeDelta};
 use pyo3::prelude::*;
 
-use crate::arguments::{DataState, day, instant, invalid};
+use crate::arguments::{DataState, day, invalid};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
 use crate::fault;
 use crate::supervise::{json, supervise};
+
+/// When runs of the demo begin whose day is set: none is before its day, or after it.
+const NOON: NaiveTime = NaiveTime::from_hms_opt(12, 0, 0).expect("noon is a time");
 
 /// An API key, which is never shown.
 #[pyclass(frozen, module = "bellwether._bellwether")]
@@ -76,13 +81,14 @@ pub(crate) fn run(
     let summary = supervise(py, &mut look, move |stop| {
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
         let mut plan = definition.plan_or_published(&folders.0)?;
-        let clock = clock(&plan, today.as_deref())?;
+        let clock = clock(&plan, today.as_deref(), &folders.1)?;
         take_key(&mut plan, key);
         let options = Options {
             archive: folders.1,
             clock,
             interrupted: if fresh { Interrupted::Leave } else { Interrupted::Resume },
             when_held,
+            store: store_of_environment()?,
             control,
             ..Options::new(folders.0)
         };
@@ -109,18 +115,24 @@ pub(crate) fn build(
         let state = DataState { as_of, vintage, include };
         let (plan, ad_hoc, note) = state.find(definition.plan_or_published(&folders.0)?, &folders.0, &folders.1)?;
         note.iter().for_each(|message| control.observe(Event::Warning { message }));
-        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
+        let store = store_of_environment()?;
+        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store, control };
         block_on(bellwether::run::build(plan, folders.0, options))
     })?;
     Ok((json(&summary), summary.to_string()))
 }
 
-/// The clock of a run; for the demo service, it may be set to an earlier day.
-fn clock(plan: &Plan, today: Option<&str>) -> Result<Clock> {
-    today.map(|text| day("today", text)).transpose()?;
-    match (instant("today", today)?, &plan.source) {
+/// The clock of a run; for the demo service, it may be set to an earlier day. Runs of that day follow one another.
+fn clock(plan: &Plan, today: Option<&str>, archive: &Path) -> Result<Clock> {
+    match (today.map(|text| day("today", text)).transpose()?, &plan.source) {
         (None, _) => Ok(Clock::System),
-        (Some(instant), Source::Demo) => Ok(Clock::Fixed(instant)),
+        (Some(today), Source::Demo) => {
+            let noon = today.and_time(NOON).and_utc();
+            let runs = RunListing::of(archive).map(|listed| listed.runs).unwrap_or_default();
+            let of_today = runs.iter().map(|run| run.sealed_at).filter(|sealed_at| sealed_at.date_naive() == today);
+            let next = of_today.max().map(|last| last + TimeDelta::microseconds(1));
+            Ok(Clock::Fixed(next.map_or(noon, |next| next.max(noon))))
+        }
         (Some(_), Source::Remote(_)) => Err(Error::usage(
             "`today` is for the demo service: what another service says is observed now",
             "leave it out, or use `service = \"demo\"`",

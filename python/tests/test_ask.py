@@ -152,6 +152,8 @@ def test_skill_takes_prices_from_any_frame_and_from_files(two_days: Path) -> Non
 def test_prices_that_cannot_be_meant_are_refused_with_their_row(two_days: Path) -> None:
     frame = bw.demo_prices(today=LATER).to_polars()
     zero = frame.with_columns(close=pl.when(pl.int_range(pl.len()) == 7).then(0.0).otherwise("close"))
+    with pytest.raises(bw.UsageError, match="`prices`: it names no file"):
+        bw.skill("demo", prices=[])
     with pytest.raises(bw.DataError, match="row 8 of `prices`: a close of 0"):
         bw.skill("demo", prices=zero)
     with pytest.raises(bw.DataError, match="`prices` has no column `close`: it has `ticker`, `date`, `last`"):
