@@ -321,7 +321,9 @@ impl Shared<'_> {
             self.judge_schedule(status, schedule, basis);
         }
         status.reasons.splice(0..0, basis.faults.iter().cloned());
-        let last = status.runs.iter().rfind(|run| run.outcome != Outcome::Interrupted);
+        // What may still come right says nothing yet.
+        let is_decided = |run: &&RunRecord| matches!(run.outcome, Outcome::Success | Outcome::Failure);
+        let last = status.runs.iter().rfind(is_decided);
         if let Some(failed) = last.filter(|run| run.outcome == Outcome::Failure) {
             status.verdict = Verdict::Failing;
             let reason = failed.reason().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bellwether::archive::{Seal, SealedRun, open_all};
+use bellwether::archive::{Interrupted, Seal, SealedRun, open_all};
 use bellwether::disk::lock::Lock;
 use bellwether::error::{Error, Result};
 use bellwether::export;
@@ -77,7 +77,8 @@ impl Turn {
             Task::GiveUp { due } => (Some(given_up(&name, due, clock.now())), due, 0),
             Task::Run { due, attempts } => {
                 self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempt: attempts + 1 });
-                (perform(self.plan.clone(), self.options.clone(), Some(due)).await.record, due, attempts)
+                let options = Options { interrupted: Interrupted::ResumeSince(due), ..self.options.clone() };
+                (perform(self.plan.clone(), options, Some(due)).await.record, due, attempts)
             }
         };
         let outcome = record.as_ref().map(|record| record.outcome);

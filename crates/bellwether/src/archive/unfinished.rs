@@ -46,6 +46,8 @@ const DISCARD_AFTER: TimeDelta = TimeDelta::days(7);
 pub enum Interrupted {
     /// Resume it while it is fresh.
     Resume,
+    /// The same, if it began at an instant or later: a scheduled run has no answers from before it was due.
+    ResumeSince(DateTime<Utc>),
     /// Leave it, and request everything again.
     Leave,
 }
@@ -105,7 +107,8 @@ impl Unfinished {
         let sealed = Archive::open(archive)?.until(beginning.stop);
         let digest = digest::of(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
-            Interrupted::Resume => Self::resume(&sealed, &folder, beginning, &digest)?,
+            Interrupted::Resume => Self::resume(&sealed, &folder, beginning, &digest, None)?,
+            Interrupted::ResumeSince(since) => Self::resume(&sealed, &folder, beginning, &digest, Some(since))?,
             Interrupted::Leave => None,
         };
         match interrupted {
@@ -134,7 +137,13 @@ impl Unfinished {
         Self::of(sealed, path, (origin, beginning.whole), lock)
     }
 
-    fn resume(sealed: &Archive, folder: &Path, beginning: NewRun<'_>, digest: &str) -> Result<Option<Self>> {
+    fn resume(
+        sealed: &Archive,
+        folder: &Path,
+        beginning: NewRun<'_>,
+        digest: &str,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Option<Self>> {
         for path in runs_in(folder)? {
             let (origin, lock) = match UnfinishedState::of(sealed, &path, beginning.now)? {
                 UnfinishedState::Abandoned(_lock) => {
@@ -148,7 +157,9 @@ impl Unfinished {
             let is_same = origin.definition == beginning.definition
                 && origin.definition_digest == digest
                 && origin.service == *beginning.service;
-            if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
+            let is_fresh = (TimeDelta::zero()..=RESUME_WITHIN).contains(&age);
+            let is_late_enough = since.is_none_or(|since| origin.started_at >= since);
+            if origin.layout != LAYOUT || !is_same || !is_fresh || !is_late_enough {
                 continue;
             }
             return Self::of(sealed, path, (origin, beginning.whole), lock).map(Some);

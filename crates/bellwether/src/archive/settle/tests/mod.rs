@@ -70,13 +70,17 @@ impl Place {
 
     /// The same, with the text of its definition.
     fn begin_with(&self, second: i64, text: &str) -> Unfinished {
+        self.begin_as(second, text, Interrupted::Leave)
+    }
+
+    fn begin_as(&self, second: i64, text: &str, interrupted: Interrupted) -> Unfinished {
         let beginning = NewRun {
             definition: "it",
             text,
             service: &ServiceIdentity::demo(),
             whole: &self.whole,
             now: at(second),
-            interrupted: Interrupted::Leave,
+            interrupted,
             stop: &CancellationToken::new(),
         };
         Unfinished::begin(&self.archive, beginning).unwrap()
@@ -185,4 +189,20 @@ fn stored_signals(run: &SealedRun) -> Vec<StoredSignal> {
 /// A stored signal of ticker `A` and period `5d`.
 fn stored_signal(day: i64, change: &str, signal: Option<&str>, at: i64) -> StoredSignal {
     ("A".to_owned(), "5d".to_owned(), day, change.to_owned(), signal.map(str::to_owned), at)
+}
+
+#[test]
+fn a_run_that_was_due_has_no_answers_from_before() {
+    let place = Place::new(&[]);
+    let name = |second, interrupted| {
+        let run = place.begin_as(second, "", interrupted);
+        tell(&run, Told::new(Endpoint::SignalsHistoryAll, "x", second, Vec::new()));
+        run.name().to_owned()
+    };
+    let first = name(10, Interrupted::Leave);
+    assert_eq!(name(30, Interrupted::ResumeSince(at(10))), first);
+    let second = name(30, Interrupted::ResumeSince(at(20)));
+    assert_ne!(second, first);
+    assert_eq!(name(40, Interrupted::ResumeSince(at(20))), second);
+    assert!([first, second].contains(&name(50, Interrupted::Resume)));
 }
