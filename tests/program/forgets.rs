@@ -146,6 +146,32 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
 }
 
 #[test]
+fn a_version_built_from_a_forgotten_run_is_the_latest_nowhere() {
+    let store = Place::new();
+    let [first, second, third] = [(); 3].map(|()| Machine::new(&store));
+    first.run_on(&Day::new(day(2026, 11, 18)));
+    first.define();
+    let bad = first.run_on(&Day::new(day(2026, 11, 19)));
+    second.command(&["store", "pull"]).expect_success();
+    first.command(&["archive", "forget", &bad, "--reason", "a test"]).expect_success();
+    first.command(&["build", "days", "-q"]).expect_success();
+    let latest_of =
+        |machine: &Machine| fs::read_link(machine.place.file("output/datasets/days/latest")).expect("a link");
+    let good = latest_of(&first);
+    assert_ne!(latest_of(&second), good);
+    second.command(&["store", "pull"]).expect_success();
+    assert_eq!(latest_of(&second), good, "what was withdrawn is replaced, though it is of a later day");
+
+    let latest = store.file("store/datasets/days/latest.json");
+    fs::write(&latest, "damaged").expect("a file");
+    third.command(&["store", "repair"]).expect_success();
+    assert!(fs::read_to_string(&latest).expect("a record").contains(good.to_str().expect("a name")));
+    fs::remove_file(first.place.file("output/datasets/days/latest")).expect("a link");
+    first.command(&["archive", "repair"]).expect_success();
+    assert_eq!(latest_of(&first), good);
+}
+
+#[test]
 fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
     let store = Place::new();
     let machines = [(); 3].map(|()| Machine::new(&store));

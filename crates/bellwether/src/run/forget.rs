@@ -1,5 +1,7 @@
 //! Forgets a run: takes it back by a note in the archive.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -7,8 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observer::Control;
-use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, open_all};
+use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, claims_of, open_all};
 use crate::error::Result;
+use crate::export::VersionRecord;
 use crate::time::{Clock, as_record};
 
 /// The outcome of forgetting a run.
@@ -42,4 +45,30 @@ pub fn forget(archive: &Path, run: &str, reason: &ForgetReason, control: &Contro
     let (Forgetting { run, service, reason, forgotten_at, .. }, is_new) =
         archive::forget(of_service.path(), run, reason, Clock::System.now(), &control.stop)?;
     Ok(Forgot { run, service, reason, forgotten_at, is_new })
+}
+
+/// The newest of some versions that was built from no forgotten run.
+pub(super) fn newest_that_counts<'v>(
+    archive: &Path,
+    versions: impl IntoIterator<Item = &'v VersionRecord>,
+) -> Result<Option<&'v VersionRecord>> {
+    let mut versions: Vec<&VersionRecord> = versions.into_iter().collect();
+    versions.sort_unstable_by_key(|one| Reverse((one.as_of, one.built_at)));
+    for one in versions {
+        if forgotten_run_of(archive, one)?.is_none() {
+            return Ok(Some(one));
+        }
+    }
+    Ok(None)
+}
+
+/// A forgotten run that a version was built from, if there is one.
+pub(super) fn forgotten_run_of(archive: &Path, version: &VersionRecord) -> Result<Option<String>> {
+    let Some(service) = &version.service else { return Ok(None) };
+    let folder = archive.join(&service.name);
+    let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
+    let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
+    let forgotten: BTreeSet<&str> =
+        archives.iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
+    Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
 }

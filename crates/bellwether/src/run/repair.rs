@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::forget::newest_that_counts;
 use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
@@ -140,7 +141,7 @@ pub fn repair(archive: &Path, data: &Path, mode: RepairMode, control: &Control) 
                 set_aside(&version.path)?;
             }
         }
-        folders.repair_latest(&data.join("datasets").join(name), name, &mut repairs)?;
+        folders.repair_latest(archive, &data.join("datasets").join(name), &mut repairs)?;
     }
     if mode == RepairMode::Repair && archive.exists() {
         repairs.left = verify(archive, data, control)?.faults;
@@ -209,16 +210,16 @@ impl InspectedFolders {
         }
     }
 
-    /// Has `latest` point to the newest intact version if the version that it points to is damaged or missing.
-    fn repair_latest(&self, dataset: &Path, name: &str, repairs: &mut Repairs) -> Result<()> {
-        let intact = self.versions[name].iter().filter(|version| version.faults.is_empty());
+    /// Has `latest` point to the newest intact version that counts if the version that it points to is damaged or missing.
+    fn repair_latest(&self, archive: &Path, dataset: &Path, repairs: &mut Repairs) -> Result<()> {
+        let name = dataset.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let intact = self.versions[&name].iter().filter(|version| version.faults.is_empty());
         let intact: Vec<&VersionRecord> = intact.filter_map(|version| version.whole.as_ref()).collect();
         let target = export::latest_target(dataset);
         if target.is_some_and(|target| intact.iter().any(|whole| whole.version == target)) {
             return Ok(());
         }
-        let newest = intact.iter().max_by_key(|whole| (whole.as_of, whole.built_at));
-        let Some(newest) = newest else { return Ok(()) };
+        let Some(newest) = newest_that_counts(archive, intact)? else { return Ok(()) };
         let version = &newest.version;
         repairs.add(RepairKind::Rebuilt, dataset.join("latest").display(), format!("it points to `{version}`"));
         if !repairs.dry_run {

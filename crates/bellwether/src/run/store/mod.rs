@@ -22,9 +22,10 @@ pub use verify::{StoreVerified, VerifyScope};
 
 use tokio::sync::oneshot;
 
+use super::forget::forgotten_run_of;
 use super::observer::{Control, Event};
 use super::summary::Summary;
-use crate::archive::{Archive, claims_of, folders, of_service};
+use crate::archive::{claims_of, folders, of_service};
 use crate::disk::file;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
@@ -152,13 +153,7 @@ impl RemoteStore {
 
     /// A forgotten run that a version was built from, if there is one.
     fn forgotten_run_of(&self, version: &VersionRecord) -> Result<Option<String>> {
-        let Some(service) = &version.service else { return Ok(None) };
-        let folder = self.archive.join(&service.name);
-        let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
-        let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
-        let forgotten: BTreeSet<&str> =
-            archives.iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
-        Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
+        forgotten_run_of(&self.archive, version)
     }
 
     /// The folder of the datasets and the archive.

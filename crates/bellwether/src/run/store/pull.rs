@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::repair::is_damage;
+use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
 use crate::archive::{self, Archive, Forgetting, Incoming, Proof, SEAL, Seal};
 use crate::disk::digest;
@@ -155,6 +156,7 @@ impl RemoteStore {
         for name in archive.note_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
             let at = format!("{}/{name}", archive.there);
             if let Some(text) = self.store.record(&at, SEAL).await? {
+                file::create_folders(&archive.here)?;
                 Forgetting::parse(&text, &PathBuf::from(self.store.address(&at)))?.add_to(&archive.here)?;
                 count += 1;
             }
@@ -258,6 +260,12 @@ impl RemoteStore {
         Ok(Some((text, whole.map_err(|error| self.in_store(&format!("{at}/{RECORD}"), error))?)))
     }
 
+    /// Whether a version was published since the store was listed.
+    pub(super) async fn is_new(&self, name: &str, version: &str, listed: &[Object]) -> Result<bool> {
+        let is_listed = versions(listed).any(|it| it == (name, version));
+        Ok(!is_listed && self.read_version(name, version).await?.is_some())
+    }
+
     /// An error of a record in the store, whose damage is not that of a local file.
     fn in_store(&self, key: &str, error: Error) -> Error {
         match error.downcast_ref() {
@@ -266,15 +274,17 @@ impl RemoteStore {
         }
     }
 
-    /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one.
+    /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one that counts.
     ///
     /// # Errors
     ///
     /// If the record or a file is damaged, if the folder cannot be written, and any failure of a request.
     pub async fn pull_latest(&self, name: &str) -> Result<TransferCounts> {
         let Some(latest) = self.store.latest(name).await? else { return Ok(TransferCounts::default()) };
-        let here = export::latest(&self.datasets, Some(name))?;
-        if here.is_some_and(|here| (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)) {
+        if let Some(here) = export::latest(&self.datasets, Some(name))?
+            && (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)
+            && self.forgotten_run_of(&here)?.is_none()
+        {
             return Ok(TransferCounts::default());
         }
         if let Some((_, whole)) = self.read_version(name, &latest.version).await?

@@ -21,6 +21,7 @@ use crate::disk::links;
 use crate::error::{Error, Result};
 use crate::export::{self, Linking, RECORD, VersionRecord, latest_target};
 use crate::run::blocking::blocking;
+use crate::run::forget::newest_that_counts;
 use crate::run::repair::{InspectedFolders, RepairKind, RepairMode, Repairs, files_of, repair};
 use crate::run::stage::Stage;
 use crate::store::{Object, Sealed, StoreError};
@@ -65,13 +66,16 @@ impl RemoteStore {
         let services = self.archives().await?;
         let listed = self.store.list(ARCHIVE).await?;
         for service in &services {
+            if mode == RepairMode::Repair {
+                self.pull_notes(service, &listed).await?;
+            }
             repairing.service(service, &listed).await?;
         }
         let listed = self.store.list(DATASETS).await?;
         let intact = repairing.datasets(&listed).await?;
         repairing.send_missing().await?;
         for (name, intact) in &intact {
-            repairing.latest(name, intact).await?;
+            repairing.latest(name, intact, &listed).await?;
         }
         if mode == RepairMode::Repair {
             self.push().await?;
@@ -342,10 +346,12 @@ impl Repairing<'_> {
         Ok(())
     }
 
-    /// Has `latest.json` name the newest intact version, unless it names an intact one.
-    async fn latest(&mut self, name: &str, intact: &[VersionRecord]) -> Result<()> {
+    /// Has `latest.json` name the newest intact version that counts, unless it names an intact one.
+    async fn latest(&mut self, name: &str, intact: &[VersionRecord], listed: &[Object]) -> Result<()> {
         let reason = match self.of.store.latest(name).await {
             Ok(Some(latest)) if intact.iter().any(|whole| latest_of(whole) == latest) => return Ok(()),
+            // Another machine published it meanwhile.
+            Ok(Some(latest)) if self.of.is_new(name, &latest.version, listed).await? => return Ok(()),
             Ok(Some(latest)) if intact.iter().any(|whole| whole.version == latest.version) => {
                 "it differed from the record of its version".to_owned()
             }
@@ -355,7 +361,7 @@ impl Repairing<'_> {
             Err(error) if is_damage(&error) => in_words(&error),
             Err(error) => return Err(error),
         };
-        let newest = intact.iter().max_by_key(|one| (one.as_of, one.built_at));
+        let newest = newest_that_counts(&self.of.archive, intact)?;
         let at = format!("{DATASETS}/{name}/latest.json");
         if !self.is_dry() {
             self.of.store.set_aside(&at, &self.name).await?;

@@ -240,13 +240,16 @@ impl RemoteStore {
             let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
             match self.store.latest(name).await {
                 Ok(Some(latest)) if !scope.reads(&latest.version) => {
-                    if !versions(datasets).any(|it| it == (name, &*latest.version)) {
+                    if !versions(datasets).any(|it| it == (name, &*latest.version))
+                        && !self.is_new(name, &latest.version, datasets).await?
+                    {
                         verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
                     }
                 }
                 Ok(Some(latest)) => match complete.get(&(name, latest.version.as_str())) {
                     Some(expected) if *expected == latest => {}
                     Some(_) => verified.faults.push(format!("`{at}`: it differs from the record of its version")),
+                    None if self.is_new(name, &latest.version, datasets).await? => {}
                     None => {
                         verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
                     }
