@@ -225,6 +225,23 @@ fn a_row_has_the_sector_of_its_ticker_when_it_was_seen() {
 }
 
 #[test]
+fn a_ticker_that_moves_to_the_sector_of_another_definition_keeps_its_past() {
+    let (place, service) = (Place::new(), moving_sectors());
+    let of =
+        |sector: &str| format!("[source]\n{}{}", service.source(), OF_SECTORS.replace("\"beta\", \"alpha\"", sector));
+    place.define("alpha", &of("\"alpha\""));
+    place.define("beta", &of("\"beta\""));
+    for name in ["alpha", "alpha", "beta", "beta", "alpha"] {
+        run(&place, name);
+    }
+    let all = |path: &Path| sectors(path).into_keys().collect::<Vec<_>>();
+    assert_eq!(all(&place.file("output/datasets/alpha/latest/alpha.parquet")), ["MOVED", "OLD", "ONE", "TWO"]);
+    place.run(["build", "alpha", "--vintage", "first", "-q"]).expect_success();
+    assert_eq!(all(&only_build(&place, "alpha").join("alpha.parquet")), ["MOVED", "OLD", "ONE", "TWO"]);
+    place.run(["show", "alpha", "--ticker", "MOVED"]).expect_success();
+}
+
+#[test]
 fn a_listing_that_the_definition_does_not_ask_for_any_more_keeps_no_ticker_in_its_sector() {
     let (place, service) = (Place::new(), moving_sectors());
     let both = OF_SECTORS.replace("[dataset]", "periods = [\"15d\", \"5d\"]\n[dataset]");

@@ -1,4 +1,4 @@
-//! The series of a dataset: those that its requests listed last.
+//! The series of a dataset: those that its requests have listed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::tables::{Change, SeriesKey, Table};
 pub struct Scope {
     /// The operation that returned them.
     pub source: Endpoint,
-    /// The requests, as text, whose latest answers must list them.
+    /// The requests, as text, that have listed them.
     pub requests: BTreeSet<String>,
     /// The tickers that do not count, whatever lists them.
     pub excluded: BTreeSet<Ticker>,
@@ -68,8 +68,8 @@ impl Scope {
         Self { filter: Filter::default(), ..self.clone() }
     }
 
-    /// The series of the scope: those that its requests listed last and that pass the filter, including those delisted
-    /// since. Only requests of one operation take series from one another: another one may have listed its own long ago.
+    /// The series of the scope: those that its requests have listed and that pass the filter, including those delisted since,
+    /// whatever other requests list them now: what other definitions ask for must not take a ticker's past away.
     pub(super) fn members(&self, listings: &Listings) -> HashSet<SeriesKey> {
         let tickers = self.filter.sectors.as_ref().map(|sectors| {
             let is_of_sector = |request: &str| {
@@ -83,24 +83,21 @@ impl Scope {
             let of_sectors = listings.series().filter(|(_, events)| by_sector(events));
             of_sectors.map(|(key, _)| &key.ticker).collect::<BTreeSet<&Ticker>>()
         });
-        let is_of_source = |event: &&Listing| event.source == self.source;
+        let is_own = |event: &Listing| event.source == self.source && self.requests.contains(&*event.request);
         let is_member = |(key, events): &(&SeriesKey, &[Listing])| {
             key.table == Table::of(self.source)
                 && !self.excluded.contains(&key.ticker)
                 && self.filter.takes(&key.ticker, key.period, key.regime)
                 && tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
-                && listed_last_by(events.iter().filter(is_of_source), |request| self.requests.contains(request))
+                && events.iter().any(is_own)
         };
         listings.series().filter(is_member).map(|(key, _)| key.clone()).collect()
     }
 }
 
-/// The tickers that some requests listed last.
+/// The tickers that some requests have listed.
 pub(super) fn listed_tickers(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
-    let is_listed = |events: &[Listing]| {
-        let mut of_source = events.chunk_by(|one, next| one.source == next.source);
-        of_source.any(|events| listed_last_by(events.iter(), |request| requests.contains(request)))
-    };
+    let is_listed = |events: &[Listing]| events.iter().any(|event| requests.contains(&*event.request));
     listings.series().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker.clone()).collect()
 }
 

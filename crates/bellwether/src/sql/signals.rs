@@ -378,7 +378,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
             |sector: &dyn Display| format!("contains(request, {})", quote(&format!(" sector={sector} period=")));
         let is_of: Vec<String> = sectors.iter().map(|sector| is_of(sector)).collect();
         let is_of = if is_of.is_empty() { "false".to_owned() } else { is_of.join(" or ") };
-        format!("s.ticker in (select ticker from listed where {is_of})")
+        format!("s.ticker in (select ticker from listed where place = 1 and ({is_of}))")
     }));
     conditions.extend(periods.as_ref().map(|periods| one_of("s.period", each(periods))));
     conditions.extend(regimes.as_ref().map(|regimes| one_of("s.regime", each(regimes))));

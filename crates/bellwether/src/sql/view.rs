@@ -181,7 +181,7 @@ impl View<'_> {
         newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals))
     }
 
-    /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.
+    /// The series that each request has listed; `place` is 1 for the requests that list it, or did so last if none does any more.
     pub(super) fn listed_series(&self) -> String {
         let newest = self.newest_listings();
         let ranked = format!(
@@ -189,7 +189,7 @@ impl View<'_> {
              order by change, case when change <> 'added' then observed_at end desc) as place\nfrom (\n{}\n) where newest = 1",
             indent(&newest)
         );
-        format!("select ticker, period, regime, source, request\nfrom (\n{}\n) where place = 1", indent(&ranked))
+        format!("select ticker, period, regime, source, request, place\nfrom (\n{}\n)", indent(&ranked))
     }
 }
 
