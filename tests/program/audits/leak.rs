@@ -106,3 +106,22 @@ fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
     assert!(packed.contains(", without the runs after it: these runs share a pack with later ones\n"), "{packed}");
     assert!(packed.ends_with(": no look-ahead found\n"), "{packed}");
 }
+
+#[test]
+fn a_forgotten_run_inside_a_pack_prevents_no_trial() {
+    let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
+    let place = pull(3, [&signals, &["2025-10-01"]], "");
+    let listed = place.run(["runs"]).expect_success().stdout;
+    let last = listed.lines().rfind(|line| line.starts_with("20")).expect("a run");
+    let last = last.split_whitespace().next().expect("its name");
+    place.run(["archive", "forget", last, "--reason", "a test"]).expect_success();
+    place.run(["archive", "compact"]).expect_success();
+    let audit = || place.run(["audit", "leak", "it"]).expect_success().stdout;
+    let apart = audit();
+    assert!(apart.contains("rows  canaries: ") && apart.ends_with(": no look-ahead found\n"), "{apart}");
+    place.run(["archive", "prune"]).expect_success();
+    let packed = audit();
+    let canaries =
+        |text: &str| text.lines().filter(|line| line.contains(" canaries: ")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(canaries(&packed), canaries(&apart));
+}

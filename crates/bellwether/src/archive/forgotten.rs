@@ -157,6 +157,20 @@ impl Forgetting {
     }
 }
 
+impl Archive {
+    /// Notes with which another archive leaves out what this one does.
+    pub(super) fn notes_on_forgotten(&self) -> impl Iterator<Item = Forgetting> {
+        let seals = self.runs_in_folders();
+        self.forgotten_runs().filter_map(move |forgotten| match &forgotten.cause {
+            ForgottenCause::Noted(note) => Some(note.clone()),
+            ForgottenCause::BasedOn(_) | ForgottenCause::Witnessed(_) => {
+                let seal = seals.iter().find(|seal| seal.run == forgotten.run)?;
+                Some(Forgetting::of(seal, "it does not count", seal.sealed_at))
+            }
+        })
+    }
+}
+
 /// Refuses a reason that nobody could read.
 fn check_reason(reason: &str) -> Result<(), String> {
     match reason.chars().count() {

@@ -342,7 +342,8 @@ impl Experiment<'_> {
     /// Copies an archive with canaries; returns a view as of their observation, and the number of tickers with
     /// canaries.
     fn plant(&self, archive: &Archive, view: &View, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
-        let copy = self.copy(archive, folder, |_| true)?.expect("all runs are copied");
+        let copy = self.copy(archive, folder, |_| true)?;
+        let copy = copy.ok_or_else(|| DatasetError::join("runs were pruned since the archive was opened"))?;
         let observed_at = view.as_of() + TimeDelta::seconds(1);
         let tickers: BTreeSet<Ticker> = view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
         let count = tickers.len();

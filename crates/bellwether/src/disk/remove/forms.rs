@@ -3,8 +3,8 @@
 use rustix::fs::FileType;
 
 use crate::disk::names::{
-    ANSWERS, MATRICES, MATRIX_FOLDERS, MERGE_FOLDER, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET,
-    ROWS_OF_SPARK, RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
+    ANSWERS, FORGOTTEN_FOLDER, MATRICES, MATRIX_FOLDERS, MERGE_FOLDER, PACK_FOLDER, PACKING, PARTITION, REMOVING,
+    ROWS_OF_DATASET, ROWS_OF_SPARK, RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
 };
 
 /// The permitted contents of a folder of ours.
@@ -14,6 +14,8 @@ pub(super) struct Contents {
 }
 
 static RUN: Contents = Contents { files: &RUN_FILES, folders: &[] };
+
+static NOTE: Contents = Contents { files: &["run.json"], folders: &[] };
 
 static UNFINISHED: Contents =
     Contents { files: &["unfinished.json", "answers.jsonl", ANSWERS], folders: &[(&["sealed"], &RUN)] };
@@ -40,6 +42,7 @@ static COPY_OF_ARCHIVE: Contents = Contents {
     files: &[],
     folders: &[
         (&[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER], &RUN),
+        (&[FORGOTTEN_FOLDER], &NOTE),
         (&[".partial"], &UNFINISHED_RUNS),
         (&[".locks"], &SEALING),
     ],
