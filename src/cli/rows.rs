@@ -7,8 +7,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bellwether::disk::file::{TargetFile, WhenExists};
 use bellwether::error::{Error, Result};
-use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
-use bellwether::plan::{Format, FormulaGuard};
+use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
+use bellwether::plan::Format;
 use clap::ValueEnum as _;
 
 use super::help::OUTPUT;
@@ -140,6 +140,6 @@ impl RowsTo {
         } else {
             Destination::File(self.force.file(output.clone()))
         };
-        RowOutput::begin(format.row_format(), destination, schema, FormulaGuard::None).map(Some)
+        RowOutput::begin(format.row_format(), destination, schema, &RowEncoding::default()).map(Some)
     }
 }

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use bellwether::archive;
 use bellwether::disk::file::{TargetFile, WhenExists};
-use bellwether::export::{Destination, RowOutput};
+use bellwether::export::{Destination, RowEncoding, RowOutput};
 use bellwether::interface::ChangeSet;
 use bellwether::key::ApiKey;
 use bellwether::key::source::VARIABLE;
-use bellwether::plan::FormulaGuard;
 use bellwether::project::Project;
 use bellwether::run::{self, DEMO_SEED};
 use bellwether::serve::{self, Service, Universe, price_schema};
@@ -130,7 +129,7 @@ impl Serve {
 fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
     let path = file.path.clone();
     let format = row_format(&path)?;
-    let mut output = RowOutput::begin(format, Destination::File(file), price_schema(), FormulaGuard::None)?;
+    let mut output = RowOutput::begin(format, Destination::File(file), price_schema(), &RowEncoding::default())?;
     let mut written = 0;
     for rows in universe.price_rows() {
         written += rows.num_rows() as u64;

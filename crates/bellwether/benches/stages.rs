@@ -19,7 +19,7 @@ use bellwether::columns::Rows;
 use bellwether::dataset::{self, DatasetInput, SeriesNames};
 use bellwether::decode::{Answer, AnswerPart, Rules};
 use bellwether::definition::DefinitionFile;
-use bellwether::export::{Destination, RowOutput};
+use bellwether::export::{Destination, RowEncoding, RowOutput};
 use bellwether::harness;
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Column, Format, Plan, Request, ServiceIdentity};
@@ -197,7 +197,7 @@ fn encode(bencher: Bencher<'_, '_>, format: Format) {
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         let schema = plan.dataset.schema.clone();
         let sink = Destination::Stream(Box::new(io::sink()));
-        let mut stream = RowOutput::begin(format.into(), sink, schema, plan.files.guard).expect("a stream");
+        let mut stream = RowOutput::begin(format.into(), sink, schema, &RowEncoding::of(&plan)).expect("a stream");
         batches.iter().for_each(|rows| stream.write_rows(rows).expect("a sink accepts everything"));
         stream.finish().expect("a sink accepts everything");
     });

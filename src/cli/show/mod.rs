@@ -6,9 +6,9 @@ mod table;
 
 use arrow::array::RecordBatch;
 use bellwether::error::Error;
-use bellwether::export::{Coding, Destination, RowFormat, RowOutput};
+use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
 use bellwether::load::{Dataset, Selection};
-use bellwether::plan::{Claims, FormulaGuard};
+use bellwether::plan::Claims;
 use bellwether::project::Project;
 use bellwether::run::AsOf;
 
@@ -124,7 +124,7 @@ impl Show {
             return Err(usage("several matrices are selected, and this format has room for one", &hint));
         }
         let to = Destination::Stream(Box::new(stdout()));
-        let mut out = RowOutput::begin(format, to, schema, FormulaGuard::None)?;
+        let mut out = RowOutput::begin(format, to, schema, &RowEncoding::default())?;
         rows.iter().try_for_each(|rows: &RecordBatch| out.write(rows))?;
         Ok(out.finish()?)
     }

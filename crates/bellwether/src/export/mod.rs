@@ -84,7 +84,7 @@ pub(crate) use reuse::{LatestVersion, ReuseOutcome, ReusedVersion, built_before}
 pub use row_output::{Destination, RowOutput};
 pub(crate) use selection::is_of_news;
 pub(crate) use staged::{Dataset, Staged};
-pub use stream::RowFormat;
+pub use stream::{RowEncoding, RowFormat};
 
 use crate::columns::csv::CsvWriter;
 use crate::columns::{self, ParquetWriter, Rows};

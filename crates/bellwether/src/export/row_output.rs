@@ -10,12 +10,11 @@ use std::path::PathBuf;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::stream::{self, OutputKind, RowFormat, RowWriter};
+use super::stream::{self, OutputKind, RowEncoding, RowFormat, RowWriter};
 use crate::columns::Rows;
 use crate::disk::file::{self, FileError, TargetFile};
 use crate::disk::remove;
 use crate::error::{Error, Reason, Result};
-use crate::plan::FormulaGuard;
 
 /// Where the rows go.
 pub enum Destination<'a> {
@@ -43,7 +42,7 @@ impl<'a> RowOutput<'a> {
         format: RowFormat,
         destination: Destination<'a>,
         schema: SchemaRef,
-        guard: FormulaGuard,
+        encoding: &RowEncoding,
     ) -> Result<Self> {
         let (out, file, hidden): (Box<dyn Write + Send + 'a>, _, _) = match destination {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
@@ -56,7 +55,7 @@ impl<'a> RowOutput<'a> {
             }
         };
         let kind = if file.is_some() { OutputKind::File } else { OutputKind::Stream };
-        let writer = RowWriter::create(format, kind, out, schema, guard);
+        let writer = RowWriter::create(format, kind, out, schema, encoding);
         let writer = writer.map_err(|error| failure(file.as_ref(), error))?;
         Ok(Self { writer, file, hidden })
     }

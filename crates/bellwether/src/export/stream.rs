@@ -11,13 +11,38 @@ use arrow::ipc::writer::StreamWriter;
 use super::arrow_ipc::ArrowFileWriter;
 use super::error::ExportError;
 use super::json::JsonWriter;
+use super::record::sort;
 use super::{Encoding, coding, parquet};
 use crate::columns::csv::{Coding, CsvWriter};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compact};
 use crate::error::{Error, Reason, system_error};
-use crate::plan::{Codec, Format, FormulaGuard};
+use crate::plan::{Codec, FilesPlan, Format, FormulaGuard, Plan};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
+
+/// How the rows are encoded.
+#[derive(Clone, Debug)]
+pub struct RowEncoding {
+    encoding: Encoding,
+    /// Rows per row group of Parquet.
+    row_group_rows: usize,
+}
+
+impl Default for RowEncoding {
+    fn default() -> Self {
+        let (codec, guard) = (Codec::Zstd(3), FormulaGuard::None);
+        let encoding = Encoding { codec, guard, sort: Vec::new(), metadata: Vec::new() };
+        Self { encoding, row_group_rows: ROW_GROUP_ROWS }
+    }
+}
+
+impl RowEncoding {
+    /// As the published files of a dataset are encoded.
+    pub fn of(plan: &Plan) -> Self {
+        let FilesPlan { codec, guard, row_group_rows, .. } = plan.files;
+        Self { encoding: Encoding { codec, guard, sort: sort(plan), metadata: Vec::new() }, row_group_rows }
+    }
+}
 
 /// The format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +90,14 @@ impl<W: Write + Send> RowWriter<W> {
         kind: OutputKind,
         out: W,
         schema: SchemaRef,
-        guard: FormulaGuard,
+        encoding: &RowEncoding,
     ) -> Result<Self, Reason> {
         Ok(match (format, kind) {
             (RowFormat::Parquet, _) => {
-                let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
-                let writer = parquet::create(out, schema, &encoding)?;
-                Self::Parquet(Box::new(writer), RowBuffer::new(ROW_GROUP_ROWS))
+                let writer = parquet::create(out, schema, &encoding.encoding)?;
+                Self::Parquet(Box::new(writer), RowBuffer::new(encoding.row_group_rows))
             }
-            (RowFormat::Csv(coding), _) => Self::Csv(CsvWriter::create(out, coding, &schema, guard)?),
+            (RowFormat::Csv(coding), _) => Self::Csv(CsvWriter::create(out, coding, &schema, encoding.encoding.guard)?),
             (RowFormat::Json, _) => Self::Json(JsonWriter::new(out)),
             (RowFormat::Arrow, OutputKind::File) => Self::ArrowFile(Box::new(ArrowFileWriter::create(out, &schema)?)),
             (RowFormat::Arrow, OutputKind::Stream) => {

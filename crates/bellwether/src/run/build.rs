@@ -26,8 +26,8 @@ use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
-    Destination, LatestVersion, Provenance, Publication, ReuseOutcome, ReusedVersion, RowOutput, Staged, built_before,
-    version_before,
+    Destination, LatestVersion, Provenance, Publication, ReuseOutcome, ReusedVersion, RowEncoding, RowOutput, Staged,
+    built_before, version_before,
 };
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Format, Plan, RowKind, Shape, StoreUrl};
@@ -412,7 +412,7 @@ impl Builder<'_> {
     /// Writes the dataset to a file or a stream. Returns the number of rows.
     fn write(&self, format: Format, to: Destination<'_>, clock: Clock) -> Result<u64> {
         let schema = Arc::clone(self.plan.dataset.written.schema());
-        let mut out = RowOutput::begin(format.into(), to, schema, self.plan.files.guard)?;
+        let mut out = RowOutput::begin(format.into(), to, schema, &RowEncoding::of(self.plan))?;
         let count = self.each(clock, |rows| out.write_rows(&rows))?;
         out.finish()?;
         Ok(count)

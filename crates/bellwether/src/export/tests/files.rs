@@ -9,7 +9,8 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::tempdir;
 
 use super::{moment, parquet_rows, plan, provenance, publish, publish_as, record, rows, schema, signals};
-use crate::disk::file::FileRecord;
+use crate::disk::file::{FileRecord, TargetFile, WhenExists};
+use crate::export::{Destination, RowEncoding, RowOutput};
 use crate::plan::{Codec, Format};
 use crate::process::cancel::CancellationToken;
 
@@ -58,16 +59,23 @@ fn the_plan_sets_the_codec_and_the_row_groups() {
         plan.files.codec = codec;
         plan.files.row_group_rows = 1000;
         let dataset = publish(folder.path(), &plan, std::slice::from_ref(&batch)).unwrap();
-        let path = dataset.path.join("demo.parquet");
-        let reader = parquet_file(&path);
-        let groups = reader.metadata().row_groups();
-        assert_eq!(groups.iter().map(|group| group.num_rows()).collect::<Vec<_>>(), [1000, 1000, 400]);
-        assert_eq!(
-            std::mem::discriminant(&groups[0].column(0).compression()),
-            std::mem::discriminant(&expected),
-            "{codec:?}"
-        );
-        assert_eq!(parquet_rows(&path), batch);
+        let (path, saved) = (dataset.path.join("demo.parquet"), folder.path().join("saved.parquet"));
+        let to = Destination::File(TargetFile { path: saved.clone(), when_exists: WhenExists::Refuse });
+        let mut out = RowOutput::begin(Format::Parquet.into(), to, schema(), &RowEncoding::of(&plan)).unwrap();
+        out.write(&batch).unwrap();
+        out.finish().unwrap();
+        for path in [&path, &saved] {
+            let reader = parquet_file(path);
+            let groups = reader.metadata().row_groups();
+            assert_eq!(groups.iter().map(|group| group.num_rows()).collect::<Vec<_>>(), [1000, 1000, 400]);
+            assert_eq!(
+                std::mem::discriminant(&groups[0].column(0).compression()),
+                std::mem::discriminant(&expected),
+                "{codec:?}"
+            );
+            assert_eq!(groups[0].sorting_columns().map(Vec::len), Some(4));
+            assert_eq!(parquet_rows(path), batch);
+        }
         sizes.push(dataset.files[0].bytes);
     }
     assert!(sizes[1] < sizes[0] && sizes[0] < sizes[3] && sizes[2] < sizes[3], "{sizes:?}");

@@ -8,12 +8,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::{rows, schema, signals};
 use crate::error::Result;
 use crate::export::error::ExportError;
-use crate::export::{Destination, RowOutput};
-use crate::plan::{Format, FormulaGuard};
+use crate::export::{Destination, RowEncoding, RowOutput};
+use crate::plan::Format;
 
 fn send<W: Write + Send>(format: Format, batches: &[RecordBatch], out: W) -> Result<()> {
     let out = Destination::Stream(Box::new(out));
-    let mut stream = RowOutput::begin(format.into(), out, schema(), FormulaGuard::None)?;
+    let mut stream = RowOutput::begin(format.into(), out, schema(), &RowEncoding::default())?;
     batches.iter().try_for_each(|batch| stream.write(batch))?;
     stream.finish()
 }
