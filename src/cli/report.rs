@@ -77,23 +77,21 @@ impl Report {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let is_stdout = self.output.as_deref() == Some(Path::new("-"));
         let target = self.output.filter(|_| !is_stdout).map(|file| self.force.file(file));
-        target.as_ref().map_or(Ok(()), TargetFile::check)?;
+        target.as_ref().map(TargetFile::check).transpose()?;
         let report = self.subject.build(project)?;
         let page = report.page();
         if is_stdout {
             return say(&page);
         }
         let file = match target {
-            Some(target) => target.path,
+            Some(target) => target.check()?,
             None => {
                 let reports = self.subject.folders.data(project).join("reports");
                 links::refuse(&reports)?;
                 reports.join(&report.identity.name).with_extension("html")
             }
         };
-        if let Some(folder) = file.parent() {
-            file::create_folders(folder)?;
-        }
+        file::create_folders(file::folder_of(&file))?;
         file::replace(&file, page.as_bytes())?;
         say(&format!("report    {}\n", file.display()))
     }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::disk::file;
 use bellwether::error::Error;
 use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
 use bellwether::process::cancel::CancellationToken;
@@ -144,6 +145,7 @@ impl Schedule {
     }
 
     fn run(&self, folders: Places) -> Result<()> {
+        self.metrics.as_deref().map(file::named).transpose()?;
         let store = self.store.url()?;
         let look = Arc::new(Notify::new());
         let changed = Arc::new(Notify::new());

@@ -43,12 +43,14 @@ impl Status {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = schedule::Folders { definitions: project.definitions(), data, archive };
+        let page_to = self.html.as_deref().filter(|file| file.as_os_str() != "-");
+        page_to.map(file::named).transpose()?;
         let overview = Overview::of(&folders, &self.names, None, Clock::System.now())?;
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
             Some(file) => {
                 let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
-                file::replace(file, page(&overview, Links::Files(&data)).as_bytes())?;
+                file::replace_named(file, page(&overview, Links::Files(&data)).as_bytes())?;
                 say(&format!("status    {}\n", file.display()))?;
             }
             None if self.json.is_wanted() => say(&StatusDocument::of(&overview).line())?,

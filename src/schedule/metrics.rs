@@ -24,7 +24,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// If it cannot be written.
 pub fn write(path: &Path, overview: &Overview) -> Result<()> {
-    file::replace(path, text(overview).as_bytes())
+    file::replace_named(path, text(overview).as_bytes())
 }
 
 /// The metrics as text.

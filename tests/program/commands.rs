@@ -1,6 +1,7 @@
 //! Commands for the first hour: their output and their suggestions.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::support::program::{DemoService, Outcome, Place};
@@ -111,7 +112,7 @@ fn open_starts_the_browser_with_the_report() {
     let browser = place.file("browser");
     fs::write(&browser, "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     let mut permissions = fs::metadata(&browser).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    permissions.set_mode(0o755);
     fs::set_permissions(&browser, permissions).unwrap();
     let printed = Outcome::of(place.command(["open", "demo"]).env("BROWSER", &browser)).expect_success().stdout;
     let opened = place.file("opened");
@@ -237,6 +238,40 @@ fn a_file_that_exists_is_replaced_by_force_only() {
     // An error names the file that was asked for.
     let missing = place.run(["build", "demo", "--output", "nowhere/rows.csv"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: cannot write `nowhere/rows.csv`\n"), "{missing}");
+}
+
+#[test]
+fn only_files_are_replaced_and_stay_where_links_lead() {
+    let place = published_place();
+    let (real, link) = (place.file("real.html"), place.file("link.html"));
+    fs::write(&real, "mine").unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real.html", &link).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.file("pipe.csv")).status().expect("`mkfifo` runs");
+    assert!(made.success());
+    let commands: [&[&str]; 5] = [
+        &["build", "demo", "--format", "csv", "--force", "--output"],
+        &["audit", "revisions", "--format", "csv", "--force", "--output"],
+        &["report", "demo", "--force", "--output"],
+        &["status", "--html"],
+        &["run", "demo", "-q", "--metrics"],
+    ];
+    for command in commands {
+        let to = |file: &'static str| command.iter().copied().chain([file]).collect::<Vec<_>>();
+        let refused = place.run(to("pipe.csv")).failed_with(1).stderr;
+        let expected = "error: `pipe.csv` is a pipe, which is not replaced\nhint: name a file";
+        assert!(refused.starts_with(expected), "{refused}");
+        assert!(fs::symlink_metadata(place.file("pipe.csv")).unwrap().file_type().is_fifo());
+        // Formats are told by the names of files.
+        let name = if command.contains(&"csv") { "link.csv" } else { "link.html" };
+        fs::rename(&link, place.file(name)).unwrap();
+        place.run(to(name)).expect_success();
+        fs::rename(place.file(name), &link).unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("real.html"));
+        let replaced = fs::metadata(&real).unwrap();
+        assert!(replaced.len() > 50 && replaced.permissions().mode() & 0o777 == 0o640, "{command:?}");
+        fs::write(&real, "mine").unwrap();
+    }
 }
 
 #[test]

@@ -47,8 +47,7 @@ impl<'a> RowOutput<'a> {
         let (out, file, hidden): (Box<dyn Write + Send + 'a>, _, _) = match destination {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
             Destination::File(target) => {
-                target.check()?;
-                let hidden = file::hidden_beside(&target.path);
+                let hidden = file::hidden_beside(&target.check()?);
                 // An error names the file that was asked for, not the hidden one.
                 let out = File::create_new(&hidden).map_err(FileError::write(&target.path))?;
                 (Box::new(out), Some(target), HiddenFile(Some(hidden)))
@@ -88,10 +87,11 @@ impl<'a> RowOutput<'a> {
         writer.finish().map_err(|error| failure(file.as_ref(), error))?;
         let (Some(target), Some(from)) = (file, &hidden.0) else { return Ok(()) };
         file::sync(&file::open(from)?, &target.path)?;
-        target.check()?;
-        fs::rename(from, &target.path).map_err(FileError::write(&target.path))?;
+        let to = target.check()?;
+        let failed = FileError::write(&target.path);
+        file::keep_permissions(&to, from).and_then(|()| fs::rename(from, &to)).map_err(failed)?;
         hidden.0 = None;
-        file::sync_folder(file::folder_of(&target.path))
+        file::sync_folder(file::folder_of(&to))
     }
 }
 

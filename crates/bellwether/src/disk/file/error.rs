@@ -36,6 +36,10 @@ pub enum FileError {
     #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
 
+    /// Something that a user named as a file, and that is none.
+    #[error("`{}` is {found}, which is not replaced", path.display())]
+    Special { path: PathBuf, found: &'static str },
+
     /// Something else in place of a file or folder of ours.
     #[error("`{}` is {found}, expected {wanted}", path.display())]
     Occupied { path: PathBuf, found: &'static str, wanted: &'static str },
@@ -119,6 +123,7 @@ impl Diagnostic for FileError {
             }
             Self::Layout { .. } => "use the version of bellwether that wrote it, or a newer one",
             Self::Exists { .. } => "choose another file, or replace it with `--force`",
+            Self::Special { .. } => "name a file; `--output -` writes to standard output",
             Self::Occupied { .. } => "move it, or choose another folder with `--data`",
             Self::Linked { .. } => {
                 "remove the link; to keep data or the archive on another disk, use `--data` or `--archive`"

@@ -5,7 +5,7 @@ mod error;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ pub fn create_folders(path: &Path) -> Result<()> {
 }
 
 /// The folder that an entry is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -211,6 +211,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         let mut file = File::create_new(&hidden)?;
         file.write_all(bytes)?;
         file.sync_all()?;
+        keep_permissions(path, &hidden)?;
         fs::rename(&hidden, path)
     };
     // An error names the file that was asked for, not the hidden one.
@@ -219,6 +220,45 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = remove::file(&hidden);
     })?;
     sync_folder(folder_of(path))
+}
+
+/// Writes or replaces a file that a user named: what links lead to, if it is a file.
+pub fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(&named(path)?, bytes)
+}
+
+/// The file that a user named: what links lead to, or nothing yet. Devices, pipes and folders are not to be replaced.
+pub fn named(path: &Path) -> Result<PathBuf> {
+    let failed = FileError::write(path);
+    let file = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
+        Err(error) => return Err(failed(error)),
+        Ok(found) if found.is_symlink() => fs::canonicalize(path).map_err(failed)?,
+        Ok(_) => path.to_owned(),
+    };
+    match what_is(fs::metadata(&file).map_err(failed)?.file_type()) {
+        None => Ok(file),
+        Some(found) => Err(FileError::Special { path: path.to_owned(), found }.into()),
+    }
+}
+
+/// What something is that is no file.
+fn what_is(kind: fs::FileType) -> Option<&'static str> {
+    match kind {
+        _ if kind.is_file() => None,
+        _ if kind.is_dir() => Some("a folder"),
+        _ if kind.is_fifo() => Some("a pipe"),
+        _ if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+/// Gives a file that will replace another one its permissions.
+pub(crate) fn keep_permissions(replaced: &Path, by: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(replaced) {
+        Ok(known) if known.is_file() => fs::set_permissions(by, known.permissions()),
+        _ => Ok(()),
+    }
 }
 
 /// The files in a folder that killed processes did not complete.
@@ -264,11 +304,12 @@ pub enum WhenExists {
 }
 
 impl TargetFile {
-    /// Refuses a name that is taken, unless it may be replaced.
-    pub fn check(&self) -> Result<()> {
-        match (self.when_exists, fs::symlink_metadata(&self.path)) {
+    /// The file to write: what links lead to. Refuses a name that is taken, unless by a file that may be replaced.
+    pub fn check(&self) -> Result<PathBuf> {
+        let file = named(&self.path)?;
+        match (self.when_exists, fs::symlink_metadata(&file)) {
             (WhenExists::Refuse, Ok(_)) => Err(FileError::Exists { path: self.path.clone() }.into()),
-            _ => Ok(()),
+            _ => Ok(file),
         }
     }
 }
