@@ -24,6 +24,8 @@ pub struct Decoded {
     pub drift: Vec<Drift>,
     /// Number of confidences outside 0 to 1.
     pub unusual: u64,
+    /// Number of latest signals without a date.
+    pub undated: u64,
     /// Values accepted though they deviate from the interface's notation.
     pub lenient: Leniencies,
     /// The first records rejected for their size.
@@ -44,6 +46,7 @@ impl Decoded {
         self.rejects.extend(next.rejects);
         next.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += next.unusual;
+        self.undated += next.undated;
         self.lenient += next.lenient;
         self.oversized.extend(next.oversized);
         self.records += next.records;

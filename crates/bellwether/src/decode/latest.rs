@@ -45,6 +45,9 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
     notes.count_record();
     notes.accepted_leniently(lenient);
     notes.confidence(confidence);
+    if date.is_none() {
+        notes.undated();
+    }
     notes.unknown("", &unknown);
     let rows = rows::single(date, signal, confidence, answer.rules.extra(&unknown));
     Ok(Series { key, rows })

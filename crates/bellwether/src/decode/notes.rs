@@ -65,6 +65,7 @@ pub(super) struct Notes<'a> {
     over: Option<(Reject, u64)>,
     drift: Vec<Drift>,
     unusual: u64,
+    undated: u64,
     lenient: Leniencies,
     oversized: Vec<Oversized>,
     records: u64,
@@ -83,6 +84,7 @@ impl<'a> Notes<'a> {
             over: None,
             drift: Vec::new(),
             unusual: 0,
+            undated: 0,
             lenient: Leniencies::default(),
             oversized: Vec::new(),
             records: 0,
@@ -105,6 +107,11 @@ impl<'a> Notes<'a> {
     /// Counts a confidence outside 0 to 1. It is kept, since the interface documents no bounds.
     pub(super) fn confidence(&mut self, confidence: f64) {
         self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
+    }
+
+    /// Counts a latest signal without a date. It is kept, but no dataset can have it.
+    pub(super) fn undated(&mut self) {
+        self.undated += 1;
     }
 
     /// Counts values of a valid record that deviate from the interface's notation.
@@ -206,6 +213,7 @@ impl<'a> Notes<'a> {
         self.rejects.extend(other.over.map(closing));
         other.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += other.unusual;
+        self.undated += other.undated;
         self.lenient += other.lenient;
         self.oversized.extend(other.oversized);
         self.records += other.records;
@@ -216,10 +224,10 @@ impl<'a> Notes<'a> {
 
     /// The notes, together with the parts they belong to.
     pub(super) fn with(self, parts: Vec<AnswerPart>) -> Decoded {
-        let Self { mut rejects, over, drift, unusual, lenient, oversized, .. } = self;
+        let Self { mut rejects, over, drift, unusual, undated, lenient, oversized, .. } = self;
         let Self { records, rejected, histories, lost, .. } = self;
         rejects.extend(over.map(closing));
-        Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected, histories, lost }
+        Decoded { parts, rejects, drift, unusual, undated, lenient, oversized, records, rejected, histories, lost }
     }
 }
 

@@ -56,8 +56,8 @@ pub(super) fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Re
     }
     draft.add_rejects(&decoded.rejects, decoded.rejected)?;
     draft.add_histories(decoded.histories, decoded.lost);
-    let Decoded { drift, unusual, lenient, oversized, .. } = decoded;
-    draft.add_oddities(Oddities { drift, unusual, lenient, oversized });
+    let Decoded { drift, unusual, undated, lenient, oversized, .. } = decoded;
+    draft.add_oddities(Oddities { drift, unusual, undated, lenient, oversized });
     Ok(())
 }
 

@@ -19,6 +19,8 @@ enum NoDataReason {
     Nothing,
     /// All histories in the answer are empty.
     EmptyHistories,
+    /// The latest signal has no date.
+    Undated,
     /// Every record in the answer was rejected.
     Unreadable,
     /// The archive lists no series for it.
@@ -33,6 +35,7 @@ impl NoDataReason {
             Self::Unknown => "the service does not know it (404)",
             Self::Nothing => "the answer is empty",
             Self::EmptyHistories => "every history in the answer is empty",
+            Self::Undated => "the latest signal has no date",
             Self::Unreadable => "every record in the answer was rejected",
             Self::Unlisted => "there were none in the last answer",
             Self::Unanswered => "the last run got no answer",
@@ -79,7 +82,7 @@ impl<'a> Missing<'a> {
                 (Base::Signals, 0, 0) if record.empty.is_empty() => Some(NoDataReason::Nothing),
                 (Base::Signals, 0, 0) => Some(NoDataReason::EmptyHistories),
                 (Base::Signals, 0, _) => Some(NoDataReason::Unreadable),
-                (Base::Signals, ..) => None,
+                (Base::Signals, rows, _) => (record.oddities.undated == rows).then_some(NoDataReason::Undated),
             }
         };
         let known = answers.values().flat_map(|record| record.tickers()).collect();

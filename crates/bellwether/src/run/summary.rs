@@ -251,13 +251,17 @@ impl fmt::Display for Fetched {
         let new = self.new_rejects.filter(|_| self.rejects > 0);
         let new = new.map_or_else(String::new, |new| format!(", {} new", group_digits(new)));
         writeln!(formatter, "rejected  {}{new}", count_of(self.rejects, "record", "records"))?;
-        let Oddities { drift, unusual, lenient, oversized } = &self.oddities;
+        let Oddities { drift, unusual, undated, lenient, oversized } = &self.oddities;
         for oversized in oversized {
             writeln!(formatter, "rejected  {}", escape(&oversized.to_string()))?;
         }
         if *unusual > 0 {
             let unusual = count_of(*unusual, "confidence", "confidences");
             writeln!(formatter, "unusual   {unusual} outside 0 to 1")?;
+        }
+        if *undated > 0 {
+            let undated = count_of(*undated, "latest signal", "latest signals");
+            writeln!(formatter, "undated   {undated} without a date, archived and in no dataset")?;
         }
         if lenient.signals > 0 {
             let signals = count_of(lenient.signals, "signal", "signals");

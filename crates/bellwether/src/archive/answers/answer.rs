@@ -44,6 +44,9 @@ pub struct Oddities {
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
     pub unusual: u64,
+    /// Latest signals without a date, which no dataset can have.
+    #[serde(default)]
+    pub undated: u64,
     /// Values accepted though they deviate from the interface's notation.
     #[serde(default)]
     pub lenient: Leniencies,
@@ -57,6 +60,7 @@ impl Oddities {
     pub fn add(&mut self, other: Self) {
         other.drift.into_iter().for_each(|field| field.add_to(&mut self.drift));
         self.unusual += other.unusual;
+        self.undated += other.undated;
         self.lenient += other.lenient;
         self.oversized.extend(other.oversized);
         self.oversized.truncate(Oversized::MAX_LISTED);

@@ -155,6 +155,7 @@ struct Outcome {
     reasons: Vec<String>,
     drift: Vec<(String, u64)>,
     unusual: u64,
+    undated: u64,
     lenient: Leniencies,
     records: u64,
     rejected: u64,
@@ -164,8 +165,8 @@ struct Outcome {
 fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, String)> {
     let mut outcome = Outcome::default();
     let decoded = answer.decode(body, |decoded| {
-        let Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected, histories, lost } =
-            decoded;
+        let Decoded { parts, rejects, drift, unusual, undated, lenient, oversized, .. } = decoded;
+        let Decoded { records, rejected, histories, lost, .. } = decoded;
         assert!(oversized.is_empty(), "no body here exceeds the limit");
         assert!(histories >= lost);
         outcome.items.extend(parts.into_iter().flat_map(|part| items_of(answer, part)));
@@ -175,6 +176,7 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
         }
         outcome.drift.extend(drift.into_iter().map(|drift| (drift.field, drift.count)));
         outcome.unusual += unusual;
+        outcome.undated += undated;
         outcome.lenient += lenient;
         outcome.records += records;
         outcome.rejected += rejected;
@@ -191,7 +193,7 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
 impl Outcome {
     fn is_as(&self, expected: oracle::Expected) {
         assert_eq!(self.items, expected.items);
-        assert_eq!(self.unusual, expected.unusual);
+        assert_eq!((self.unusual, self.undated), (expected.unusual, expected.undated));
         assert_eq!(self.lenient, expected.lenient);
         assert_eq!((self.rejected, self.lost), (expected.rejected, expected.lost));
         assert_eq!(self.records, expected.typed + self.rejected);

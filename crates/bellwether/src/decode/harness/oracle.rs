@@ -60,6 +60,7 @@ pub(super) struct Expected {
     pub(super) lost: u64,
     pub(super) drift: BTreeMap<String, u64>,
     pub(super) unusual: u64,
+    pub(super) undated: u64,
     pub(super) lenient: Leniencies,
     pub(super) typed: u64,
 }
@@ -242,6 +243,7 @@ impl Expected {
         }
         let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
         self.items.push(Item::Series(key));
+        self.undated += u64::from(date.is_none());
         self.row(answer, date, &entry, extra);
         Some(())
     }
