@@ -108,7 +108,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         observed_at: now,
     };
     run.commit(draft, record).expect("room on the disk");
-    run.seal(&[], || Ok(now), || Ok(true)).expect("a sealed run");
+    run.seal(&[], || Ok(now), |_| Ok(true)).expect("a sealed run");
 }
 
 #[test]

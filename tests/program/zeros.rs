@@ -105,7 +105,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
         };
         run.commit(draft, record).expect("room on the disk");
     }
-    run.seal(&[], || Ok(now), || Ok(true)).expect("a sealed run");
+    run.seal(&[], || Ok(now), |_| Ok(true)).expect("a sealed run");
 }
 
 /// Whether a number of a file is a negative zero.

@@ -113,7 +113,7 @@ fn seal_run(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         };
         run.commit(draft, record).expect("room on the disk");
     }
-    run.seal(&[], || Ok(now), || Ok(true)).expect("a sealed run").run
+    run.seal(&[], || Ok(now), |_| Ok(true)).expect("a sealed run").run
 }
 
 fn instant(day: i64) -> DateTime<Utc> {

@@ -16,6 +16,7 @@ use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
+use super::sealed::requests::REJECTS;
 use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
 use super::sealed::sealed_run::SealedRun;
 use super::sealing::SealingLock;
@@ -220,19 +221,20 @@ impl Unfinished {
     }
 
     /// Settles the run against everything that the archive knows, and seals it, at the instant that `sealing` returns or
-    /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `is_current` may
-    /// bring in more runs and then refuse: the run is settled again, a few times at most.
+    /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `check` sees the run
+    /// as it is settled, and may fail. It may bring in more runs and then refuse: the run is settled again, a few times at
+    /// most.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or written, or the run is cancelled. The answers are kept in that case.
+    /// If a file cannot be read or written, the check fails, or the run is cancelled. The answers are kept in that case.
     pub fn seal(
         &self,
         lost: &[String],
         sealing: impl Fn() -> Result<DateTime<Utc>>,
-        is_current: impl Fn() -> Result<bool>,
+        check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
-        self.seal_as(None, lost, sealing, is_current)
+        self.seal_as(None, lost, sealing, check)
     }
 
     /// Settles the run against the claims that an archive has, and seals it as a claim of an instant, which is later than
@@ -242,7 +244,7 @@ impl Unfinished {
     ///
     /// As [`seal`](Self::seal).
     pub fn seal_claim(&self, claim: &Claim, instant: DateTime<Utc>) -> Result<Settled> {
-        self.seal_as(Some(claim), &[], || Ok(instant), || Ok(true))
+        self.seal_as(Some(claim), &[], || Ok(instant), |_| Ok(true))
     }
 
     fn seal_as(
@@ -250,7 +252,7 @@ impl Unfinished {
         claimed: Option<&Claim>,
         lost: &[String],
         sealing: impl Fn() -> Result<DateTime<Utc>>,
-        is_current: impl Fn() -> Result<bool>,
+        check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
         /// How often a run is settled again because others arrived. Histories that meet later are merged.
         const MOST_TIMES: usize = 3;
@@ -268,13 +270,14 @@ impl Unfinished {
             let (before, origin, answers, whole) = (&before, &self.origin, &answers, &self.whole);
             let settling = Settling { before, origin, answers, sealed_at, lost, whole, claimed };
             let (seal, known) = settling.settle(&folder)?;
-            if times < MOST_TIMES && !is_current()? {
+            let run = |path| SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal.clone())));
+            if !check(&run(folder.clone()))? && times < MOST_TIMES {
                 continue;
             }
             cancel::check(&self.stop)?;
             let path = self.archive.join(seal.folder_name());
             file::rename_durably(&folder, &path)?;
-            break Settled { run: SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))), known };
+            break Settled { run: run(path), known };
         };
         drop(lock);
         if let Err(error) = upkeep::pack_small(&self.archive, &self.stop) {
@@ -286,17 +289,25 @@ impl Unfinished {
         Ok(settled)
     }
 
-    /// Abandons the run: writes its rejected records to a file and removes everything else.
+    /// Abandons the run: writes its rejected records to a file, those found when it was settled too if it was, and removes
+    /// everything else.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn abandon(&self, evidence: &Path) -> Result<PathBuf> {
+    pub fn abandon(&self, evidence: &Path, settled: Option<&SealedRun>) -> Result<PathBuf> {
         links::refuse(evidence)?;
         file::create_folders(evidence)?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
-        let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-        settle::write_rejects(&path, &answers, &[])?;
+        match settled {
+            Some(run) => {
+                fs::copy(run.path().join(REJECTS), &path).map_err(FileError::write(&path))?;
+            }
+            None => {
+                let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
+                settle::write_rejects(&path, &answers, &[])?;
+            }
+        }
         let _ = remove::folder(&self.path);
         Ok(path)
     }

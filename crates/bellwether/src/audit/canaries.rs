@@ -49,7 +49,7 @@ impl Canaries {
         if !self.fields.is_empty() {
             self.answer_all(&unfinished, known, Endpoint::HistoricalSentiment, self.records())?;
         }
-        unfinished.seal(&[], || Ok(now), || Ok(true)).map(drop)
+        unfinished.seal(&[], || Ok(now), |_| Ok(true)).map(drop)
     }
 
     /// Answers an operation for every ticker.

@@ -94,7 +94,7 @@ pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};
 
 pub use crate::archive::Interrupted;
-use crate::archive::{NewRun, Settled, Unfinished, of_service};
+use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};
 pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
 use crate::disk::links;
 use crate::error::Result;
@@ -268,24 +268,22 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let records = unfinished.records();
         let fetched = Fetched::of(&records, signals);
         let max_share = plan.max_reject_share;
-        let rejected = rejects::above(max_share, &records);
-        if !rejected.is_empty() {
-            let kept = unfinished.abandon(&options.evidence())?;
-            let source = rejects::reasons(&records).map(Into::into);
-            return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
-        }
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
         let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
-        // Whether no other machine has sent a run meanwhile.
-        let is_current = || match &store {
-            Some(store) => {
-                let pulled = runtime.block_on(store.pull_archive(None))?;
-                Ok(pulled.folders == 0 && pulled.notes == 0)
+        // Fails if too much was rejected. Returns whether no other machine has sent a run meanwhile.
+        let check = |settled: &SealedRun| {
+            let rejected = rejects::above(max_share, &records, &settled.requests()?);
+            if !rejected.is_empty() {
+                let kept = unfinished.abandon(&options.evidence(), Some(settled))?;
+                let source = rejects::reasons(&records).map(Into::into);
+                return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
             }
-            None => Ok(true),
+            let Some(store) = &store else { return Ok(true) };
+            let pulled = runtime.block_on(store.pull_archive(None))?;
+            Ok(pulled.folders == 0 && pulled.notes == 0)
         };
-        let Settled { run, known } = unfinished.seal(&lost, sealing, is_current)?;
+        let Settled { run, known } = unfinished.seal(&lost, sealing, check)?;
         let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
         let _ = sealed.send(());
@@ -309,7 +307,6 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         timings.push(stage.finish());
         prune::prune_copies(view.archive());
         let new_rejects = published.new_rejects;
-        // Contradictions between answers of the run are known once it is sealed.
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
         let (path, changes) = (run.path().to_owned(), run.seal().changes);
         let fetched = Fetched { run: path, changes, known, rejects, new_rejects, ..fetched };

@@ -2,7 +2,8 @@
 //!
 //! It is computed twice, by records and by series, and for each operation separately: neither long histories of a few
 //! tickers nor plenty of news can hide that most tickers were lost. A history that is rejected whole counts as many
-//! records as it had. A series is lost if it had records and kept none.
+//! records as it had. A series is lost if it had records and kept none. Answers of one run that contradict each other are
+//! known once the run is settled, so it is computed then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::error::{Findings, Rejected};
 use super::names::list;
 use crate::archive::AnswerRecord;
 use crate::interface::Endpoint;
-use crate::tables::Oversized;
+use crate::tables::{Oversized, RequestRecord};
 
 #[derive(Clone, Copy, Default)]
 struct OperationTally {
@@ -34,14 +35,18 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
     Findings::of(oversized.chain(unreadable).collect::<Vec<_>>().into_iter())
 }
 
-/// The operations with more than a share of rejected records or series.
-pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>]) -> Vec<Rejected> {
+/// The operations with more than a share of rejected records or series, by the answers and by the requests as they were
+/// settled.
+pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Vec<Rejected> {
     let mut tallies: BTreeMap<Endpoint, OperationTally> = BTreeMap::new();
-    for answer in answers {
-        let AnswerRecord { request, histories, lost, .. } = &**answer;
+    for request in settled {
         let tally = tallies.entry(request.endpoint).or_default();
         tally.records += request.rows + request.rejects;
         tally.rejected += request.rejects;
+    }
+    for answer in answers {
+        let AnswerRecord { request, histories, lost, .. } = &**answer;
+        let tally = tallies.entry(request.endpoint).or_default();
         let (histories, lost) = match request.endpoint.is_of_one_ticker() {
             true => (1, u64::from(request.rows == 0 && request.rejects > 0)),
             false => (*histories, *lost),

@@ -116,7 +116,7 @@ fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         };
         run.commit(draft, record).unwrap();
     }
-    run.seal(&[], || Ok(now), || Ok(true)).unwrap();
+    run.seal(&[], || Ok(now), |_| Ok(true)).unwrap();
     Archive::open(path).unwrap()
 }
 

@@ -191,7 +191,7 @@ impl<'a> Gathering<'a> {
         // If each ticker has its own request, those without an answer are reported as missing data.
         if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
             // The next run must not resume with these answers.
-            self.unfinished.abandon(&self.options.evidence())?;
+            self.unfinished.abandon(&self.options.evidence(), None)?;
             let of = |tickers: Vec<&Ticker>| list(tickers.iter());
             return Err(RunError::OtherTickers {
                 name: self.plan.name.clone(),

@@ -120,7 +120,7 @@ fn tell(run: &Unfinished, Told { endpoint, request, at: second, series, rejects,
 
 /// Seals a run at a second.
 fn seal(run: &Unfinished, second: i64) -> Settled {
-    run.seal(&[], || Ok(at(second)), || Ok(true)).unwrap()
+    run.seal(&[], || Ok(at(second)), |_| Ok(true)).unwrap()
 }
 
 /// The rows of a run in a file.
