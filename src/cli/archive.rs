@@ -2,8 +2,9 @@
 
 use bellwether::archive::{ForgetReason, Removal, Seal};
 use bellwether::disk::links;
+use bellwether::plan::ServiceIdentity;
 use bellwether::project::Project;
-use bellwether::run::{self, Control, Forgot, PruneMode, compact, forget, migrate, prune};
+use bellwether::run::{self, Control, Forgot, ForgotRun, PruneMode, compact, forget, migrate, prune};
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of};
 use schemars::JsonSchema;
@@ -47,9 +48,9 @@ enum ArchiveAction {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take a bad run back: no command counts it any more.
+    /// Take bad runs back: no command counts them any more.
     ///
-    /// The run stays, beside a note that says why. The note is sent to the store and fetched from it like a run, so that
+    /// A run stays, beside a note that says why. The note is sent to the store and fetched from it like a run, so that
     /// every machine leaves the run out, also as of instants before the note; whatever leaves it out says so.
     Forget(Forget),
     /// Set damaged runs, packs and versions aside, and make again what the others can make.
@@ -64,10 +65,11 @@ enum ArchiveAction {
 
 #[derive(Debug, clap::Args)]
 struct Forget {
-    /// The name of the run.
-    run: String,
+    /// The names of the runs.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
 
-    /// Why, in a line: it is shown wherever the run is left out.
+    /// Why, in a line: it is shown wherever the runs are left out.
     #[arg(long, value_name = "TEXT")]
     reason: ForgetReason,
 }
@@ -83,7 +85,7 @@ pub(super) struct Compacted {
 struct NewPack {
     /// Its name.
     pack: String,
-    /// The service of its runs.
+    /// The service of its runs, or the folder of its claims.
     service: String,
     /// The number of its runs.
     runs: usize,
@@ -118,9 +120,10 @@ impl Archive {
                 let runs = PackedRuns { dry_run, removed, freed };
                 json.say(|| &runs, || runs.in_words())
             }
-            ArchiveAction::Forget(Forget { run: name, reason }) => {
-                let name = name.strip_prefix("run=").unwrap_or(&name).to_owned();
-                let forgot = cancellable(move |control| forget(&archive, &name, &reason, control))?;
+            ArchiveAction::Forget(Forget { runs, reason }) => {
+                let name = |run: &String| run.strip_prefix("run=").unwrap_or(run).to_owned();
+                let runs: Vec<String> = runs.iter().map(name).collect();
+                let forgot = cancellable(move |control| forget(&archive, &runs, &reason, control))?;
                 json.say(|| &forgot, || forget_message(&forgot))
             }
             ArchiveAction::Repair(arguments) => {
@@ -141,9 +144,10 @@ impl Archive {
 
 impl NewPack {
     fn of(pack: &Seal) -> Self {
+        let (name, is_of_claims) = (&pack.service.name, pack.members.iter().any(|run| run.claimed.is_some()));
         Self {
             pack: pack.run.clone(),
-            service: pack.service.name.clone(),
+            service: if is_of_claims { ServiceIdentity::claims_of(name) } else { name.clone() },
             runs: pack.members.len(),
             bytes: pack.bytes(),
         }
@@ -176,13 +180,14 @@ impl PackedRuns {
     }
 }
 
-fn forget_message(Forgot { run, reason, is_new, .. }: &Forgot) -> String {
-    let reason = escape(reason);
-    match is_new {
-        true => format!(
-            "run `{run}` is forgotten: {reason}\nthe next run leaves it out, and sends the note to the store; so does \
-             `bellwether store push`\n"
-        ),
-        false => format!("run `{run}` is forgotten already: {reason}\n"),
-    }
+fn forget_message(Forgot { runs }: &Forgot) -> String {
+    let told = runs.iter().map(|ForgotRun { run, reason, is_new, .. }| {
+        let already = if *is_new { "" } else { " already" };
+        format!("run `{run}` is forgotten{already}: {}\n", escape(reason))
+    });
+    let (these, notes) = if runs.len() == 1 { ("it", "the note") } else { ("them", "the notes") };
+    let next =
+        format!("the next run leaves {these} out, and sends {notes} to the store; so does `bellwether store push`\n");
+    let is_new = runs.iter().any(|run| run.is_new);
+    told.collect::<String>() + if is_new { &next } else { "" }
 }

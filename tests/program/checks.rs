@@ -275,7 +275,8 @@ fn a_latest_signal_without_a_date_is_missing_data() {
         );
         json("200 OK", &body)
     });
-    let signals = "[signals]\nhistory = \"latest\"\ntickers = [\"XOM\", \"CVX\"]\nperiods = [\"15d\"]\nregimes = [\"neutral\"]\n";
+    let signals =
+        "[signals]\nhistory = \"latest\"\ntickers = [\"XOM\", \"CVX\"]\nperiods = [\"15d\"]\nregimes = [\"neutral\"]\n";
     define(&place, &service, signals);
     let refused = run(&place).failed_with(4).stderr;
     assert!(refused.contains("no signals for ticker `CVX`"), "{refused}");

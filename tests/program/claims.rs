@@ -422,6 +422,31 @@ fn claims_go_to_a_store_and_come_from_it() {
     assert_eq!(csv(&third, &[]), csv(&one, &[]));
 }
 
+#[test]
+fn a_download_that_two_machines_imported_is_forgotten_with_both_its_claims() {
+    let (one, other, store) = (place(""), place(""), Place::new());
+    let url = format!("file://{}", store.file("store").display());
+    let command = |place: &Place, arguments: &[&str]| {
+        Outcome::of(place.command(arguments).env("BELLWETHER_STORE", &url)).expect_success().stdout
+    };
+    for place in [&one, &other] {
+        import(place, &save(place, &[1, 2])).expect_success();
+        command(place, &["store", "push"]);
+    }
+    command(&other, &["store", "pull"]);
+    let compacted = command(&other, &["archive", "compact", "--json"]);
+    assert!(compacted.contains(r#""service":"vendor.claimed""#), "{compacted}");
+    let listed: Value = serde_json::from_str(&command(&other, &["runs", "--json"])).expect("JSON");
+    let names = listed["runs"].as_array().expect("runs").iter().map(|run| run["run"].as_str().expect("a name"));
+    let newest: Vec<&str> = names.filter(|name| name.starts_with("20261121")).collect();
+    let [first, second] = newest[..] else { panic!("two claims of one instant: {listed}") };
+    let hint = other.run(["archive", "forget", first, "--reason", "wrong"]).failed_with(2).stderr;
+    assert!(hint.contains(&format!("hint: forget both: `bellwether archive forget {first} {second} ")), "{hint}");
+    let before = csv(&other, &["--include", "claimed"]);
+    other.run(["archive", "forget", first, second, "--reason", "wrong"]).expect_success();
+    assert_ne!(csv(&other, &["--include", "claimed"]), before);
+}
+
 fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }

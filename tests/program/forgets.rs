@@ -271,7 +271,10 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     }
     assert!(!machine.command(&["runs"]).expect_success().stdout.contains("forgotten"));
     forget(&runs[1], "bad").expect_success();
-    forget(&format!("run={}", runs[0]), "bad").expect_success();
+    let both = ["archive", "forget", &format!("run={}", runs[0]), &runs[1], "--reason", "both are"];
+    let told = machine.command(&both).expect_success().stdout;
+    let expected = format!("run `{}` is forgotten: both are\nrun `{}` is forgotten already: bad\n", runs[0], runs[1]);
+    assert!(told.starts_with(&expected), "{told}");
     let message = machine.command(&["build", "days"]).failed_with(1).stderr;
     assert!(message.contains("no sealed runs in"), "{message}");
 

@@ -59,9 +59,9 @@ pub(crate) enum ArchiveError {
     #[error("no run `{run}` in `{}`", path.display())]
     UnknownRun { path: PathBuf, run: String },
 
-    /// A run that cannot be forgotten alone.
-    #[error("{} based on `{run}`: {}", if runs.len() == 1 { "1 run is".to_owned() } else { format!("{} runs are", group_digits(runs.len() as u64)) }, some_of(runs))]
-    Based { run: String, runs: Vec<String> },
+    /// Runs that cannot be forgotten alone.
+    #[error("{} based on {}: {}", if runs.len() == 1 { "1 run is".to_owned() } else { format!("{} runs are", group_digits(runs.len() as u64)) }, quoted(of), some_of(runs))]
+    Based { of: Vec<String>, runs: Vec<String> },
 
     /// A run whose rows in a pack cannot be told from those of another one.
     #[error("`{run}` was sealed at the same instant as `{twin}`")]
@@ -70,6 +70,11 @@ pub(crate) enum ArchiveError {
     /// Observations that cannot be merged.
     #[error("cannot merge observations")]
     Merge { source: Reason },
+}
+
+/// The first few names, marked as such.
+fn quoted(names: &[String]) -> String {
+    some_of(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
 }
 
 /// The first few names.
@@ -127,7 +132,9 @@ impl Diagnostic for ArchiveError {
                  then left out, too"
                     .to_owned(),
             ),
-            Self::Twins { .. } => Some("forget the other one as well".to_owned()),
+            Self::Twins { run, twin } => {
+                Some(format!("forget both: `bellwether archive forget {run} {twin} --reason TEXT`"))
+            }
             Self::Merge { .. } => None,
         }
     }

@@ -5,7 +5,7 @@
 //! runs stored is the difference from it, so those that are based on a forgotten run are forgotten with it, whenever
 //! they arrive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -256,39 +256,47 @@ pub(super) fn forgotten_runs<'s>(
     }
 }
 
-/// Forgets a run, unless it is forgotten already. Returns the note, and whether it is new.
+/// Forgets runs, but for those that are forgotten already. Returns the note of each, and whether it is new.
 pub(crate) fn forget(
     archive: &Path,
-    run: &str,
+    runs: &[String],
     ForgetReason(reason): &ForgetReason,
     now: DateTime<Utc>,
     stop: &CancellationToken,
-) -> Result<(Forgetting, bool)> {
-    // A run that is being sealed may be based on it.
+) -> Result<Vec<(Forgetting, bool)>> {
+    // A run that is being sealed may be based on one of them.
     let _lock = SealingLock::take(archive, stop)?;
     let opened = Archive::open(archive)?;
-    if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) =
-        opened.forgotten_runs().find(|forgotten| forgotten.run == run)
-    {
-        return Ok((note.clone(), false));
-    }
     let all: Vec<&Seal> = opened.runs_in_folders();
-    let Some(seal) = all.iter().find(|seal| seal.run == run) else {
-        return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
+    let known: BTreeMap<&str, &ForgottenRun> = opened.forgotten_runs().map(|run| (run.run.as_str(), run)).collect();
+    let note = |run: &String| {
+        if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) = known.get(run.as_str()) {
+            return Ok((note.clone(), false));
+        }
+        let unknown = || ArchiveError::UnknownRun { path: archive.to_owned(), run: run.clone() };
+        let seal = all.iter().find(|seal| seal.run == *run).ok_or_else(unknown)?;
+        Ok((Forgetting::of(seal, reason, now), true))
     };
-    let note = Forgetting::of(seal, reason, now);
-    let known: BTreeSet<&str> = opened.forgotten_runs().map(|run| run.run.as_str()).collect();
-    let alone = forgotten_runs([(run.to_owned(), note.clone())].into(), BTreeMap::new(), all.iter().copied());
-    let based: Vec<String> =
-        alone.into_keys().filter(|other| other != run && !known.contains(other.as_str())).collect();
+    let notes = runs.iter().map(note).collect::<Result<Vec<(Forgetting, bool)>>>()?;
+    let new = || notes.iter().filter(|(_, is_new)| *is_new).map(|(note, _)| note);
+    let is_left = |run: &str| !known.contains_key(run) && !runs.iter().any(|other| other == run);
+    for Forgetting { run, .. } in new() {
+        if let Some(twin) = twin_of(run, &all).filter(|twin| is_left(&twin.run)) {
+            return Err(ArchiveError::Twins { run: run.clone(), twin: twin.run.clone() }.into());
+        }
+    }
+    let by_name = new().map(|note| (note.run.clone(), note.clone())).collect();
+    let with_others = forgotten_runs(by_name, BTreeMap::new(), all.iter().copied());
+    let based: Vec<String> = with_others.into_keys().filter(|run| is_left(run)).collect();
     if !based.is_empty() {
-        return Err(ArchiveError::Based { run: run.to_owned(), runs: based }.into());
+        return Err(ArchiveError::Based { of: new().map(|note| note.run.clone()).collect(), runs: based }.into());
     }
-    let twin = all.iter().find(|other| other.sealed_at == seal.sealed_at && other.run != run);
-    if let Some(twin) = twin {
-        let (run, twin) = (run.to_owned(), twin.run.clone());
-        return Err(ArchiveError::Twins { run, twin }.into());
-    }
-    note.add_to(archive)?;
-    Ok((note, true))
+    new().try_for_each(|note| note.add_to(archive))?;
+    Ok(notes)
+}
+
+/// Another run that was sealed at the same instant: the rows of both in a pack cannot be told apart.
+fn twin_of<'s>(run: &str, all: &[&'s Seal]) -> Option<&'s Seal> {
+    let seal = all.iter().find(|seal| seal.run == run)?;
+    all.iter().find(|other| other.sealed_at == seal.sealed_at && other.run != run).copied()
 }

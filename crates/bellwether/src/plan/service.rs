@@ -36,7 +36,7 @@ impl ServiceIdentity {
     }
 
     /// The name of the folder with the claims of a service.
-    pub(crate) fn claims_of(name: &str) -> String {
+    pub fn claims_of(name: &str) -> String {
         format!("{name}{OF_CLAIMS}")
     }
 

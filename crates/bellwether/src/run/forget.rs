@@ -1,7 +1,7 @@
-//! Forgets a run: takes it back by a note in the archive.
+//! Forgets runs: takes each back by a note in the archive.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -14,9 +14,16 @@ use crate::error::Result;
 use crate::export::VersionRecord;
 use crate::time::{Clock, as_record};
 
-/// The outcome of forgetting a run.
+/// The outcome of forgetting runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Forgot {
+    /// The runs.
+    pub runs: Vec<ForgotRun>,
+}
+
+/// A run that is forgotten.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ForgotRun {
     /// The run.
     pub run: String,
     /// The service that answered.
@@ -31,20 +38,28 @@ pub struct Forgot {
     pub is_new: bool,
 }
 
-/// Forgets a run of an archive: no command counts it any more, on any machine that gets the note.
+/// Forgets runs of an archive: no command counts them any more, on any machine that gets the notes.
 ///
 /// # Errors
 ///
-/// If the archive does not have the run, if other runs are based on it, or if the note cannot be written.
-pub fn forget(archive: &Path, run: &str, reason: &ForgetReason, control: &Control) -> Result<Forgot> {
-    let has_run = |archive: &Archive| archive.known_names().contains(run);
+/// If the archive does not have one of the runs, if others are based on them, or if a note cannot be written.
+pub fn forget(archive: &Path, runs: &[String], reason: &ForgetReason, control: &Control) -> Result<Forgot> {
     let archives = open_all(archive)?;
-    let Some((_, of_service)) = archives.iter().find(|(_, archive)| has_run(archive)) else {
-        return Err(ArchiveError::UnknownRun { path: archive.to_owned(), run: run.to_owned() }.into());
-    };
-    let (Forgetting { run, service, reason, forgotten_at, .. }, is_new) =
-        archive::forget(of_service.path(), run, reason, Clock::System.now(), &control.stop)?;
-    Ok(Forgot { run, service, reason, forgotten_at, is_new })
+    let mut by_archive: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
+    for run in runs {
+        let has_run = |archive: &Archive| archive.known_names().contains(run.as_str());
+        let unknown = || ArchiveError::UnknownRun { path: archive.to_owned(), run: run.clone() };
+        let (_, of_service) = archives.iter().find(|(_, archive)| has_run(archive)).ok_or_else(unknown)?;
+        by_archive.entry(of_service.path()).or_default().push(run.clone());
+    }
+    let mut forgot = Vec::new();
+    for (of_service, runs) in by_archive {
+        for (note, is_new) in archive::forget(of_service, &runs, reason, Clock::System.now(), &control.stop)? {
+            let Forgetting { run, service, reason, forgotten_at, .. } = note;
+            forgot.push(ForgotRun { run, service, reason, forgotten_at, is_new });
+        }
+    }
+    Ok(Forgot { runs: forgot })
 }
 
 /// The newest of some versions that was built from no forgotten run.
