@@ -89,7 +89,7 @@ pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options)
     }
     match plan.require_trust() {
         Ok(()) => {
-            for fault in hooks::call(&plan.hooks, record, &options.control.stop).await {
+            for fault in hooks::call(plan, record, &options.control.stop).await {
                 warn(&options.control, &fault);
             }
         }

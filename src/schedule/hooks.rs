@@ -6,6 +6,7 @@
 //! Messages name the program or the host only, since an address may be a secret.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use bellwether::key::source::VARIABLE;
 use bellwether::key::without_keys;
 use bellwether::net::address::host_of;
 use bellwether::net::call;
-use bellwether::plan::{Hook, Hooks};
+use bellwether::plan::{Hook, Plan};
 use bellwether::process::cancel::CancellationToken;
 use bellwether::process::child::RunningCommand;
 use bellwether::text::human::took;
@@ -41,8 +42,9 @@ struct Limit {
     stop: CancellationToken,
 }
 
-/// Calls the hooks for a record, one after the other. Returns what went wrong, a line per hook.
-pub(super) async fn call(hooks: &Hooks, record: &RunRecord, stop: &CancellationToken) -> Vec<String> {
+/// Calls the hooks of a plan for a record, one after the other. Returns what went wrong, a line per hook.
+pub(super) async fn call(plan: &Plan, record: &RunRecord, stop: &CancellationToken) -> Vec<String> {
+    let hooks = &plan.hooks;
     let (name, hook) = match record.outcome {
         Outcome::Success => ("on_success", &hooks.on_success),
         Outcome::Later => ("on_later", &hooks.on_later),
@@ -56,7 +58,7 @@ pub(super) async fn call(hooks: &Hooks, record: &RunRecord, stop: &CancellationT
         let (of, result) = match hook {
             Hook::Command(words) => {
                 let of = format!("`{}`", words.first().map_or("", String::as_str));
-                (of, command(words.clone(), text, record, limit.clone()).await)
+                (of, command(words, &plan.root, text, record, limit.clone()).await)
             }
             Hook::Address(address) => {
                 let url = address.as_url();
@@ -72,10 +74,13 @@ pub(super) async fn call(hooks: &Hooks, record: &RunRecord, stop: &CancellationT
     faults
 }
 
-/// Runs a command with a text on its standard input.
-async fn command(words: Vec<String>, text: String, record: &RunRecord, limit: Limit) -> Result<(), String> {
+/// Runs a command in the project's root with a text on its standard input.
+async fn command(words: &[String], root: &Path, text: String, record: &RunRecord, limit: Limit) -> Result<(), String> {
     let mut command = Command::new(words.first().map_or("", String::as_str));
     command.args(words.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    if !root.as_os_str().is_empty() {
+        command.current_dir(root);
+    }
     let has_key = |value: &str| without_keys(value) != value;
     for (name, value) in std::env::vars_os() {
         if name == VARIABLE || value.to_str().is_some_and(has_key) {

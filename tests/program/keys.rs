@@ -49,6 +49,8 @@ fn a_relative_path_to_a_key_is_below_the_root_of_the_project() {
     fs::write(below.join("key"), "another\n").unwrap();
     define(&place, &service, "api_key_file = \"key\"\n");
     Outcome::of(place.command(["run", "it", "-q"]).current_dir(&below)).expect_success();
+    define(&place, &service, "api_key_command = [\"cat\", \"key\"]\n");
+    Outcome::of(place.command(["run", "it", "-q"]).current_dir(&below)).expect_success();
     define(&place, &service, "");
     let mut run = place.command(["run", "it", "-q"]);
     Outcome::of(run.current_dir(&below).env("BELLWETHER_API_KEY_FILE", "key")).expect_success();

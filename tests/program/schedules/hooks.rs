@@ -91,7 +91,10 @@ fn a_hook_command_gets_the_record_on_stdin_and_never_the_key() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let script = "cat > record.json; env > environment.txt; echo \"$BELLWETHER_OUTCOME $BELLWETHER_RUN\" > said.txt";
     define(&place, "it", &service, &format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\n"));
-    run(&place, "it").expect_success();
+    let below = place.file("notebooks");
+    fs::create_dir(&below).unwrap();
+    let mut run = place.command(["run", "it", "-q"]);
+    Outcome::of(run.envs([KEY, ("OTHER_COPY", KEY.1)]).current_dir(&below)).expect_success();
     let record: Value = serde_json::from_slice(&fs::read(place.file("record.json")).unwrap()).unwrap();
     assert_eq!(record, journal(&place, "it")[0]);
     let environment = fs::read_to_string(place.file("environment.txt")).unwrap();

@@ -458,7 +458,8 @@ pub(crate) struct ScheduleSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct HooksSection {
-    /// After a version was published: a command as a list (`["logger", "published"]`, without a shell), or an address.
+    /// After a version was published: a command as a list (`["logger", "published"]`, without a shell, run in the project's
+    /// root), or an address.
     pub on_success: Option<Placed<Hook>>,
     /// After a run failed, or ran out of retries.
     pub on_failure: Option<Placed<Hook>>,

@@ -42,7 +42,12 @@ pub enum KeySource {
     /// The first line of a file.
     File(PathBuf),
     /// The first line that a command prints.
-    Command(Vec<String>),
+    Command {
+        /// The program and its arguments.
+        words: Vec<String>,
+        /// The folder that it runs in: the project's root, empty for the current folder.
+        root: PathBuf,
+    },
     /// The caller of the library.
     Given(ApiKey),
 }
@@ -95,8 +100,8 @@ impl KeySource {
                 (None, None) => String::new(),
             },
             Self::File(path) => read_file(path).map_err(|fault| self.failure(fault))?,
-            Self::Command(words) => {
-                let text = run(words, PATIENCE, is_stopped).map_err(|fault| self.failure(fault))?;
+            Self::Command { words, root } => {
+                let text = run(words, root, PATIENCE, is_stopped).map_err(|fault| self.failure(fault))?;
                 text.ok_or_else(Error::interruption)?
             }
             Self::Given(key) => return Ok(key.clone()),
@@ -110,13 +115,14 @@ impl KeySource {
         })
     }
 
-    /// The same source, with a relative path below the root of a project.
+    /// The same source, with relative paths below the root of a project.
     #[must_use]
     pub fn below(self, root: &Path) -> Self {
         match self {
             Self::Environment { .. } => Self::Environment { root: root.to_owned() },
             Self::File(path) => Self::File(root.join(path)),
-            other => other,
+            Self::Command { words, .. } => Self::Command { words, root: root.to_owned() },
+            Self::Given(key) => Self::Given(key),
         }
     }
 
@@ -156,7 +162,7 @@ impl fmt::Display for KeySource {
         match self {
             Self::Environment { .. } => write!(formatter, "`{VARIABLE}`"),
             Self::File(path) => write!(formatter, "`{}`", path.display()),
-            Self::Command(words) => {
+            Self::Command { words, .. } => {
                 write!(formatter, "the command `{}`", words.first().map_or("", String::as_str))
             }
             Self::Given(_) => formatter.write_str("the caller"),
@@ -234,12 +240,20 @@ fn text(bytes: Vec<u8>) -> Result<String, SourceFault> {
     String::from_utf8(bytes).map_err(|_| SourceFault::not_text())
 }
 
-/// Runs a command and returns its output; none if it was cancelled.
-fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<Option<String>, SourceFault> {
+/// Runs a command in a folder and returns its output; none if it was cancelled.
+fn run(
+    words: &[String],
+    root: &Path,
+    patience: Duration,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<String>, SourceFault> {
     let (program, arguments) =
         words.split_first().ok_or_else(|| SourceFault::new("it names no program", "name one in `api_key_command`"))?;
     let mut command = Command::new(program);
     command.args(arguments).env_remove(VARIABLE);
+    if !root.as_os_str().is_empty() {
+        command.current_dir(root);
+    }
     let limits = OutputLimits { bytes: MOST_BYTES, time: patience };
     let printed = output(&mut command, limits, is_stopped).map_err(SourceFault::of_command)?;
     printed.map(text).transpose()
@@ -247,13 +261,14 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
     use super::{MOST_BYTES, SourceFault, run};
 
     fn shell(script: &str) -> Result<Option<String>, SourceFault> {
         let words = ["sh", "-c", script].map(str::to_owned);
-        run(&words, Duration::from_millis(500), &|| false)
+        run(&words, Path::new(""), Duration::from_millis(500), &|| false)
     }
 
     #[test]
@@ -282,6 +297,6 @@ mod tests {
     #[test]
     fn a_key_command_is_killed_when_the_run_is_cancelled() {
         let words = ["sleep", "60"].map(str::to_owned);
-        assert_eq!(run(&words, Duration::from_secs(60), &|| true), Ok(None));
+        assert_eq!(run(&words, Path::new(""), Duration::from_secs(60), &|| true), Ok(None));
     }
 }

@@ -194,7 +194,10 @@ impl Validator {
         }
         match (api_key_file, api_key_command) {
             (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
-            (None, Some(command)) => KeySource::Command(command.iter().map(|word| (**word).clone()).collect()),
+            (None, Some(command)) => {
+                let words = command.iter().map(|word| (**word).clone()).collect();
+                KeySource::Command { words, root: PathBuf::new() }
+            }
             (None, None) => KeySource::Environment { root: PathBuf::new() },
         }
     }
