@@ -110,7 +110,8 @@ impl Check {
                         vec![PlacedProblem { message, hint, line: None, column: None }]
                     }
                 };
-                Definition { path: given.clone(), ok: false, warnings: Vec::new(), problems }
+                let path = definition::path_of(given, &project.definitions()).display().to_string();
+                Definition { path, ok: false, warnings: Vec::new(), problems }
             }
         });
         say(&document(Checked { definitions: definitions.collect() }))?;

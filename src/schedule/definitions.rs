@@ -1,17 +1,12 @@
 //! The definitions of a folder, read again whenever a file has changed. A broken one stops nothing but itself.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::{DefinitionError, DefinitionFile};
+use bellwether::definition::{self, DefinitionFile};
 use bellwether::disk::file::{self, FileError};
 use bellwether::error::{Error, Result};
 use bellwether::plan::Plan;
-
-/// More than any definition may have.
-const MOST_BYTES: u64 = (1 << 20) + 1;
 
 /// The definitions of a folder.
 #[derive(Debug)]
@@ -24,7 +19,7 @@ pub(super) struct Definitions {
 #[derive(Debug)]
 struct KnownFile {
     /// None if it cannot be read.
-    text: Option<Vec<u8>>,
+    bytes: Option<Vec<u8>>,
     /// None if it is broken.
     plan: Option<Plan>,
     /// The plan as it is now, or was when it was last valid.
@@ -94,12 +89,12 @@ impl Definitions {
             changes.push(FileChange::Removed(name));
         }
         for (name, path) in files {
-            let text = text(&path);
-            if self.known.get(&name).is_some_and(|known| known.text == text.as_ref().ok().cloned()) {
+            let bytes = definition::read(&path).map_err(FileError::read(&path));
+            if self.known.get(&name).is_some_and(|known| known.bytes == bytes.as_ref().ok().cloned()) {
                 continue;
             }
-            let (text, plan) = match text {
-                Ok(text) => (Some(text.clone()), plan(path, text)),
+            let (bytes, plan) = match bytes {
+                Ok(bytes) => (Some(bytes.clone()), plan(path, bytes)),
                 Err(error) => (None, Err(error)),
             };
             let plan = match plan {
@@ -114,7 +109,7 @@ impl Definitions {
             };
             let before = self.known.remove(&name).and_then(|known| known.last);
             let last = plan.clone().or(before);
-            self.known.insert(name, KnownFile { text, plan, last });
+            self.known.insert(name, KnownFile { bytes, plan, last });
         }
         Ok(changes)
     }
@@ -126,22 +121,8 @@ pub(super) fn nothing_scheduled(folder: &Path) -> Error {
     Error::usage(what, "add one, such as `cron = \"30 18 * * MON-FRI\"`")
 }
 
-fn text(path: &Path) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut text));
-    read.map_err(FileError::read(path))?;
-    Ok(text)
-}
-
-fn plan(path: PathBuf, text: Vec<u8>) -> Result<Plan> {
-    let limit = MOST_BYTES - 1;
-    if text.len() as u64 > limit {
-        return Err(DefinitionError::TooLong { path, limit }.into());
-    }
-    let text = String::from_utf8(text).map_err(|error| {
-        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
-        FileError::read(&path)(source)
-    })?;
+fn plan(path: PathBuf, bytes: Vec<u8>) -> Result<Plan> {
+    let text = definition::text_of(&path, bytes)?;
     let root = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
     Plan::of(DefinitionFile::new(path, text)?.of_file().below(&root))
 }

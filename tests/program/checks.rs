@@ -86,7 +86,7 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
     let all_empty = format!("{{{},{}}}", history("AAPL", "15d", ""), history("MSFT", "15d", ""));
     let cases = [
         ("enery", json("200 OK", "{}"), "`enery` (did you mean `energy`?): the answer is empty"),
-        ("enery", json("404 Not Found", "{}"), "`enery` (did you mean `energy`?): the service does not know it (404)"),
+        ("enery", json("404 Not Found", "{}"), "`enery` (did you mean `energy`?): the service does not know it"),
         ("technology", json("200 OK", "{}"), "`technology`: the answer is empty"),
         (
             "technology",
@@ -148,8 +148,8 @@ fn all_missing_data_is_reported_at_once() {
     let shown = run(&place).failed_with(4).stderr;
     let expected = "\
 error: nothing was published for `it`: 3 checks failed
-  because: no signals for sector `b`: the service does not know it (404)
-  because: no signals for sector `c`: the service does not know it (404)
+  because: no signals for sector `b`: the service does not know it
+  because: no signals for sector `c`: the service does not know it
   because: no signals for sector `energy` with 5d neutral: the answer is empty
 ";
     assert!(shown.contains(expected), "{shown}");
@@ -219,7 +219,7 @@ fn a_sector_that_disappears_is_not_published_from_old_answers() {
     run(&place).expect_success();
     let before = latest(&place);
     let shown = run(&place).failed_with(4).stderr;
-    assert!(shown.contains("no signals for sector `utilities`: the service does not know it (404)\n"), "{shown}");
+    assert!(shown.contains("no signals for sector `utilities`: the service does not know it\n"), "{shown}");
     let shown = place.run(["build", "it"]).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `utilities`: the last run got no answer\n"), "{shown}");
     assert_eq!(latest(&place), before);

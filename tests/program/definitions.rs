@@ -1,7 +1,9 @@
 //! Definitions: valid ones, problems and their locations, plans, and the schema for editors.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::program::{Outcome, Place};
@@ -150,6 +152,12 @@ fn a_value_of_the_wrong_kind_is_explained_in_words() {
             "300 is out of range",
             "`connections` is the number of concurrent requests, 1 to 64",
         ),
+        (
+            "output.keep = 99999999999999999999\n",
+            "99999999999999999999 is out of range",
+            "`keep` is how many versions of the dataset to keep",
+        ),
+        ("[dataset.rename]\nticker = 1\n", "`ticker` takes text, not a number", "write it in quotes"),
     ] {
         place.define("odd", text);
         let shown = place.run(["check", "odd"]).failed_with(2).stderr;
@@ -166,13 +174,13 @@ fn one_value_is_a_list_of_one_and_a_date_is_a_date() {
     };
     let lists = plan(
         "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\n\
-         [join]\nsources = [\"articles\"]\nwindows = [\"7d\"]\nstats = [\"mean\"]\n\
+         [join]\nsources = [\"articles\"]\nwindows = [\"7d\"]\nstats = [\"mean\"]\n[calendar]\nholidays = [\"2026-11-26\"]\n\
          [filter]\ntickers = [\"XOM\"]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\nfrom = \"2024-01-01\"\n\
          [output]\nformat = [\"csv\"]\nsort = [\"date\"]\npartition_by = [\"period\"]\n",
     );
     let values = plan(
         "[signals]\nsectors = \"energy\"\nperiods = \"5d\"\nregimes = \"bull\"\n\
-         [join]\nsources = \"articles\"\nwindows = \"7d\"\nstats = \"mean\"\n\
+         [join]\nsources = \"articles\"\nwindows = \"7d\"\nstats = \"mean\"\n[calendar]\nholidays = 2026-11-26\n\
          [filter]\ntickers = \"XOM\"\nsectors = \"energy\"\nperiods = \"5d\"\nregimes = \"bull\"\nfrom = 2024-01-01\n\
          [output]\nformat = \"csv\"\nsort = \"date\"\npartition_by = \"period\"\n",
     );
@@ -193,6 +201,41 @@ fn one_value_is_a_list_of_one_and_a_date_is_a_date() {
     let shown = place.run(["check", "it"]).failed_with(2).stderr;
     assert!(shown.contains("error: unknown list of tickers `availble`\n"), "{shown}");
     assert!(shown.contains("hint: did you mean `available`?\n"), "{shown}");
+}
+
+#[test]
+fn what_is_no_text_in_the_place_of_a_definition_is_named() {
+    let place = Place::new();
+    let demo = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
+    place.define("fine", demo);
+    place.define("slip", "source.service = \"demo\"\n[signal]\nsectors = [\"energy\"]\n");
+    fs::write(place.file("pipelines/latin.toml"), [demo.as_bytes(), b"# \xe9t\xe9\n"].concat()).unwrap();
+    symlink("nowhere.toml", place.file("pipelines/zlink.toml")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.file("pipelines/pipe.toml")).status().expect("it runs").success());
+    let cases = [
+        ("latin", 2, "error: definition `pipelines/latin.toml` is not UTF-8 text: line 3\nhint: save it as UTF-8\n"),
+        (
+            "zlink",
+            2,
+            "error: no definition `zlink`: `pipelines/zlink.toml` does not exist\nhint: use one of these names\n",
+        ),
+        ("pipe", 1, "error: cannot read `pipelines/pipe.toml`\n  because: it is a pipe\n"),
+        ("slip", 2, "hint: did you mean `signals`?\n"),
+    ];
+    for (name, code, expected) in cases {
+        let shown = place.run(["check", name]).failed_with(code).stderr;
+        assert!(shown.contains(expected), "{shown}");
+    }
+    let all = place.run(["check", "--json"]).failed_with(2).stdout;
+    let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+    let paths: Vec<&str> =
+        all["definitions"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["fine", "latin", "pipe", "slip", "zlink"].map(|name| format!("pipelines/{name}.toml")));
+    let status = place.run(["status"]).failed_with(5).stdout;
+    assert!(
+        status.contains("pipe is unknown\n  because   cannot read `pipelines/pipe.toml`: it is a pipe\n"),
+        "{status}"
+    );
 }
 
 #[test]

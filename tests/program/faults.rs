@@ -67,10 +67,12 @@ fn transient_failures_are_retried_until_they_pass() {
 fn permanent_failures_are_not_retried() {
     for (status, said) in [
         ("400 Bad Request", "with status 400\n"),
-        ("401 Unauthorized", "refused the API key with status 401\n"),
-        ("403 Forbidden", "refused the API key with status 403\n"),
-        ("410 Gone", "with status 410\n"),
-        ("301 Moved Permanently", "with status 301\n"),
+        (
+            "401 Unauthorized",
+            "refused the API key for `signals-history-all sector=energy period=15d regime=neutral` with status 401\n",
+        ),
+        ("403 Forbidden", "with status 403\nhint: check the key in `BELLWETHER_API_KEY`, "),
+        ("301 Moved Permanently", "with status 301\nhint: redirects are not followed, "),
     ] {
         let place = Place::new();
         let service = Scripted::of_histories(move |_| json(status, "{}"));
@@ -250,7 +252,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
 #[test]
 fn compressed_answers_are_decompressed() {
     let packed: [(&str, Vec<u8>); 3] = [
-        ("gzip", gzip(GOOD.as_bytes())),
+        ("GZIP", gzip(GOOD.as_bytes())),
         ("br", brotli(GOOD.as_bytes())),
         ("zstd", zstd::encode_all(GOOD.as_bytes(), 3).unwrap()),
     ];

@@ -165,7 +165,7 @@ fn a_removed_operation_with_unknown_tickers_fails_the_run_at_once() {
     let listed = format!("[{}]", listed.join(","));
     let service = Scripted::start(move |request| match request.target.starts_with("/a/tickers/available") {
         true => json("200 OK", &listed),
-        false if request.target.starts_with("/a/signals-history-all") => json("404 Not Found", "{}"),
+        false if request.target.starts_with("/a/signals-history-all") => json("410 Gone", "{}"),
         false => panic!("{} is requested", request.target),
     });
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"15d\"]\n";
@@ -215,7 +215,7 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
         let is_first = request.target.starts_with("/a/signals-history-batched-all");
         match (is_first, request.before) {
             (true, 0) => json("200 OK", &all),
-            (true, _) => json("404 Not Found", "{}"),
+            (true, _) => json("501 Not Implemented", "{}"),
             (false, 0) => json("200 OK", &same),
             (false, _) => json("200 OK", &other),
         }

@@ -69,7 +69,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         ("fresh", "fresh", 0, ""),
         ("limit", "fresh", 0, ""),
         ("stale", "stale", 3, "3 trading days"),
-        ("failing", "failing", 3, "refused the API key with status 403"),
+        ("failing", "failing", 3, " with status 403"),
         ("unrun", "unknown", 5, "no version has been published"),
         ("broken", "unknown", 5, "no service"),
     ] {

@@ -32,6 +32,15 @@ pub enum DefinitionError {
         path: PathBuf,
     },
 
+    /// A definition that is not text.
+    #[error("definition `{}` is not UTF-8 text: line {line}", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first line that is not.
+        line: usize,
+    },
+
     /// A definition that is larger than the limit.
     #[error("definition `{}` is larger than {}", path.display(), human::bytes(*limit))]
     TooLong {
@@ -59,6 +68,7 @@ impl Diagnostic for DefinitionError {
             Self::Invalid(_) => return None,
             Self::Missing { hint, .. } => hint,
             Self::Name { .. } => "use at most 64 letters, digits, `-` and `_` in the name of the file",
+            Self::NotText { .. } => "save it as UTF-8",
             Self::TooLong { .. } => "split it into several definitions, or use `tickers = \"available\"`",
         };
         Some(hint.to_owned())

@@ -1,6 +1,5 @@
 //! Finds a definition by its path, or by its name in the project's folder of definitions.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -71,24 +70,41 @@ impl DefinitionFile {
 pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {
-        Ok(Some(text)) => {
-            let root = definitions.parent().unwrap_or(Path::new(""));
+        Ok(bytes) => {
+            let (root, text) = (definitions.parent().unwrap_or(Path::new("")), text_of(&path, bytes)?);
             DefinitionFile::new(path, text).map(|found| found.of_file().below(root))
         }
-        Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(FileError::Read { path, source }.into()),
     }
 }
 
-/// The text of a file; none if it is too large.
-fn read(path: &Path) -> io::Result<Option<String>> {
+/// The bytes of a file, or the first of too many.
+///
+/// # Errors
+///
+/// If it is no file, or cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    file::open_regular(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a definition, by the bytes of its file.
+///
+/// # Errors
+///
+/// If they are too many, or not UTF-8.
+pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
+    let path = path.to_owned();
     if bytes.len() as u64 > MAX_BYTES {
-        return Ok(None);
+        return Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into());
     }
-    io::read_to_string(&bytes[..]).map(Some)
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        DefinitionError::NotText { path, line }.into()
+    })
 }
 
 /// The file of a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an extension
@@ -125,7 +141,8 @@ pub fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
     }
 
     let described = |name: String| {
-        let text = read(&folder.join(&name).with_extension(EXTENSION)).ok().flatten();
+        let path = folder.join(&name).with_extension(EXTENSION);
+        let text = read(&path).ok().and_then(|bytes| text_of(&path, bytes).ok());
         let described = text.and_then(|text| toml::from_str(&text).ok());
         (name, described.and_then(|Described { description }| description))
     };
@@ -135,7 +152,9 @@ pub fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
 fn missing(given: &str, path: PathBuf) -> Error {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let known = names(folder).unwrap_or_default();
+    let mut known = names(folder).unwrap_or_default();
+    // A link to nothing has the name.
+    known.retain(|known| known != name);
     let hint = match nearest(name, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => format!("no definitions in `{}`", folder.display()),

@@ -80,6 +80,12 @@ impl<'s> ExpectedKind<'s> {
         Self { schema: items.unwrap_or(&Json::Null), ..self }
     }
 
+    /// What the values of a table must be whose keys are free.
+    pub(super) fn of_any_key(self) -> Self {
+        let values = self.alternatives().into_iter().find_map(|schema| schema.get("additionalProperties"));
+        Self { schema: values.unwrap_or(&Json::Null), ..self }
+    }
+
     /// Whether anything is known of it.
     pub(super) fn is_known(self) -> bool {
         *self.schema != Json::Null

@@ -46,7 +46,7 @@ pub use cron::{Cron, CronFields, DayField, MonthMark, WeekdayMark};
 pub use days::{DayCount, Days};
 pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
-pub use find::{catalog, find, names};
+pub use find::{catalog, find, names, read, text_of};
 pub use hook::{Hook, HookUrl};
 pub(crate) use hours::clock_instants;
 pub use hours::{OpeningHours, TimeOfDay};

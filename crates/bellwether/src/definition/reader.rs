@@ -181,26 +181,35 @@ impl<'i> LocatedKey<'_, 'i, '_> {
     /// A value in the form that the types take: a date as its text, and the only value of a list in brackets.
     fn normal(self, value: Value<'i>) -> Value<'i> {
         let span = value.span();
-        match value.into_inner() {
-            DeValue::Datetime(date) if self.expected.is_day() => {
-                Spanned::new(span, DeValue::String(date.to_string().into()))
+        let value = match value.into_inner() {
+            DeValue::Array(elements) if self.expected.element().is_known() => {
+                let entry = Self { expected: self.expected.element(), ..self };
+                DeValue::Array(elements.into_iter().map(|element| entry.normal(element)).collect())
             }
-            value @ (DeValue::Array(_) | DeValue::Table(_)) => Spanned::new(span, value),
+            value @ (DeValue::Array(_) | DeValue::Table(_)) => value,
             value if is_list(self.expected.schema) => {
-                let mut only = DeArray::new();
-                only.push(Spanned::new(span.clone(), value));
-                Spanned::new(span, DeValue::Array(only))
+                let entry = Self { expected: self.expected.element(), ..self };
+                DeValue::Array([entry.normal(Spanned::new(span.clone(), value))].into_iter().collect())
             }
-            value => Spanned::new(span, value),
-        }
+            DeValue::Datetime(date) if self.expected.is_day() => DeValue::String(date.to_string().into()),
+            value => value,
+        };
+        Spanned::new(span, value)
     }
 
-    /// Whether a value is text, a number or a list as its key takes it.
+    /// Whether a value is text, a number, a list or a table of such as its key takes it.
     fn is_of_kind(self, value: &Value<'i>, problems: &mut Vec<Problem>) -> bool {
-        let refusal = self.expected.refusal(self.key.get_ref(), value.get_ref());
-        let Some((message, hint)) = refusal else { return true };
-        problems.push(Problem::new(message, value.span()).with_hint(hint));
-        false
+        if let Some((message, hint)) = self.expected.refusal(self.key.get_ref(), value.get_ref()) {
+            problems.push(Problem::new(message, value.span()).with_hint(hint));
+            return false;
+        }
+        let DeValue::Table(entries) = value.get_ref() else { return true };
+        let entry = |key| LocatedKey { section: Some(self.key), key, expected: self.expected.of_any_key() };
+        let before = problems.len();
+        for (key, value) in entries {
+            entry(key).is_of_kind(value, problems);
+        }
+        problems.len() == before
     }
 
     /// Whether a value is valid on its own.
@@ -213,7 +222,10 @@ impl<'i> LocatedKey<'_, 'i, '_> {
         let Err(fault) = Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) else {
             return true;
         };
-        let number = fault.message().strip_prefix("invalid value: integer `").and_then(|rest| rest.split_once('`'));
+        let number = ["value", "type"].into_iter().find_map(|what| {
+            let (what, rest) = (format!("invalid {what}: integer `"), fault.message());
+            rest.strip_prefix(&what)?.split_once('`')
+        });
         problems.push(match (number, self.expected.description()) {
             (Some((number, _)), Some(description)) => {
                 let problem = Problem::new(format!("{number} is out of range"), fault.span().unwrap_or(span));
@@ -255,7 +267,9 @@ fn hint_for_key(given: &str, section: Option<&str>, known: &[&str], root: &Json)
     if (section, given) == (Some("output"), "columns") {
         return "use `add` in `[dataset]` to add columns, or `columns` to choose all of them".to_owned();
     }
-    elsewhere(given, section, root).unwrap_or_else(|| suggestion(given, known, "known keys"))
+    let is_slip = known.iter().any(|known| strsim::damerau_levenshtein(known, given) == 1);
+    let elsewhere = elsewhere(given, section, root).filter(|_| !is_slip);
+    elsewhere.unwrap_or_else(|| suggestion(given, known, "known keys"))
 }
 
 fn property<'s>(schema: &'s Json, key: &str) -> Option<&'s Json> {

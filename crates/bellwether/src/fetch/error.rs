@@ -11,8 +11,8 @@ use crate::time::skew::Skew;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     /// An API key that the service refused.
-    #[error("{host} refused the API key with status {status}")]
-    KeyRefused { host: String, status: u16 },
+    #[error("{host} refused the API key for `{request}` with status {status}")]
+    KeyRefused { host: String, request: String, status: u16 },
 
     /// A service that does not answer for now.
     #[error("{host} did not answer `{request}` in {}", count_of(u64::from(*attempts), "attempt", "attempts"))]
@@ -61,6 +61,9 @@ impl Diagnostic for FetchError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::KeyRefused { status: 403, .. } => {
+                "check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`, and that it may ask for this"
+            }
             Self::KeyRefused { .. } => "check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::Unavailable { .. } => "run the same command later to resume; what was fetched is kept",
             Self::ClockSkew { .. } => {
@@ -70,6 +73,9 @@ impl Diagnostic for FetchError {
             Self::Proxy { .. } => "use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
                 "if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`"
+            }
+            Self::Status { status: 300..=399, .. } => {
+                "redirects are not followed, since they could take the key elsewhere: set `base_url` to the new address"
             }
             Self::Status { status: 404, .. } => "the service may no longer offer this operation",
             Self::Malformed { evidence: Some(path), .. } => {

@@ -135,10 +135,12 @@ impl Failure {
                 let evidence = evidence.map(Evidence::keep);
                 FetchError::Malformed { request, reason, offset, evidence }.into()
             }
-            Self::Status { status: status @ (401 | 403), .. } => FetchError::KeyRefused { host, status }.into(),
+            Self::Status { status: status @ (401 | 403), .. } => {
+                FetchError::KeyRefused { host, request, status }.into()
+            }
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
-                    return FetchError::KeyRefused { host, status: 422 }.into();
+                    return FetchError::KeyRefused { host, request, status: 422 }.into();
                 }
                 FetchError::Invalid { host, request, fault }.into()
             }

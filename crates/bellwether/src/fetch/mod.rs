@@ -63,6 +63,11 @@ pub(crate) struct Addresses {
     pub sentiment: Url,
 }
 
+/// Whether a status says that there is no such operation, or no such data.
+pub(crate) fn is_absence(status: u16) -> bool {
+    matches!(status, 404 | 405 | 410 | 501)
+}
+
 /// The head of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseHead {
@@ -96,7 +101,7 @@ pub(crate) enum Answered<T> {
     Taken(T),
     /// The service does not have the operation, or the operation does not have the ticker.
     Missing {
-        /// The HTTP status: 404 or 405.
+        /// The HTTP status.
         status: u16,
     },
 }
@@ -217,7 +222,7 @@ impl Client {
             let attempts = schedule.attempts() + 1;
             let failure = match self.attempt(request, attempts, read.clone(), evidence.as_ref()).await {
                 Ok(value) => return Ok(Answered::Taken(value)),
-                Err(Failure::Status { status: status @ (404 | 405), .. }) => return Ok(Answered::Missing { status }),
+                Err(Failure::Status { status, .. }) if is_absence(status) => return Ok(Answered::Missing { status }),
                 Err(failure) => failure,
             };
             let verdict = retry::verdict(&failure, malformed_before);

@@ -22,7 +22,8 @@ pub(super) enum Packing {
 impl Packing {
     /// The compression that a `Content-Encoding` names; `None` if it is not one that we accept.
     pub(super) fn of(encoding: Option<&[u8]>) -> Option<Self> {
-        Some(match encoding {
+        let encoding = encoding.map(<[u8]>::to_ascii_lowercase);
+        Some(match encoding.as_deref() {
             None | Some(b"" | b"identity") => Self::None,
             Some(b"gzip" | b"x-gzip") => Self::Gzip,
             Some(b"br") => Self::Brotli,

@@ -13,7 +13,7 @@ use crate::text::problem::nearest;
 /// Why there is no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoDataReason {
-    /// The service answered 404 or 405.
+    /// The service answered that there is no such thing.
     Unknown,
     /// The answer is empty.
     Nothing,
@@ -32,7 +32,7 @@ enum NoDataReason {
 impl NoDataReason {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Unknown => "the service does not know it (404)",
+            Self::Unknown => "the service does not know it",
             Self::Nothing => "the answer is empty",
             Self::EmptyHistories => "every history in the answer is empty",
             Self::Undated => "the latest signal has no date",
@@ -120,8 +120,12 @@ impl<'a> Missing<'a> {
         let mut messages = Vec::new();
         let mut absent: BTreeMap<Endpoint, Vec<&Ticker>> = BTreeMap::new();
         for ((endpoint, subject), requests) in subjects {
-            let lacking: Vec<(&Request, NoDataReason)> =
+            let mut lacking: Vec<(&Request, NoDataReason)> =
                 requests.iter().filter_map(|(request, why)| Some((*request, (*why)?))).collect();
+            if lacking.len() < requests.len() {
+                // A date may be null: the summary counts those. Without any, a ticker would be missing in the dataset.
+                lacking.retain(|(_, why)| *why != NoDataReason::Undated);
+            }
             let Some((_, why)) = lacking.first() else { continue };
             let (what, why) = (what_of(endpoint), why.as_str());
             let pairs = || list(lacking.iter().map(|(request, _)| pair(request.period, request.regime)));

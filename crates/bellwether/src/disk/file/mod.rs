@@ -5,11 +5,12 @@ mod error;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rayon::prelude::*;
+use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -146,6 +147,16 @@ pub(crate) fn stale_scratch(outputs: &Path) -> Vec<PathBuf> {
 /// Whether readers skip this name because it is being written or was abandoned.
 pub fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+/// Opens what should be a file, and may be something else: nothing waits for the other end of a pipe.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match what_is(file.metadata()?.file_type()) {
+        None => Ok(file),
+        Some(found) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}"))),
+    }
 }
 
 /// Opens a file of rows.

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Diagnosis, DoctorOptions, Health, sectors};
 use crate::error::{Error, Result};
 use crate::export::VersionRecord;
-use crate::fetch::{Addresses, Client, ResponseHead};
+use crate::fetch::{Addresses, Client, ResponseHead, is_absence};
 use crate::interface::{Base, Endpoint, Ticker};
 use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
@@ -146,7 +146,7 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
 }
 
 fn is_missing(head: &ResponseHead) -> bool {
-    matches!(head.status, 404 | 405)
+    is_absence(head.status)
 }
 
 fn is_redirect(head: &ResponseHead) -> bool {

@@ -1,4 +1,4 @@
-//! The requests of one operation, a few at a time. An operation that answers 404 or 405 for the first few sectors or
+//! The requests of one operation, a few at a time. An operation that has nothing for the first few sectors or
 //! tickers, or for every request about fewer, and answers for none, is no longer offered, and is not requested again in
 //! this run.
 
@@ -29,7 +29,7 @@ pub(super) enum WaveOutcome {
     Offered {
         /// The tickers that the answers name.
         named: BTreeSet<Ticker>,
-        /// The requests that it answered with 404 or 405.
+        /// The requests for which it has nothing.
         unknown: Vec<Request>,
     },
 }
@@ -38,7 +38,7 @@ pub(super) enum WaveOutcome {
 #[derive(Clone, Copy)]
 pub(super) struct MissingOperation {
     pub(super) endpoint: Endpoint,
-    /// Its status: 404 or 405.
+    /// Its status.
     pub(super) status: u16,
 }
 
