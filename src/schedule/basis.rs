@@ -56,6 +56,8 @@ pub(super) struct Basis {
     pub(super) memory: Option<Memory>,
     /// The versions and ad hoc builds, oldest first.
     pub(super) versions: Vec<ListedVersion>,
+    /// A run that the latest version was built from, and that is forgotten.
+    pub(super) taken_back: Option<String>,
     /// The facts about the latest version.
     pub(super) facts: Option<Facts>,
     /// A run that is in progress; the inner one is none if it has not said which it is.
@@ -240,6 +242,11 @@ impl Basis {
             self.faults.push(format!("`{misfit}` is missing or has another size"));
         }
         let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal::runs_in(journal, plan));
+        self.taken_back = opened.and_then(|opened| {
+            let latest = export::latest(&folders.data.join("datasets"), Some(&plan.name)).ok()??;
+            let mut forgotten = opened.archive.forgotten_runs().map(|forgotten| &forgotten.run);
+            forgotten.find(|run| latest.runs.contains(run)).cloned()
+        });
         let path = of_service(&folders.archive, service);
         let archive = opened.map(|opened| &opened.archive);
         let checked = path.and_then(|path| check_history(plan, &folders.data, &path, archive, &known_runs));

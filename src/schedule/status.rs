@@ -321,6 +321,9 @@ impl Shared<'_> {
             self.judge_schedule(status, schedule, basis);
         }
         status.reasons.splice(0..0, basis.faults.iter().cloned());
+        status.reasons.extend(basis.taken_back.iter().map(|run| {
+            format!("the latest version was built from run `{run}`, which was forgotten since; build it again")
+        }));
         // What may still come right says nothing yet.
         let is_decided = |run: &&RunRecord| matches!(run.outcome, Outcome::Success | Outcome::Failure);
         let last = status.runs.iter().rfind(is_decided);

@@ -154,7 +154,11 @@ fn a_version_built_from_a_forgotten_run_is_the_latest_nowhere() {
     let bad = first.run_on(&Day::new(day(2026, 11, 19)));
     second.command(&["store", "pull"]).expect_success();
     first.command(&["archive", "forget", &bad, "--reason", "a test"]).expect_success();
+    let reason = format!("built from run `{bad}`, which was forgotten since; build it again");
+    let says_so = || first.command(&["status", "--json"]).stdout.contains(&reason);
+    assert!(says_so());
     first.command(&["build", "days", "-q"]).expect_success();
+    assert!(!says_so());
     let latest_of =
         |machine: &Machine| fs::read_link(machine.place.file("output/datasets/days/latest")).expect("a link");
     let good = latest_of(&first);
