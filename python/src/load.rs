@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use bellwether::definition::Layout;
 use bellwether::error::Result;
-use bellwether::export::PublishedReader;
+use bellwether::export::{PublishedReader, version_of};
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Plan};
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
@@ -81,8 +81,11 @@ fn load_version(
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
+    // `latest` may move: rows and record must be of one version.
+    let (folder, _) = version_of(datasets, Some(name))?;
+    let path = folder.to_string_lossy();
     if layout != Some(Layout::Long)
-        && let wide @ Published::Wide(_) = Published::find(datasets, name)?
+        && let wide @ Published::Wide(_) = Published::find(datasets, &path)?
     {
         let Published::Wide(matrices) = &wide else { unreachable!("it is wide") };
         let selection = match matrices.values().next() {
@@ -91,12 +94,10 @@ fn load_version(
         };
         let Published::Wide(matrices) = wide.select(selection)? else { unreachable!("a part of matrices") };
         let matrices = matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix)));
-        return Ok((None, matrices.collect(), json!({ "name": name }).to_string()));
+        return Ok((None, matrices.collect(), json!({ "name": name, "path": folder }).to_string()));
     }
-    let version = PublishedReader::find(datasets, name)?;
-    // `latest` may move: rows and record must be of one version.
-    let folder = version.folder().to_owned();
-    let dataset = Dataset::find(datasets, &folder.to_string_lossy())?;
+    let version = PublishedReader::find(datasets, &path)?;
+    let dataset = Dataset::find(datasets, &path)?;
     let identity = json!({
         "name": version.name(),
         "as_of": bellwether::time::to_record(version.as_of()),

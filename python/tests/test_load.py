@@ -263,6 +263,12 @@ def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     assert part["5d-neutral/confidence"].tickers == ["XOM"]
     with pytest.raises(bw.DataError, match="is wide"):
         bw.load("matrices")
+    # `latest` may be another version when a pickle is read.
+    pickled = pickle.dumps(wide)
+    bw.run({**definition, "signals": {"sectors": ["utilities"], "periods": ["5d"]}}, progress=False)
+    now = bw.load("matrices", layout="wide")
+    for matrices, has_oil in ((now, False), (pickle.loads(pickled), True)):
+        assert ("XOM" in matrices["5d-neutral/confidence"].tickers) == has_oil
 
 
 def test_a_version_is_found_by_name_and_by_folder(published: Path) -> None:
