@@ -7,7 +7,7 @@ use chrono::Utc;
 
 use super::{Machine, definition, files_below, folder_store};
 use crate::support::bucket::{Bucket, SECRET};
-use crate::support::program::{DemoService, Place};
+use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::tools::{PYTHON, needs};
 
 /// One machine runs, another with an empty disk builds; then both continue in turn.
@@ -78,7 +78,7 @@ fn the_store_option_overrides_the_definition() {
         let mut command = place.command(["run", "it"]);
         command.args(option.map(|url| format!("--store={url}"))).env("BELLWETHER_API_KEY", "demo");
         command.envs(variable.map(|url| ("BELLWETHER_STORE", url)));
-        message.push(crate::support::program::Outcome::of(&mut command).expect_success().stdout);
+        message.push(Outcome::of(&mut command).expect_success().stdout);
     }
     for (message, url) in message.iter().zip(&urls) {
         assert!(message.contains(&format!("store     {url}, sent ")), "{message}");
@@ -192,4 +192,30 @@ fn reading_commands_fetch_missing_data() {
     fresh.run(&["report", "it"]).expect_success();
     assert!(fresh.place.file("output/reports/it.html").exists());
     assert_eq!(fresh.folders(), first.folders());
+}
+
+#[test]
+fn a_dataset_of_another_service_never_replaces_one_of_the_same_name() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let (_store, url) = folder_store();
+    let ours = Machine::new(&definition(&service.source), &url, []);
+    let theirs = Machine::new(&definition(&service.source.replace("\"vendor\"", "\"other\"")), &url, []);
+    ours.run(&["run", "it"]).expect_success();
+    let alone = |machine: &Machine| {
+        let mut command = machine.place.command(["run", "it", "-q"]);
+        Outcome::of(command.env("BELLWETHER_API_KEY", "demo")).expect_success();
+        fs::read_link(machine.place.file("output/datasets/it/latest")).expect("a link")
+    };
+    let link = alone(&theirs);
+    let pushed = theirs.run(&["store", "push"]).expect_success().stderr;
+    let refusal = "latest version of `it`: it is data of the service `other` ";
+    assert!(pushed.contains(&format!("the store keeps its {refusal}")), "{pushed}");
+    let latest = |machine: &Machine| machine.status()["datasets"][0]["latest_there"].clone();
+    let ran = alone(&ours);
+    ours.run(&["store", "push"]).expect_success();
+    assert_eq!(latest(&ours), ran.to_str().expect("a name"));
+    let pulled = theirs.run(&["store", "pull"]).expect_success().stderr;
+    assert!(pulled.contains(&format!("did not fetch the {refusal}")), "{pulled}");
+    assert_eq!(fs::read_link(theirs.place.file("output/datasets/it/latest")).expect("a link"), link);
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::push::of_other_service;
 use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
@@ -281,14 +282,20 @@ impl RemoteStore {
     /// If the record or a file is damaged, if the folder cannot be written, and any failure of a request.
     pub async fn pull_latest(&self, name: &str) -> Result<TransferCounts> {
         let Some(latest) = self.store.latest(name).await? else { return Ok(TransferCounts::default()) };
-        if let Some(here) = export::latest(&self.datasets, Some(name))?
+        let here = export::latest(&self.datasets, Some(name))?;
+        if let Some(here) = &here
             && (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)
-            && self.forgotten_run_of(&here)?.is_none()
+            && self.forgotten_run_of(here)?.is_none()
         {
             return Ok(TransferCounts::default());
         }
-        if let Some((_, whole)) = self.read_version(name, &latest.version).await?
-            && let Some(run) = self.forgotten_run_of(&whole)?
+        let there = self.read_version(name, &latest.version).await?.map(|(_, whole)| whole);
+        if let Some(refusal) = of_other_service("did not fetch the", here.as_ref(), there.as_ref()) {
+            self.control.warn(&[refusal]);
+            return Ok(TransferCounts::default());
+        }
+        if let Some(whole) = &there
+            && let Some(run) = self.forgotten_run_of(whole)?
         {
             self.control.warn(&[format!(
                 "did not fetch `{name}/{}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` makes \

@@ -33,7 +33,15 @@ impl RemoteStore {
         let mut moved = self.push_archive().await?;
         moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
         for name in export::names(&self.datasets)? {
-            moved += self.push_dataset(&name).await?.0;
+            // Runs begin another history by intent; copies never do.
+            let latest = (export::latest(&self.datasets, Some(&name))?, self.latest_record(&name).await?);
+            match of_other_service("the store keeps its", latest.0.as_ref(), latest.1.as_ref()) {
+                Some(refusal) => {
+                    self.control.warn(&[refusal]);
+                    moved += self.push_versions(&name).await?;
+                }
+                None => moved += self.push_dataset(&name).await?.0,
+            }
         }
         store::clear_staged(self.store.url())?;
         Ok(moved)
@@ -318,6 +326,23 @@ impl Packed {
     pub(super) fn name(&self, run: &str) -> bool {
         self.names.contains(run)
     }
+}
+
+/// That the latest versions of a dataset here and in a store are of two services: neither replaces the other.
+pub(super) fn of_other_service(
+    refused: &str,
+    here: Option<&VersionRecord>,
+    there: Option<&VersionRecord>,
+) -> Option<String> {
+    let (here, there) = (here?, there?);
+    let (ours, theirs) = (here.service.as_ref()?, there.service.as_ref()?);
+    (ours.name != theirs.name).then(|| {
+        format!(
+            "{refused} latest version of `{name}`: it is data of the service {ours} here, and of {theirs} in the store; \
+             give one of the definitions another name",
+            name = here.name
+        )
+    })
 }
 
 /// What names a version as the latest of its dataset.
