@@ -79,6 +79,7 @@ fn versions_that_newer_ones_replaced_are_removed_after_a_day_and_not_sent_again(
 
     // This machine has all four versions, and so has one that restored a backup.
     assert_eq!(folders_in(&machine.place.file("output/datasets/it"), "2").len(), 4);
+    assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n");
     for command in [&["store", "push"][..], &["store", "repair"], &["run", "it", "-q"], &["store", "push"]] {
         machine.run(command).expect_success();
         assert!(folders_in(&there, "2").is_disjoint(&all[..2].iter().cloned().collect()), "{command:?}");

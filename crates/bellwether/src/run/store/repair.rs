@@ -391,14 +391,16 @@ impl Repairing<'_> {
             let lacking = intact().filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
             runs.extend(lacking.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
         }
-        let versions = self.here.versions.iter().flat_map(|(name, versions)| {
-            let intact = versions.iter().filter(|version| version.faults.is_empty());
-            let recorded = intact.filter_map(|version| version.whole.as_ref());
-            recorded.map(move |whole| (format!("{DATASETS}/{name}/{}", whole.version), RECORD))
-        });
+        let mut versions: Vec<(String, &str)> = Vec::new();
+        for (name, here) in &self.here.versions {
+            let pruned = self.of.store.pruned_before(name, &datasets).await?;
+            let is_kept = |version: &str| pruned.as_ref().is_none_or(|pruned| !pruned.covers(version));
+            let intact = here.iter().filter(|version| version.faults.is_empty());
+            let recorded = intact.filter_map(|version| version.whole.as_ref()).filter(|whole| is_kept(&whole.version));
+            versions.extend(recorded.map(|whole| (format!("{DATASETS}/{name}/{}", whole.version), RECORD)));
+        }
         let is_missing = |(at, record): &(String, &str)| !there.contains(format!("{at}/{record}").as_str());
-        let missing: Vec<(String, &str)> = runs.into_iter().chain(versions).filter(is_missing).collect();
-        for (at, _) in missing {
+        for (at, _) in runs.into_iter().chain(versions).filter(is_missing) {
             self.repairs.add(RepairKind::Sent, self.of.store.address(&at), "the store lacked it");
         }
         if !self.is_dry() {
