@@ -4,7 +4,7 @@
 //! says nothing, or is missing although another file proves that it was there, is a fault, a sentence each: what it
 //! would have said is unknown, and data that may be stale or failing is not called fresh.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use bellwether::archive::{Archive, of_service, services};
 use bellwether::disk::file::FileError;
 use bellwether::disk::lock::{Holder, LockState, state_of};
 use bellwether::error::{Error, ErrorKind, Result};
-use bellwether::export::{self, ListedVersion, VersionKind};
+use bellwether::export::{self, ListedVersion, VersionKind, version_of};
 use bellwether::plan::Plan;
 use bellwether::report::facts::Facts;
 use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::journal::{self, Journal};
-use super::memory::{Memory, MemoryFile};
+use super::memory::{Memory, MemoryFile, WRONG_CLOCK};
 use super::record::{Fault, Outcome};
 use super::status::{Folders, to_minute};
 
@@ -259,9 +259,19 @@ impl Basis {
     fn check_clock(&mut self, archives: &Archives, plan: Option<&Plan>, now: DateTime<Utc>) {
         let service = |archive: &&Archive| plan.is_some_and(|plan| archive.path().ends_with(&plan.service.name));
         let sealed = archives.readable().filter(service).flat_map(Archive::runs).map(|run| run.seal().sealed_at);
-        let ended = self.journal.iter().flat_map(|journal| &journal.runs).map(|run| run.ended_at);
-        let built = self.versions.iter().map(|version| version.built_at);
-        let done = self.memory.iter().map(|memory| memory.done);
+        // What a wrong clock dated does not count once it is taken back, or will be mended.
+        let forgotten: BTreeSet<&str> =
+            archives.readable().filter(service).flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
+        let counts = |run: &str| !forgotten.contains(run);
+        let is_counted = |version: &&ListedVersion| {
+            forgotten.is_empty()
+                || version_of(&version.path, Some(&version.path.to_string_lossy()))
+                    .map_or(true, |(_, recorded)| recorded.runs.iter().all(|run| counts(run)))
+        };
+        let ended = self.journal.iter().flat_map(|journal| &journal.runs);
+        let ended = ended.filter(|record| record.run.as_deref().is_none_or(counts)).map(|record| record.ended_at);
+        let built = self.versions.iter().filter(is_counted).map(|version| version.built_at);
+        let done = self.memory.iter().map(|memory| memory.done).filter(|done| *done - now <= WRONG_CLOCK);
         if let Some(newest) = sealed.chain(ended).chain(built).chain(done).max().filter(|newest| *newest - now > SKEW) {
             let (now, newest) = (to_minute(now), to_minute(newest));
             self.faults.push(format!("the clock is wrong: it says {now}, and the newest record is of {newest}"));

@@ -17,7 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use super::times::{Times, backoff};
+use super::times::{Times, backoff, window};
 
 /// Version of the file.
 const VERSION: u32 = 1;
@@ -149,11 +149,23 @@ impl MemoryFile {
     }
 }
 
+/// A last time this far ahead was written by a clock that was wrong.
+pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::days(1);
+
 impl Memory {
     /// The memory of a schedule that is first seen now.
     pub(super) fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
         let (cron, timezone) = (schedule.cron.to_string(), schedule.timezone.to_string());
         Self { version: VERSION, cron, timezone, done: now, retry: None }
+    }
+
+    /// The memory without what a clock wrote that was wrong: of times that have not come nothing is done. What may still
+    /// be caught up with is not done either.
+    pub(super) fn mended(self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
+        if self.done - now <= WRONG_CLOCK {
+            return self;
+        }
+        Self { done: now - window(schedule).min(WRONG_CLOCK), retry: None, ..self }
     }
 
     /// Whether it is about a schedule.

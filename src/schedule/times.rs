@@ -15,9 +15,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 /// Missed times are counted up to this.
 const MOST_MISSED: usize = 1000;
 
-/// A last time this far ahead was written by a clock that was wrong.
-const WRONG_CLOCK: TimeDelta = TimeDelta::days(1);
-
 /// The times of a schedule around an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
@@ -35,7 +32,7 @@ pub(super) fn newest_due(schedule: &Schedule, now: DateTime<Utc>) -> Option<Date
 }
 
 /// How long after its time a run may start.
-fn window(schedule: &Schedule) -> TimeDelta {
+pub(super) fn window(schedule: &Schedule) -> TimeDelta {
     TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX).max(ON_TIME)
 }
 
@@ -43,7 +40,6 @@ impl Times {
     /// The times of a schedule, all of which are done up to `done`.
     pub fn at(schedule: &Schedule, done: DateTime<Utc>, now: DateTime<Utc>) -> Self {
         let zone = schedule.timezone.0;
-        let done = if done - now > WRONG_CLOCK { now } else { done };
         let next = schedule.cron.next_after(now.max(done), zone);
         let newest = schedule.cron.last_until(now, zone).filter(|newest| *newest > done);
         let due = newest.filter(|newest| now - *newest <= window(schedule));

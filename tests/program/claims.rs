@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use arrow::array::{Float64Array, RecordBatch, StringArray};
@@ -334,6 +335,13 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
     refused(&["odd.json"], &of_one, 1, &["`odd.json` is no answer", "byte"]);
     refused(&["bad.json"], &of_one, 1, &["`bad.json`: rejected 1 of 1 record", "/XOM/predictions/0"]);
     refused(&["rows.csv"], &of_one, 1, &["`rows.csv` has no column `confidence`"]);
+    for (row, what) in [
+        ("XOM,10d,2026-11-01,buy,0.5", "row 1: its period is `10d`, and the request asks for `5d`"),
+        ("XOM,5d,2026-11-01,buy,0.5\nXOM,10d,2026-11-01,buy,0.5", "row 2: its period is `10d`"),
+    ] {
+        fs::write(place.file("keyed.csv"), format!("ticker,period,date,signal,confidence\n{row}\n")).expect("a file");
+        refused(&["keyed.csv"], &of_one, 1, &[what]);
+    }
     for text in ["", "ticker,date,signal,confidence\n"] {
         fs::write(place.file("none.csv"), text).expect("a file");
         refused(&["none.csv"], &of_one, 1, &["`none.csv` has no rows"]);
@@ -420,6 +428,28 @@ fn claims_go_to_a_store_and_come_from_it() {
     let third = place("[archive]\nclaimed = true\n");
     command(&third, &["build", "it", "-q"]);
     assert_eq!(csv(&third, &[]), csv(&one, &[]));
+}
+
+#[test]
+fn of_two_imports_at_once_each_keeps_the_order_or_fails() {
+    let place = place("");
+    let (even, odd) = (save(&place, &[2]), save(&place, &[1, 3]));
+    let start = |arguments: &[String]| {
+        let words = ["import", "it"].into_iter().map(str::to_owned).chain(arguments.iter().cloned());
+        place.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let running = [start(&even), start(&odd), start(&odd)];
+    for child in running {
+        let outcome = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(outcome.status.success() || said.contains("there is a claim of"), "{said}");
+    }
+    let listed: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
+    let runs = listed["runs"].as_array().expect("runs");
+    let mut instants: Vec<&str> = runs.iter().map(|run| run["started_at"].as_str().expect("an instant")).collect();
+    instants.dedup();
+    assert_eq!(instants.len(), runs.len(), "{listed}");
+    assert_eq!(listed["unfinished"], json!([]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chrono::{SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -130,6 +130,25 @@ fn a_failing_definition_does_not_become_fresh_when_its_journal_cannot_be_read() 
     fs::write(&journal, text.lines().next().unwrap().to_owned() + "\n").unwrap();
     let found = status(&place, 5);
     assert!(found["definitions"][0]["reasons"][0].as_str().unwrap().contains("has no line in"), "{found}");
+}
+
+#[test]
+fn what_a_wrong_clock_remembered_as_done_is_done_when_it_comes() {
+    let (place, _service) = fresh();
+    remember_done(&place, "it", Utc::now() + TimeDelta::days(3));
+    let stays = journal(&place, "it").len();
+    Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
+    assert_eq!(journal(&place, "it").len(), stays, "this hour's run is in the archive");
+    let memory: Value = serde_json::from_slice(&fs::read(place.file("output/schedule/it.json")).unwrap()).unwrap();
+    let done: DateTime<Utc> = memory["done"].as_str().unwrap().parse().unwrap();
+    assert!(done <= Utc::now(), "{memory}");
+    // Without it, the hour that has come is run.
+    fs::remove_dir_all(place.file("output/archive")).unwrap();
+    fs::remove_dir_all(place.file("output/datasets")).unwrap();
+    fs::remove_file(place.file("output/journal/it.jsonl")).unwrap();
+    remember_done(&place, "it", Utc::now() + TimeDelta::days(3));
+    Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).expect_success();
+    assert_eq!(journal(&place, "it").len(), 1);
 }
 
 #[test]

@@ -237,14 +237,14 @@ impl Unfinished {
         self.seal_as(None, lost, sealing, check)
     }
 
-    /// Settles the run against the claims that an archive has, and seals it as a claim of an instant, which is later than
-    /// that of every other claim.
+    /// Settles the run against the claims that an archive has, and seals it as a claim of the instant that `sealing` returns,
+    /// which is later than that of every other claim. No other claim is sealed meanwhile.
     ///
     /// # Errors
     ///
     /// As [`seal`](Self::seal).
-    pub fn seal_claim(&self, claim: &Claim, instant: DateTime<Utc>) -> Result<Settled> {
-        self.seal_as(Some(claim), &[], || Ok(instant), |_| Ok(true))
+    pub fn seal_claim(&self, claim: &Claim, sealing: impl Fn() -> Result<DateTime<Utc>>) -> Result<Settled> {
+        self.seal_as(Some(claim), &[], sealing, |_| Ok(true))
     }
 
     fn seal_as(
@@ -310,6 +310,12 @@ impl Unfinished {
         }
         let _ = remove::folder(&self.path);
         Ok(path)
+    }
+
+    /// Removes the run with its answers.
+    pub fn discard(self) {
+        // Best effort: leftovers are hidden and ignored.
+        let _ = remove::folder(&self.path);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, CompleteAnswers> {

@@ -34,7 +34,7 @@ use crate::plan::{Plan, Request, RequestList};
 use crate::process::cancel;
 use crate::tables::RequestRecord;
 use crate::text::escape::escape;
-use crate::time::as_record;
+use crate::time::{Clock, as_record};
 
 use error::ImportError;
 use known_runs::KnownRuns;
@@ -197,8 +197,7 @@ pub fn import(plan: &Plan, options: &ImportOptions) -> Result<Imported> {
     if options.mode == ImportMode::Import {
         let stage = Stage::begin(control, "archive");
         for (claim, answers) in imported.iter_mut().zip(groups.values()).filter(|(claim, _)| !claim.is_known) {
-            let known = KnownRuns::of(&folder, &claims)?;
-            let sealed = seal(plan, &claims, answers, &known, control)?;
+            let sealed = seal(plan, (&folder, &claims), answers, control)?;
             let Counts { added, revised, withdrawn, .. } = sealed.seal().changes;
             claim.run = Some(sealed.name().to_owned());
             (claim.added, claim.revised, claim.withdrawn) = (Some(added), Some(revised), Some(withdrawn));
@@ -320,9 +319,8 @@ impl ClaimedAnswer {
 /// Seals the answers of an instant as a claim.
 fn seal(
     plan: &Plan,
-    claims: &Path,
+    (folder, claims): (&Path, &Path),
     answers: &[ClaimedAnswer],
-    known: &KnownRuns,
     control: &Control,
 ) -> Result<SealedRun> {
     let at = answers[0].at;
@@ -358,6 +356,21 @@ fn seal(
         };
         unfinished.commit(draft, record)?;
     }
-    let claim = Claim { imported_at: known.now, files: claimed_files(answers) };
-    Ok(unfinished.seal_claim(&claim, known.sealing(at))?.run)
+    let claim = Claim { imported_at: Clock::System.now(), files: claimed_files(answers) };
+    // Another import may have sealed claims since the check.
+    let sealing = || {
+        let known = KnownRuns::of(folder, claims)?;
+        let path = || answers[0].path.clone();
+        match known.check(at, answers)? {
+            Some(run) => Err(ImportError::Order { path: path(), at, run, newest: at }.into()),
+            None => Ok(known.sealing(at)),
+        }
+    };
+    match unfinished.seal_claim(&claim, sealing) {
+        Ok(settled) => Ok(settled.run),
+        Err(error) => {
+            unfinished.discard();
+            Err(error)
+        }
+    }
 }

@@ -131,6 +131,17 @@ impl Table<'_> {
         }
     }
 
+    /// What the request names, by the columns that a table may have as well.
+    fn named(&self) -> Vec<(&'static str, String)> {
+        let Request { ticker, period, regime, .. } = self.request;
+        let named = [
+            ("ticker", ticker.as_ref().map(ToString::to_string)),
+            ("period", period.map(|period| period.to_string())),
+            ("regime", regime.map(|regime| regime.to_string())),
+        ];
+        named.into_iter().filter_map(|(column, value)| Some((column, value?))).collect()
+    }
+
     fn body(&self, own: &[&str], rows: Vec<Row>) -> Result<Vec<u8>> {
         let index_of = |column: &str| own.iter().position(|name| *name == column);
         let text = |row: &Row, column: &str| index_of(column).and_then(|index| row.1[index].clone());
@@ -186,8 +197,9 @@ impl Table<'_> {
         Ok(serde_json::to_vec(&value).expect("it is text and numbers"))
     }
 
-    /// The rows, with some columns as text.
+    /// The rows, with some columns as text. If the table has what the request names, each row must have the same.
     fn rows(&self, names: &[&str]) -> Result<Vec<Row>> {
+        let named = self.named();
         let file = File::open(self.path).map_err(FileError::read(self.path))?;
         let is_parquet = self.path.extension().is_some_and(|extension| extension == "parquet");
         let batches = if is_parquet { self.parquet(file, names)? } else { self.csv(file, names)? };
@@ -200,11 +212,22 @@ impl Table<'_> {
                 cast(column, &DataType::Utf8).map_err(|error| self.unreadable(error))
             });
             let texts = texts.collect::<Result<Vec<_>>>()?;
+            let keys = named.iter().filter_map(|(own, expected)| {
+                let column = batch.column_by_name(self.columns.name(own))?;
+                Some(cast(column, &DataType::Utf8).map(|column| (*own, expected, column)))
+            });
+            let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| self.unreadable(error))?;
             for row in 0..batch.num_rows() {
                 let value = |column: &Arc<dyn Array>| {
                     let column = column.as_string::<i32>();
                     column.is_valid(row).then(|| column.value(row).to_owned()).filter(|text| !text.is_empty())
                 };
+                for (own, expected, column) in &keys {
+                    if let Some(other) = value(column).filter(|other| other != *expected) {
+                        let what = format!("its {own} is `{}`, and the request asks for `{expected}`", escape(&other));
+                        return Err(self.row(rows.len() as u64 + 1, what));
+                    }
+                }
                 rows.push((rows.len() as u64 + 1, texts.iter().map(value).collect()));
             }
         }
@@ -230,7 +253,7 @@ impl Table<'_> {
         Ok(Box::new(reader.build(file).map_err(|error| self.unreadable(error))?))
     }
 
-    /// The indices of some columns.
+    /// The indices of some columns, and of those with what the request names.
     fn indices(&self, names: &[String], wanted: &[&str]) -> Result<Vec<usize>, ImportError> {
         if names.is_empty() {
             return Err(self.no_rows());
@@ -242,7 +265,12 @@ impl Table<'_> {
                 columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
             })
         };
-        wanted.iter().map(index_of).collect()
+        let named = self.named();
+        let is_named = |name: &String| named.iter().any(|(own, _)| self.columns.name(own) == name);
+        let mut indices = wanted.iter().map(index_of).collect::<Result<Vec<usize>, _>>()?;
+        let keys: Vec<usize> = (0..names.len()).filter(|index| is_named(&names[*index])).collect();
+        indices.extend(keys.into_iter().filter(|index| !wanted.contains(&names[*index].as_str())));
+        Ok(indices)
     }
 
     fn no_rows(&self) -> ImportError {
