@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::checks::{ChangingService, ENTRY, define, history, latest, of_tickers, parameter, run, tickers};
 use crate::support::program::Place;
+use crate::support::rows::{distinct, read};
 use crate::support::scripted::{Scripted, json};
 
 #[test]
@@ -151,4 +152,42 @@ fn an_edited_definition_is_compared_in_what_both_asked_for() {
     // A definition that asks for less loses nothing.
     define(&place, &service, "[signals]\nsectors = [\"utilities\"]\n");
     run(&place).expect_success();
+}
+
+#[test]
+fn what_was_said_of_a_ticker_that_is_no_longer_listed_stays_in_runs_as_in_builds() {
+    let cases = [
+        ("[signals]\nsectors = [\"energy\"]\n[dataset]\nkind = \"news\"\n", "news"),
+        ("[signals]\nhistory = \"ticker\"\ntickers = \"available\"\n[sentiment]\narticles = false\n", "signals"),
+    ];
+    for (definition, kind) in cases {
+        let day = Arc::new(AtomicUsize::new(0));
+        let today = Arc::clone(&day);
+        let service = Scripted::start(move |request| {
+            let listed = if today.load(Ordering::SeqCst) == 0 { &["CVX", "XOM"][..] } else { &["CVX"] };
+            let target = request.target.split('?').next().expect("a path");
+            match target.rsplit_once('/') {
+                Some((_, "available")) => json("200 OK", &format!("{listed:?}")),
+                Some((path, ticker)) if path.ends_with("signals-history") => {
+                    let history = history(ticker, "15d", ENTRY);
+                    json("200 OK", history.split_once(':').expect("a history").1)
+                }
+                Some((path, _)) if path.ends_with("news_articles") => {
+                    let article = r#"{"date":"2026-11-19","title":"t","link":"https://a/1","score":0.5}"#;
+                    json("200 OK", &format!("[{article}]"))
+                }
+                _ => of_tickers(request, listed),
+            }
+        });
+        let place = Place::new();
+        place.define("it", &format!("[source]\n{}{definition}[checks]\nuniverse = 1.0\n", service.source()));
+        let published = || distinct(&read(&place.file("output/datasets/it/latest/it.parquet")), "ticker");
+        run(&place).expect_success();
+        assert_eq!(published(), ["CVX", "XOM"], "{kind}");
+        day.store(1, Ordering::SeqCst);
+        run(&place).expect_success();
+        assert_eq!(published(), ["CVX", "XOM"], "{kind}: of a run");
+        place.run(["build", "it", "-q"]).expect_success();
+        assert_eq!(published(), ["CVX", "XOM"], "{kind}: of a build");
+    }
 }

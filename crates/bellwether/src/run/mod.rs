@@ -114,6 +114,7 @@ use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use scope::archived_scope;
+use scope::with_delisted;
 use stage::Stage;
 use start::StartTime;
 
@@ -292,6 +293,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         timings.push(stage.finish());
         let stage = Stage::begin(&options.control, "dataset");
         let view = view_of(&plan, &root, None, &options.control.stop)?;
+        let scope = with_delisted(scope, &plan, &view)?;
         let datasets = options.data.join("datasets");
         let versions = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
         let (before, found) = versions.find(&plan.name, view.archive());

@@ -44,6 +44,17 @@ fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     Ok(taken)
 }
 
+/// A scope of a run, with the requests for the tickers that the service no longer lists: what it said of them stays.
+pub(super) fn with_delisted(scope: Scope, plan: &Plan, view: &View) -> Result<Scope> {
+    let mut scope = scope;
+    let taken = plan.alternatives.iter().position(|operation| operation.endpoint == scope.source);
+    if let Some(index) = taken {
+        let requests = requests(&plan.alternatives[index], &plan.alternatives[..index], view)?;
+        scope.requests.extend(requests.iter().map(Request::to_string));
+    }
+    Ok(scope)
+}
+
 /// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers
 /// behind them, and the requests for each ticker.
 pub(super) fn requests_in_words(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
