@@ -93,6 +93,15 @@ fn a_trial_that_does_not_apply_has_a_reason() {
 }
 
 #[test]
+fn what_became_of_a_row_since_is_no_look_ahead() {
+    let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
+    let rest = "[dataset]\nadd = [\"revisions\", \"watched_until\"]\n[output]\nvintage = \"first\"\n";
+    let place = pull(2, [&signals, &["2025-10-01"]], rest);
+    let message = place.run(["audit", "leak", "it"]).expect_success().stdout;
+    assert!(message.contains("walk forward: ") && message.ends_with(": no look-ahead found\n"), "{message}");
+}
+
+#[test]
 fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let place = pull(3, [&signals, &["2025-10-01"]], "");

@@ -100,7 +100,7 @@ pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch
     let read = |slab| slab;
     let walk = Experiment { scope, plan, scratch, read };
     let outcome = Experiment { plan: complete, ..walk }.leak(archive).and_then(|mut leak| {
-        walk.forward(archive, &mut leak)?;
+        Experiment { plan: &plan.as_published(), ..walk }.forward(archive, &mut leak)?;
         Ok(leak)
     });
     if let Err(error) = remove::folder(scratch) {

@@ -190,6 +190,14 @@ impl DatasetPlan {
         Self { features, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
     }
 
+    /// The plan of the same signals without the columns that say what became of them since, which later runs change by
+    /// design.
+    #[must_use]
+    pub fn as_published(&self) -> Self {
+        let is_final = |column: &Column| !matches!(column, Column::Revisions | Column::WatchedUntil);
+        self.clone().of_columns(self.columns.iter().copied().filter(is_final).collect())
+    }
+
     /// The plan with these columns beside the features, in the order of the key.
     fn of_columns(self, columns: Vec<Column>) -> Self {
         let schema = columns::long(&columns, &self.features, RowKind::Signal);
