@@ -53,6 +53,13 @@ pub(super) enum Failure {
     #[error("interrupted; nothing was published, and what was fetched is kept for the next run")]
     RunInterrupted,
 
+    /// A run that does not count.
+    #[error("{what}")]
+    ForgottenRun {
+        /// Which run, and why.
+        what: String,
+    },
+
     /// A run that does not exist.
     #[error("no run `{run}` in `{}`", archive.display())]
     NoRun {
@@ -244,7 +251,7 @@ impl Failure {
             Self::Browser { page, .. } => {
                 Some(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
             }
-            Self::NoRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::NoRun { .. } | Self::ForgottenRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::SeveralRuns { candidates, .. } => Some(one_of(candidates)),
             Self::Unverified { .. } => {
                 Some(

@@ -47,6 +47,10 @@ impl Runs {
             Some(RunsAction::Show { run }) => {
                 let archives = open_all(&folder)?;
                 let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
+                let mut forgotten = archives.iter().flat_map(|(_, archive)| archive.forgotten_runs());
+                if let Some(forgotten) = forgotten.find(|forgotten| forgotten.run == *run) {
+                    return Err(Failure::ForgottenRun { what: forgotten.to_string() });
+                }
                 let found = find_run(&runs, run, &folder)?;
                 self.json.say(|| RunDetails::of(found), || details(found))
             }

@@ -113,7 +113,7 @@ impl Serve {
 
     /// The service that a name stands for: itself, or that of a definition.
     fn service(&self, name: &str, project: &Project) -> Result<String> {
-        if archive::services(&self.archive_folder(project))?.iter().any(|service| service == name) {
+        if archive::folders(&self.archive_folder(project))?.iter().any(|service| service == name) {
             return Ok(name.to_owned());
         }
         Ok(plan_of(Some(name), project)?.service.name)

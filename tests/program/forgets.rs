@@ -260,6 +260,19 @@ fn histories_that_meet_are_merged_without_a_forgotten_run() {
 }
 
 #[test]
+fn histories_that_meet_are_observed_since_the_first_answer_of_either() {
+    let store = Place::new();
+    let [first, second] = [(); 2].map(|()| Machine::new(&store));
+    first.run_on(&Day::new(day(2026, 11, 20)));
+    Day::new(day(2026, 11, 17)).run_with(&second.place.file("output"), Some(second.alone()));
+    second.define();
+    second.command(&["store", "pull"]).expect_success();
+    second.command(&["build", "days", "-q"]).expect_success();
+    let summary = second.command(&["summary", "days"]).expect_success().stdout;
+    assert!(summary.contains("Observed since 2026-11-17 in 2 runs, over 3 days"), "{summary}");
+}
+
+#[test]
 fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     let store = Place::new();
     let machine = Machine::new(&store);
@@ -275,6 +288,10 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     }
     assert!(!machine.command(&["runs"]).expect_success().stdout.contains("forgotten"));
     forget(&runs[1], "bad").expect_success();
+    let shown = machine.command(&["runs", "show", &runs[1]]).failed_with(1).stderr;
+    assert!(shown.contains(&format!("error: run `{}` is left out, forgotten at ", runs[1])), "{shown}");
+    let refused = machine.command(&["build", "days", "--as-of", &runs[1]]).failed_with(1).stderr;
+    assert!(refused.starts_with("error: cannot rebuild"), "{refused}");
     let both = ["archive", "forget", &format!("run={}", runs[0]), &runs[1], "--reason", "both are"];
     let told = machine.command(&both).expect_success().stdout;
     let expected = format!("run `{}` is forgotten: both are\nrun `{}` is forgotten already: bad\n", runs[0], runs[1]);

@@ -59,7 +59,11 @@ pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
 }
 
 /// The names of the folders of services and of claims in an archive.
-pub(crate) fn folders(archive: &Path) -> Result<Vec<String>> {
+///
+/// # Errors
+///
+/// As [`services`].
+pub fn folders(archive: &Path) -> Result<Vec<String>> {
     let mut folders = services(archive)?;
     folders.extend(folders_of_claims(archive)?);
     folders.sort_unstable();

@@ -143,13 +143,18 @@ impl View {
     /// If a run cannot be read.
     pub fn watched_series(&self, scope: &Scope) -> Result<HashMap<SeriesKey, SeriesWatch>> {
         let members = self.members(scope)?;
+        let watched = self.series_watches(scope)?.into_iter();
+        Ok(watched.filter(|(key, _)| members.contains(key)).collect())
+    }
+
+    /// When the vendor told of each series that a scope asks for.
+    fn series_watches(&self, scope: &Scope) -> Result<Vec<(SeriesKey, SeriesWatch)>> {
         let answered = self.last_answers(&scope.requests)?;
         let mut listings = read(self.archive().read())?;
         listings.retain(|listing| {
             self.counts(listing.sealed_at)
                 && listing.source == scope.source
                 && scope.requests.contains(&*listing.request)
-                && members.contains(&listing.key)
         });
         let watch = |of_series: &[Listing]| {
             let added = of_series.iter().filter(|listing| listing.change == Change::Added);
@@ -172,19 +177,7 @@ impl View {
     ///
     /// If a run cannot be read.
     pub fn watch(&self, scope: &Scope) -> Result<Option<Watch>> {
-        let answered = self.last_answers(&scope.requests)?;
-        let is_asked =
-            |listing: &&Listing| listing.source == scope.source && scope.requests.contains(&*listing.request);
-        let watch = |(_, latest): (&SeriesKey, &[Listing])| {
-            let asked = latest.iter().filter(is_asked);
-            let first = asked.clone().map(|listing| listing.observed_at).min()?;
-            let listed = asked.clone().filter(|listing| listing.change == Change::Added);
-            let still = listed.filter_map(|listing| answered.get(&*listing.request)).max().copied();
-            let until = still.or_else(|| asked.map(|listing| listing.observed_at).max())?;
-            let (from, until) = (first.timestamp_micros(), until.timestamp_micros());
-            Some(SeriesWatch { from, until, is_listed: still.is_some() })
-        };
-        Ok(Watch::of(self.listings()?.series().filter_map(watch)))
+        Ok(Watch::of(self.series_watches(scope)?.into_iter().map(|(_, watch)| watch)))
     }
 
     /// When one of some requests was first answered.

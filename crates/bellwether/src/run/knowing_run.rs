@@ -23,6 +23,8 @@ pub(super) struct StateOfRun {
     pub(super) version: PinnedVersion,
     /// The text of the definition as it was in the run, if the run was of it and the archive has it.
     pub(super) definition: Option<String>,
+    /// Whether the run is forgotten, so that nothing can be built of it.
+    pub(super) is_forgotten: bool,
 }
 
 /// The run of a view that knew all others and was of a plan's definition as it is; none if there is no such run, or if
@@ -54,7 +56,7 @@ pub(super) fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Opt
     if let Some(as_of) = forgotten {
         // Whoever builds it is told so.
         let version = PinnedVersion { name: run.to_owned(), runs: vec![run.to_owned()] };
-        return Ok(Some(StateOfRun { as_of, version, definition: None }));
+        return Ok(Some(StateOfRun { as_of, version, definition: None, is_forgotten: true }));
     }
     let Some(known) = archive.known_to(run) else { return Ok(None) };
     let as_of = known.iter().map(|seal| seal.sealed_at).max().expect("a run knows itself");
@@ -62,5 +64,10 @@ pub(super) fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Opt
     let definition = own.filter(|definition| definition.name == plan.name);
     let definition = definition.and_then(|definition| archive.definition_text(&definition.digest)).map(str::to_owned);
     let runs = known.iter().map(|seal| seal.run.clone()).collect();
-    Ok(Some(StateOfRun { as_of, version: PinnedVersion { name: run.to_owned(), runs }, definition }))
+    Ok(Some(StateOfRun {
+        as_of,
+        version: PinnedVersion { name: run.to_owned(), runs },
+        definition,
+        is_forgotten: false,
+    }))
 }

@@ -91,9 +91,11 @@ impl PastQuery<'_> {
 
     /// The plan as it was in a run, and the state of the archive that the run stands for.
     fn of_run(&self, plan: Plan, state: StateOfRun) -> Result<Past> {
-        let StateOfRun { as_of, version, definition } = state;
+        let StateOfRun { as_of, version, definition, is_forgotten } = state;
         let (plan, note) = match definition {
             Some(definition) => (as_it_was(plan, definition)?, None),
+            // That it is forgotten is said where it would be read.
+            None if is_forgotten => (plan, None),
             None => {
                 let note = format!("run `{}` has no text of `{}`: its file counts as it is", version.name, plan.name);
                 (plan, Some(note))

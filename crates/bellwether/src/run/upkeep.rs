@@ -72,7 +72,7 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
         archives.iter().flat_map(Archive::forgotten_runs).map(|forgotten| forgotten.run.as_str()).collect();
     let mut notes: Vec<String> = archives.iter().flat_map(Archive::forgotten_runs).map(ToString::to_string).collect();
     for (version, of_files) in versions.iter().zip(of_versions) {
-        if let Some(run) = version.runs.iter().find(|run| forgotten.contains(run.as_str())) {
+        for run in version.runs.iter().filter(|run| forgotten.contains(run.as_str())) {
             notes.push(format!("`{}` was built from run `{run}`, which was forgotten since", version.path.display()));
         }
         // Older versions of the program recorded the runs of all services, before they had archives of their own.
