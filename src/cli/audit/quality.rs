@@ -20,8 +20,9 @@ use super::outcome::Result;
 /// are those of the latest answer to each request; they are new if the previous answer did not have them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Quality {
-    /// A definition: its name in `pipelines/`, or a path. Audits only its dataset and the answers to its requests, and
-    /// shows how many of its signals have news in each window. Default: the whole archive.
+    /// A definition: its name in `pipelines/`, or a path. Audits only the series of its dataset, whatever their
+    /// values, and the answers to its requests, and shows how many of its signals have news in each window. Default: the
+    /// whole archive.
     definition: Option<String>,
 
     /// Show long lists in full.

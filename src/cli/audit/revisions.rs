@@ -25,8 +25,8 @@ use super::typed::{instant, share, usage};
     after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 more was rewritten than `--fail-above` allows."
 )]
 pub(super) struct Revisions {
-    /// A definition: its name in `pipelines/`, or a path. Counts only the signals of its dataset and the articles of
-    /// their tickers. Default: the whole archive.
+    /// A definition: its name in `pipelines/`, or a path. Counts only the signals of the series of its dataset, whatever
+    /// their values, and the articles of their tickers. Default: the whole archive.
     definition: Option<String>,
 
     /// Only what was observed after this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
