@@ -46,7 +46,7 @@ pub struct ForgotRun {
 pub fn forget(archive: &Path, runs: &[String], reason: &ForgetReason, control: &Control) -> Result<Forgot> {
     let archives = open_all(archive)?;
     let mut by_archive: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
-    for run in runs {
+    for run in runs.iter().collect::<BTreeSet<_>>() {
         let has_run = |archive: &Archive| archive.known_names().contains(run.as_str());
         let unknown = || ArchiveError::UnknownRun { path: archive.to_owned(), run: run.clone() };
         let (_, of_service) = archives.iter().find(|(_, archive)| has_run(archive)).ok_or_else(unknown)?;
