@@ -101,7 +101,7 @@ impl Run {
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let when_lost = if self.new_archive { WhenLost::BeginAnew } else { WhenLost::Fail };
         let (data, archive) = (self.folders.data_of(&plan.path, project)?, self.folders.archive(project));
-        self.metrics.as_deref().map(file::named).transpose()?;
+        self.metrics.as_deref().map(file::target_of).transpose()?;
         let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
         let store = self.store.url()?;
         let summary = interruptible(async |stop| {

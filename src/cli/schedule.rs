@@ -145,7 +145,7 @@ impl Schedule {
     }
 
     fn run(&self, folders: Places) -> Result<()> {
-        self.metrics.as_deref().map(file::named).transpose()?;
+        self.metrics.as_deref().map(file::target_of).transpose()?;
         let store = self.store.url()?;
         let look = Arc::new(Notify::new());
         let changed = Arc::new(Notify::new());

@@ -45,7 +45,7 @@ impl Status {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = schedule::Folders { definitions: project.definitions(), data, archive };
         let page_to = self.html.as_deref().filter(|file| file.as_os_str() != "-");
-        page_to.map(file::named).transpose()?;
+        page_to.map(file::target_of).transpose()?;
         let overview = Overview::of(&folders, &self.names, None, Clock::System.now())?;
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,

@@ -159,9 +159,9 @@ impl Memory {
         Self { version: VERSION, cron, timezone, done: now, retry: None }
     }
 
-    /// The memory without what a clock wrote that was wrong: of times that have not come nothing is done. What may still
-    /// be caught up with is not done either.
-    pub(super) fn mended(self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
+    /// Removes what a wrong clock wrote: no time that is still to come is done, nor is one that may still be caught up
+    /// with.
+    pub(super) fn mend(self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
         if self.done - now <= WRONG_CLOCK {
             return self;
         }

@@ -312,7 +312,7 @@ impl Scheduler {
             };
             match place.read_of(schedule).and_then(|memory| memory.map_or_else(new, Ok)) {
                 Ok(memory) => {
-                    let memory = memory.mended(schedule, now);
+                    let memory = memory.mend(schedule, now);
                     self.obstacles.clear(&Subject::Definition(name.to_owned()), ObstacleKind::State);
                     self.memories.insert(name.to_owned(), memory);
                 }
@@ -395,7 +395,7 @@ impl Scheduler {
         };
         // Another scheduler may have been faster. What could not be written is still known here.
         let cached = self.memories.get(name).cloned();
-        let stored = place.read_of(&schedule)?.map(|memory| memory.mended(&schedule, now));
+        let stored = place.read_of(&schedule)?.map(|memory| memory.mend(&schedule, now));
         let newer = |one: Memory, other: Memory| if other.done > one.done { other } else { one };
         let memory = match (stored, cached) {
             (Some(stored), Some(cached)) => newer(stored, cached),

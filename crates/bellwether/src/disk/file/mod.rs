@@ -235,11 +235,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Writes or replaces a file that a user named: what links lead to, if it is a file.
 pub fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
-    replace(&named(path)?, bytes)
+    replace(&target_of(path)?, bytes)
 }
 
 /// The file that a user named: what links lead to, or nothing yet. Devices, pipes and folders are not to be replaced.
-pub fn named(path: &Path) -> Result<PathBuf> {
+pub fn target_of(path: &Path) -> Result<PathBuf> {
     let failed = FileError::write(path);
     let file = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
@@ -317,7 +317,7 @@ pub enum WhenExists {
 impl TargetFile {
     /// The file to write: what links lead to. Refuses a name that is taken, unless by a file that may be replaced.
     pub fn check(&self) -> Result<PathBuf> {
-        let file = named(&self.path)?;
+        let file = target_of(&self.path)?;
         match (self.when_exists, fs::symlink_metadata(&file)) {
             (WhenExists::Refuse, Ok(_)) => Err(FileError::Exists { path: self.path.clone() }.into()),
             _ => Ok(file),

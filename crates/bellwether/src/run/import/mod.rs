@@ -360,9 +360,8 @@ fn seal(
     // Another import may have sealed claims since the check.
     let sealing = || {
         let known = KnownRuns::of(folder, claims)?;
-        let path = || answers[0].path.clone();
         match known.check(at, answers)? {
-            Some(run) => Err(ImportError::Order { path: path(), at, run, newest: at }.into()),
+            Some(run) => Err(ImportError::Order { path: answers[0].path.clone(), at, run, newest: at }.into()),
             None => Ok(known.sealing(at)),
         }
     };

@@ -132,7 +132,7 @@ impl Table<'_> {
     }
 
     /// What the request names, by the columns that a table may have as well.
-    fn named(&self) -> Vec<(&'static str, String)> {
+    fn key_of_request(&self) -> Vec<(&'static str, String)> {
         let Request { ticker, period, regime, .. } = self.request;
         let named = [
             ("ticker", ticker.as_ref().map(ToString::to_string)),
@@ -199,7 +199,7 @@ impl Table<'_> {
 
     /// The rows, with some columns as text. If the table has what the request names, each row must have the same.
     fn rows(&self, names: &[&str]) -> Result<Vec<Row>> {
-        let named = self.named();
+        let named = self.key_of_request();
         let file = File::open(self.path).map_err(FileError::read(self.path))?;
         let is_parquet = self.path.extension().is_some_and(|extension| extension == "parquet");
         let batches = if is_parquet { self.parquet(file, names)? } else { self.csv(file, names)? };
@@ -265,7 +265,7 @@ impl Table<'_> {
                 columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
             })
         };
-        let named = self.named();
+        let named = self.key_of_request();
         let is_named = |name: &String| named.iter().any(|(own, _)| self.columns.name(own) == name);
         let mut indices = wanted.iter().map(index_of).collect::<Result<Vec<usize>, _>>()?;
         let keys: Vec<usize> = (0..names.len()).filter(|index| is_named(&names[*index])).collect();
