@@ -61,7 +61,7 @@ impl SkillTrials<'_> {
     }
 
     fn measures(&self, prices: &Prices, as_of: DateTime<Utc>) -> Result<ByDate> {
-        let subject = Subject::part(View::of(self.archive.clone(), as_of), self.scope.clone())?;
+        let subject = Subject::part(View::of(self.archive.clone(), as_of), self.scope.clone(), self.plan)?;
         // Closes that are removed are missing.
         let rules = SkillRules { when_missing: WhenMissing::Allow, from: None, ..self.rules.clone() };
         let input = SkillInput { dataset: "", subject: &subject, plan: self.plan, prices };

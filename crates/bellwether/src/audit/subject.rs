@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
+use super::observed::ObservedColumns;
 use crate::archive::{Scope, SuspectRule, Suspects, View};
 use crate::error::Result;
 use crate::identity::Identity;
 use crate::interface::{Sector, Ticker};
-use crate::plan::DatasetPlan;
+use crate::plan::{DatasetPlan, NaiveRule};
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 
@@ -22,6 +23,8 @@ pub(crate) struct Subject {
     sessions: Sessions,
     /// Which tickers it says are the same.
     identity: Identity,
+    /// How its dataset dates signals.
+    dates: NaiveRule,
 }
 
 /// A dataset's series of signals, their tickers, and its range of dates.
@@ -41,21 +44,19 @@ impl Subject {
             part: None,
             sessions: Sessions::default(),
             identity: Identity::default(),
+            dates: NaiveRule::Utc,
         })
     }
 
-    /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
-    pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
+    /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers. The trading days
+    /// are those of its definition, and which tickers are the same.
+    pub(crate) fn part(view: View, scope: Scope, plan: &DatasetPlan) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         let sectors = view.sectors(Some(&scope))?;
         let part = Some(DatasetSeries { scope, series, tickers });
-        Ok(Self { sectors, view, part, sessions: Sessions::default(), identity: Identity::default() })
-    }
-
-    /// The same subject, with the trading days of a definition, and which tickers it says are the same.
-    pub(crate) fn with_plan(self, plan: &DatasetPlan) -> Self {
-        Self { sessions: plan.sessions.clone(), identity: plan.identity.clone(), ..self }
+        let (sessions, identity) = (plan.sessions.clone(), plan.identity.clone());
+        Ok(Self { sectors, view, part, sessions, identity, dates: plan.dates })
     }
 
     /// The trading days that its definition gives.
@@ -86,13 +87,13 @@ impl Subject {
         })
     }
 
-    /// Whether a date, in microseconds, is in scope.
-    pub(super) fn has_date(&self, micros: i64) -> bool {
+    /// Whether the date of a row, as the dataset has it, is in scope; that of a row without a date is not.
+    pub(super) fn has_date(&self, observed: &ObservedColumns<'_>, row: usize) -> bool {
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
-        self.part.as_ref().is_none_or(|DatasetSeries { scope, .. }| {
-            scope.filter.from.is_none_or(|from| micros >= start(from))
-                && scope.filter.to.is_none_or(|to| micros < start(to))
-        })
+        let [from, to] = self.part.as_ref().map_or([None; 2], |part| [part.scope.filter.from, part.scope.filter.to]);
+        observed
+            .naive_date(row, self.dates)
+            .is_some_and(|date| from.is_none_or(|from| date >= start(from)) && to.is_none_or(|to| date < start(to)))
     }
 
     /// The suspect dates, if those do not count in the dataset.

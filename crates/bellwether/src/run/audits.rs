@@ -49,8 +49,8 @@ impl AuditOptions<'_> {
         self.control.warn(&view.notes_on_runs());
         match self.plan {
             Some(plan) => {
-                let part = Subject::part(view.clone(), archived_scope(plan, &view)?)?;
-                Ok(part.with_plan(&plan.dataset))
+                let scope = archived_scope(plan, &view)?;
+                Subject::part(view, scope, &plan.dataset)
             }
             None => Subject::whole(view),
         }

@@ -144,7 +144,7 @@ impl Builder<'_> {
             return Ok(0);
         }
         let _work = work!("compare operations");
-        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        let subject = Subject::part(self.view.clone(), self.scope.clone(), &self.plan.dataset)?;
         Ok(contradictions(&subject)?.disagreements)
     }
 
@@ -243,7 +243,7 @@ impl Builder<'_> {
         if self.view.runs().filter(has_rows).nth(1).is_none() {
             return Ok(None);
         }
-        Subject::part(self.view.clone(), self.scope.clone()).map(Some)
+        Subject::part(self.view.clone(), self.scope.clone(), &self.plan.dataset).map(Some)
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn has_prices(plan: &Plan) -> bool {
 /// Measures the signals of a dataset against the prices of its definition.
 pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
     let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
-    let subject = Subject::part(view.clone(), scope.clone())?;
+    let subject = Subject::part(view.clone(), scope.clone(), &plan.dataset)?;
     let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
     skill(input, &SkillOptions::default().rules(plan), |_| Ok(()))
 }

@@ -87,8 +87,8 @@ pub(super) struct Presence {
 
 /// Days of a series that are in scope, in order.
 pub(super) fn days(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Vec<Day> {
-    let dates = observed.known_rows(history).filter_map(|row| observed.written_date(row));
-    let mut days: Vec<Day> = dates.filter(|date| subject.has_date(*date)).map(day).collect();
+    let rows = observed.known_rows(history).filter(|row| subject.has_date(observed, *row));
+    let mut days: Vec<Day> = rows.filter_map(|row| observed.written_date(row)).map(day).collect();
     days.sort_unstable();
     days.dedup();
     days

@@ -308,7 +308,7 @@ impl<'a> QualityAudit<'a> {
         let of_series = |kind| Finding::of_series(kind, &history.key);
         let mut counted = TickerQuality::default();
         for row in observed.known_rows(history) {
-            let Some(date) = observed.written_date(row).filter(|date| subject.has_date(*date)) else { continue };
+            let Some(date) = observed.written_date(row).filter(|_| subject.has_date(observed, row)) else { continue };
             counted.signals += 1;
             if let Some(confidence) = observed.value(row).number.filter(|value| !(0.0..=1.0).contains(value)) {
                 counted.unusual += 1;
@@ -351,8 +351,7 @@ impl<'a> QualityAudit<'a> {
         let mut counted = TickerQuality::default();
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
-        let known: Vec<usize> =
-            observed.known_rows(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
+        let known: Vec<usize> = observed.known_rows(history).filter(|&row| subject.has_date(observed, row)).collect();
         let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row));
         let suspect: Vec<i64> = suspect.collect();
         counted.suspect = suspect.len() as u64;

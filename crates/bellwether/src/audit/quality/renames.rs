@@ -115,7 +115,7 @@ type Pair = (Period, Regime);
 fn cells(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Option<(Pair, Vec<StandingSignal>)> {
     let pair = (history.key.period?, history.key.regime?);
     let cell = |row: usize| {
-        let date = observed.written_date(row).filter(|date| subject.has_date(*date))?;
+        let date = observed.written_date(row).filter(|_| subject.has_date(observed, row))?;
         let value = observed.value(row);
         Some(StandingSignal {
             date,

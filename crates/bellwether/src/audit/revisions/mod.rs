@@ -253,7 +253,7 @@ impl Counter<'_> {
                     &own
                 }
             };
-            let tally = walk.series(groups, coverage, |date| subject.has_date(date), report);
+            let tally = walk.series(groups, coverage, |row| subject.has_date(&observed, row), report);
             SeriesCount { key: key.clone(), tally }
         };
         histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()

@@ -175,7 +175,7 @@ impl Walk<'_> {
         &self,
         groups: &Groups,
         coverage: &CoveredDates,
-        is_in_scope: impl Fn(i64) -> bool,
+        is_in_scope: impl Fn(usize) -> bool,
         mut on_change: impl FnMut(Rewrite),
     ) -> SeriesTally {
         let mut tally = SeriesTally::default();
@@ -184,10 +184,10 @@ impl Walk<'_> {
         for rows in groups.cells() {
             // A latest signal without a date has no past.
             let dates = self.observed.dates;
-            let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_in_scope(it))
-            else {
+            if dates.is_null(rows.start) || !is_in_scope(rows.start) {
                 continue;
-            };
+            }
+            let date = dates.value(rows.start);
             if rows.len() == 1 && !self.observed.is_withdrawn(rows.start) {
                 let seen = self.observed.seen.value(rows.start);
                 if let Some(unchanged) =

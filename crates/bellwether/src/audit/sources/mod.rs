@@ -230,7 +230,7 @@ impl Comparing {
                 let is_by_day = sources.into_iter().any(is_latest);
                 let [ones, others] = [one, other].map(|answer| {
                     let date = |row: usize| {
-                        let date = observed.written_date(row).filter(|date| subject.has_date(*date))?;
+                        let date = observed.written_date(row).filter(|_| subject.has_date(observed, row))?;
                         Some((if is_by_day { date - date.rem_euclid(MICROS_PER_DAY) } else { date }, row))
                     };
                     listed_rows(history, answer, observed).filter_map(date).collect::<BTreeMap<i64, usize>>()
