@@ -3,7 +3,6 @@
     check_skill.py ARCHIVE PRICES (DOCUMENT ROWS LAG FROM)...
 """
 
-import bisect
 import functools
 import glob
 import json
@@ -176,7 +175,7 @@ def dated_entry(sessions, date):
 def measure_cells(cells, prices):
     """Adds what became of each cell, and its return."""
     sessions = prices.index
-    what, returns, ends, lagged = [], [], [], [[] for _ in range(LAGS)]
+    what, begins, returns, ends, lagged = [], [], [], [], [[] for _ in range(LAGS)]
     for cell in cells.itertuples():
         entry = dated_entry(sessions, cell.date)
         if cell.live:
@@ -194,6 +193,7 @@ def measure_cells(cells, prices):
                 value = closes.iloc[end] / closes.iloc[entry] - 1
             fate = "without_price" if numpy.isnan(value) else "measured"
         what.append(fate)
+        begins.append(entry)
         returns.append(value)
         ends.append(last)
         lagged[0].append(value)
@@ -201,7 +201,7 @@ def measure_cells(cells, prices):
             begin, end = end, exit_of(sessions, end, cell.period) if end < len(sessions) else end
             is_complete = fate == "measured" and end < len(sessions)
             of_lag.append(closes.iloc[end] / closes.iloc[begin] - 1 if is_complete else numpy.nan)
-    return cells.assign(fate=what, value=returns, end=ends, **{f"lag{lag}": of for lag, of in enumerate(lagged)})
+    return cells.assign(fate=what, entry=begins, value=returns, end=ends, **{f"lag{lag}": of for lag, of in enumerate(lagged)})
 
 
 def mean(numbers):
@@ -255,24 +255,43 @@ def view(frame, which):
     return frame.assign(signed=frame[signed].astype(float), sell=frame[sell].astype(bool), excess=excess)
 
 
-def overlap(days, period, sessions, lag=0):
-    spans = []
-    for day in days:
-        entry = dated_entry(sessions, day)
-        for _ in range(lag):
-            entry = exit_of(sessions, entry, period) if entry < len(sessions) else entry
-        if entry < len(sessions) and exit_of(sessions, entry, period) < len(sessions):
-            spans.append((entry, exit_of(sessions, entry, period)))
-    begins = [entry for entry, _ in spans]
-    return max([1] + [bisect.bisect_left(begins, end) - place for place, (_, end) in enumerate(spans)])
+def windows_of(cells, period, sessions):
+    """Gives of some dates, all of these cells: the dates of a window, the whole windows that do not overlap, and the places
+    of dates that are apart. The window of a date lasts from its first entry to its last exit."""
+    entries = cells.groupby("date")["entry"].agg(["min", "max"])
+
+    def later(entry, lags):
+        for _ in range(lags):
+            entry = min(exit_of(sessions, entry, period), len(sessions)) if entry < len(sessions) else entry
+        return entry
+
+    def windows(days, lag=0):
+        bounds = [(later(entries["min"][day], lag), later(entries["max"][day], lag + 1)) for day in days]
+        apart, ended = [], -1
+        for place, (begin, end) in enumerate(bounds):
+            if begin >= ended:
+                apart.append(place)
+                ended = end
+        is_whole = bool(bounds) and ended <= max(begin for begin, _ in bounds) + 1
+        whole = len(apart) - (not is_whole)
+        covered = len(bounds) if is_whole else apart[-1] if apart else 0
+        horizon = int(covered / whole + 0.5) if whole > 0 else len(bounds)
+        return max(horizon, 1), max(whole, min(len(bounds), 1)), apart
+
+    return windows
 
 
-def standard_error(values, horizon):
+def windows_by_state(cells, period, sessions):
+    is_of_state = dict(published=cells["live"], today=~cells["withdrawn"], difference=cells["live"] & ~cells["withdrawn"])
+    return {state: windows_of(cells[is_of], period, sessions) for state, is_of in is_of_state.items()}
+
+
+def standard_error(values, horizon, whole):
     """The number of cosines, and the standard error of the mean."""
     count = len(values)
-    cosines = max(4, min(int(0.41 * count ** (2 / 3)), count // horizon // 2))
+    cosines = max(4, min(int(0.41 * count ** (2 / 3)), whole // 2))
     variance = (scipy.fft.dct(values, type=2, norm="ortho")[1 : cosines + 1] ** 2).mean()
-    if count // horizon < 8:
+    if whole < 8:
         # What overlapping horizons leave of the variance, from the correlations of sums of as many numbers in a row.
         overlap = scipy.linalg.toeplitz(numpy.maximum(0, 1 - numpy.arange(count) / horizon))
         transform = scipy.fft.dct(numpy.eye(count), type=2, norm="ortho", axis=0)[: cosines + 1]
@@ -281,12 +300,13 @@ def standard_error(values, horizon):
     return cosines, numpy.sqrt(variance / count)
 
 
-def check_test(found, values, horizon, where):
+def check_test(found, values, windows, where):
     values = numpy.array(values)
-    if len(values) < 5 * horizon or len(set(values)) < 2:
+    horizon, whole, apart = windows
+    if whole < 5 or len(set(values)) < 2:
         assert found["test"] is None and found["refusal"], where
         return None
-    cosines, error = standard_error(values, horizon)
+    cosines, error = standard_error(values, horizon, whole)
     t = values.mean() / error
     test = found["test"]
     same(test["cosines"], cosines, where)
@@ -296,12 +316,12 @@ def check_test(found, values, horizon, where):
     same(test["p"], p, where)
     same(test["lower"], values.mean() - error * scipy.stats.t.isf(0.025, cosines), where)
     if found["disjoint"]:
-        disjoint = scipy.stats.ttest_1samp(values[::horizon], 0)
+        disjoint = scipy.stats.ttest_1samp(values[apart], 0)
         same(found["disjoint"]["p"], disjoint.pvalue, where)
     return p
 
 
-def check_ranks(found, dates, period, sessions, rows, where):
+def check_ranks(found, dates, windows, rows, where):
     """Compares rank correlations with the figures of dates; returns the figures of those with enough names, and the
     p-value and the series."""
     figures = {day: figure for day, figure in dates.items() if figure["names"] >= 5}
@@ -312,20 +332,19 @@ def check_ranks(found, dates, period, sessions, rows, where):
     same(found["correlation"], mean(known.values()), f"{where} correlation")
     same(found["positive"], mean([float(value > 0) for value in known.values()]), f"{where} positive")
     same(found["names"], mean([figures[day]["names"] for day in known]), f"{where} names")
-    horizon = overlap(list(known), period, sessions)
-    same(found["horizon"], horizon, f"{where} horizon")
-    same(found["windows"], len(known) // horizon, f"{where} windows")
+    same(found["horizon"], windows(list(known))[0], f"{where} horizon")
+    same(found["windows"], windows(list(known))[1], f"{where} windows")
     of_dates = rows[rows["date"].notna()].set_index("date")
     assert list(of_dates.index) == list(figures), where
     for day, figure in figures.items():
         same(of_dates.loc[day, "correlation"], figure["correlation"], f"{where} {day}")
         same(of_dates.loc[day, "names"], figure["names"], f"{where} {day}")
-    return figures, check_test(found, list(known.values()), horizon, where), known
+    return figures, check_test(found, list(known.values()), windows(list(known)), where), known
 
 
-def check_measure(found, dates, flips, period, sessions, rows, where):
+def check_measure(found, dates, flips, windows, rows, where):
     """Compares a measure with the figures of its dates, a dict by date; returns its p-value and series."""
-    figures, p, known = check_ranks(found, dates, period, sessions, rows, where)
+    figures, p, known = check_ranks(found, dates, windows, rows, where)
     if flips is not None:
         same(found["flips"], flips, f"{where} flips")
         same(found["spread"], mean([figure["spread"] for figure in figures.values()]), f"{where} spread")
@@ -333,25 +352,25 @@ def check_measure(found, dates, flips, period, sessions, rows, where):
             sides = [figure[name] for figure in figures.values()]
             same(found[name]["signals"], sum(one["signals"] for one in sides), f"{where} {name}")
             same(found[name]["hits"], sum(one["hits"] for one in sides), f"{where} {name}")
-            check_shares(found[name], sides, found["horizon"], f"{where} {name}")
+            check_shares(found[name], sides, windows(list(figures)), f"{where} {name}")
             same(found[name]["excess"], mean([one["excess"] for one in sides]), f"{where} {name}")
     return p, known
 
 
-def check_series(found, series, period, sessions, where, lag=0):
+def check_series(found, series, windows, where, lag=0):
     """The mean of some correlations, a pair of names and correlation by date."""
     known = {day: pair for day, pair in series.items() if pair[1] is not None}
     values = numpy.array([correlation for _, correlation in known.values()])
     same(found["dates"], len(known), f"{where} dates")
     same(found["correlation"], mean(values), f"{where} correlation")
     same(found["names"], mean([names for names, _ in known.values()]), f"{where} names")
-    horizon = overlap(list(known), period, sessions, lag)
+    horizon, whole, _ = windows(list(known), lag)
     same(found["horizon"], horizon, f"{where} horizon")
-    same(found["windows"], len(known) // horizon, f"{where} windows")
-    if len(values) < 5 * horizon or len(set(values)) < 2:
+    same(found["windows"], whole, f"{where} windows")
+    if whole < 5 or len(set(values)) < 2:
         assert found["test"] is None, where
     else:
-        cosines, error = standard_error(values, horizon)
+        cosines, error = standard_error(values, horizon, whole)
         same(found["test"]["standard_error"], error, where)
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(values.mean() / error), cosines), where)
 
@@ -404,7 +423,7 @@ def partial_correlation_of(names):
     return len(names), float(left[0] @ left[1] / scale) if scale > 1e-9 else None
 
 
-def check_news(found, dates, which, period, sessions, where):
+def check_news(found, dates, which, windows, where):
     """By the number of articles in each window; returns the groups."""
     groups = []
     for days in WINDOWS:
@@ -416,27 +435,27 @@ def check_news(found, dates, which, period, sessions, where):
                 groups.append(((f"{days}d", name), series))
     assert [(one["window"], one["articles"]) for one in found] == [group for group, _ in groups], where
     for one, (group, series) in zip(found, groups):
-        check_series(one, series, period, sessions, f"{where} {group}")
+        check_series(one, series, windows, f"{where} {group}")
     return [("news", f"{one['window']} {one['articles']}", one) for one in found]
 
 
-def check_groups(found, dates, period, sessions, rows, where, which=None):
+def check_groups(found, dates, windows, rows, where, which=None):
     """By lag, year and sector, from the cells of each date with enough names; of signals also by news, of features also what
     they add to the signal."""
     for lag, of_lag in enumerate(found["by_lag"]):
         assert of_lag["lag"] == lag, where
         series = {day: correlation_of(names, f"lag{lag}") for day, names in dates.items()}
-        check_series(of_lag, series, period, sessions, f"{where} lag {lag}", lag)
+        check_series(of_lag, series, windows, f"{where} lag {lag}", lag)
     assert len(found["by_lag"]) == LAGS, where
-    check_years_and_sectors(found, dates, correlation_of, period, sessions, where)
+    check_years_and_sectors(found, dates, correlation_of, windows, where)
     groups = [("lag", str(one["lag"]), one) for one in found["by_lag"]]
     groups += [("year", str(one["year"]), one) for one in found["by_year"]]
     groups += [("sector", one["sector"], one) for one in found["by_sector"]]
     if which is not None:
-        groups += check_news(found["by_news"], dates, which, period, sessions, f"{where} news")
+        groups += check_news(found["by_news"], dates, which, windows, f"{where} news")
     else:
         series = {day: partial_correlation_of(names) for day, names in dates.items()}
-        check_series(found["partial"], series, period, sessions, f"{where} partial")
+        check_series(found["partial"], series, windows, f"{where} partial")
         groups.append(("given", "signal", found["partial"]))
     rows = rows[rows["by"].notna()].set_index(["by", "group"])
     assert len(rows) == len(groups), where
@@ -447,12 +466,12 @@ def check_groups(found, dates, period, sessions, rows, where, which=None):
         same(row["p"], one["test"]["p"] if one["test"] else None, f"{where} {by} {group} p")
 
 
-def check_years_and_sectors(found, dates, correlation, period, sessions, where):
+def check_years_and_sectors(found, dates, correlation, windows, where):
     years = sorted({day.year for day in dates})
     assert [one["year"] for one in found["by_year"]] == years, where
     for one in found["by_year"]:
         series = {day: correlation(names) for day, names in dates.items() if day.year == one["year"]}
-        check_series(one, series, period, sessions, f"{where} {one['year']}")
+        check_series(one, series, windows, f"{where} {one['year']}")
     sectors = {sector: {} for sector in ("energy", "utilities")}
     for day, names in dates.items():
         for sector in set(names["sector"]):
@@ -460,10 +479,10 @@ def check_years_and_sectors(found, dates, correlation, period, sessions, where):
     measured = [sector for sector, series in sectors.items() if any(pair[1] is not None for pair in series.values())]
     assert [one["sector"] for one in found["by_sector"]] == measured, where
     for one in found["by_sector"]:
-        check_series(one, sectors[one["sector"]], period, sessions, f"{where} {one['sector']}")
+        check_series(one, sectors[one["sector"]], windows, f"{where} {one['sector']}")
 
 
-def check_features(found, cells, period, sessions, rows, where):
+def check_features(found, cells, windows, rows, where):
     """The rank correlation of a feature of the news, at the cells of the only regime; p-values and series by state."""
     name = found["feature"]
     of_feature = cells.assign(published=cells[f"first {name}"], today=cells[f"latest {name}"])
@@ -489,18 +508,18 @@ def check_features(found, cells, period, sessions, rows, where):
             if len(names) >= 5:
                 frames[day] = names
         of_rows = rows[rows["state"] == state]
-        _, p_values[state], series[state] = check_ranks(measure, dates, period, sessions, of_rows, f"{where} {state}")
+        _, p_values[state], series[state] = check_ranks(measure, dates, windows[state], of_rows, f"{where} {state}")
         if state == "difference":
             assert not measure["by_lag"] and measure["partial"] is None, where
-            check_years_and_sectors(measure, frames, difference_of, period, sessions, f"{where} {state}")
+            check_years_and_sectors(measure, frames, difference_of, windows[state], f"{where} {state}")
         else:
-            check_groups(measure, frames, period, sessions, of_rows, f"{where} {state}")
+            check_groups(measure, frames, windows[state], of_rows, f"{where} {state}")
     return p_values, series
 
 
-def check_reliability(found, frames, horizon, where):
-    """The share of hits at each confidence, of one date a horizon, and what calibrated confidences would show."""
-    chosen = list(frames.values())[::horizon]
+def check_reliability(found, frames, apart, where):
+    """The share of hits at each confidence, of one date a window, and what calibrated confidences would show."""
+    chosen = [list(frames.values())[place] for place in apart]
     signed = pandas.concat(chosen)
     same(found["dates"], len(chosen), where)
     same(found["signals"], len(signed), where)
@@ -526,7 +545,7 @@ def check_reliability(found, frames, horizon, where):
         assert upper[0] - 1e-9 <= point["upper"] <= upper[1] + 1e-9, f"{where} {place} {point} {upper}"
 
 
-def check_shares(found, sides, horizon, where):
+def check_shares(found, sides, windows, where):
     """The test of a pooled share, whose influence by date is that of the ratio of two sums."""
     hits, cases = (numpy.array([side[name] for side in sides], dtype=float) for name in ("hits", "signals"))
     if not cases.sum():
@@ -534,10 +553,11 @@ def check_shares(found, sides, horizon, where):
         return
     rate = hits.sum() / cases.sum()
     values = rate - 0.5 + (hits - rate * cases) / cases.mean()
-    if len(values) < 5 * horizon:
+    horizon, whole, _ = windows
+    if whole < 5:
         assert found["test"] is None, where
         return
-    cosines, error = standard_error(values, horizon)
+    cosines, error = standard_error(values, horizon, whole)
     same(found["test"]["mean"], rate - 0.5, where)
     same(found["test"]["standard_error"], error, where)
     same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(rate - 0.5) / error, cosines), where)
@@ -636,7 +656,7 @@ def check_hindsight(found, cells, days, horizon, where):
     if windows < 5 or len(set(net)) < 2:
         assert found["test"] is None, where
     else:
-        cosines, error = standard_error(net, horizon)
+        cosines, error = standard_error(net, horizon, windows)
         same(found["test"]["mean"], net.mean(), where)
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(net.mean() / error), cosines), where)
     if len(votes):
@@ -711,6 +731,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
         of_whole = whole[(whole["period"] == key[0]) & (whole["regime"] == key[1])]
         for fate in fates:
             same(pair["signals"][fate], int((of_whole["fate"] == fate).sum()), f"{key} {fate}")
+        windows = windows_by_state(of_pair, key[0], prices.index)
         measures = {measure["state"]: measure for measure in pair["measures"]}
         by_pair[key] = measures
         of_rows = rows[(rows["period"] == key[0]) & (rows["regime"] == key[1])]
@@ -737,19 +758,19 @@ def check_answer(cells, prices, document, rows, lag, instant):
         for state, measure in measures.items():
             of_state = of_rows[of_rows["state"] == state]
             p_values[state, (None, *key)], series[state, (None, *key)] = check_measure(
-                measure, dates[state], flips[state], key[0], prices.index, of_state, f"{key} {state}"
+                measure, dates[state], flips[state], windows[state], of_state, f"{key} {state}"
             )
             where = f"{key} {state}"
             if state == "difference":
                 assert not measure["by_lag"] and not measure["by_news"] and measure["confidence"] is None, where
-                check_years_and_sectors(measure, by_names(frames[state]), difference_of, key[0], prices.index, where)
+                check_years_and_sectors(measure, by_names(frames[state]), difference_of, windows[state], where)
                 continue
             check_confidence(measure["confidence"], list(frames[state].values()), f"{where} confidence")
             which = "first" if state == "published" else "latest"
-            check_groups(measure, by_names(frames[state]), key[0], prices.index, of_state, where, which)
+            check_groups(measure, by_names(frames[state]), windows[state], of_state, where, which)
             if measure["confidence"]:
                 reliability = measure["confidence"]["reliability"]
-                check_reliability(reliability, frames[state], measure["horizon"], f"{where} reliability")
+                check_reliability(reliability, frames[state], windows[state](list(frames[state]))[2], f"{where} reliability")
         check_kinds(pair["rewritten"], of_pair, f"{key} rewritten")
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
@@ -767,7 +788,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
         key = (of["feature"], of["period"], of["regime"])
         at = cells[(cells["period"] == key[1]) & (cells["regime"] == key[2])]
         of_rows = of_features[(of_features["feature"] == key[0]) & (of_features["period"] == key[1])]
-        of_states = check_features(of, at, key[1], prices.index, of_rows, str(key))
+        of_states = check_features(of, at, windows_by_state(at, key[1], prices.index), of_rows, str(key))
         for state in ("published", "today", "difference"):
             p_values[state, key], series[state, key] = (part[state] for part in of_states)
         judged[key] = {measure["state"]: measure for measure in of["measures"]}

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
 use bellwether_statistics::mean::{MeanTest, Refusal, values_needed};
-use bellwether_statistics::{OverlappingSeries, Random, rank_correlation};
+use bellwether_statistics::{OverlappingSeries, Random, Windows, rank_correlation};
 
 const NAMES: usize = 100;
 const HORIZONS: [usize; 4] = [5, 21, 63, 126];
@@ -163,7 +163,8 @@ fn rejections(title: &'static str, runs: u64, dates: usize, persistence: f64) ->
             correlations.truncate(values_needed(in_dates(horizon)));
             let shortest = overlapping(correlations, horizon).cosine_test();
             let hits = world.hits(dates, horizon);
-            let shares = OverlappingSeries::of_shares(hits.iter().copied(), 0.5, in_dates(horizon)).expect("cases");
+            let windows = Windows::of_horizon(hits.len(), in_dates(horizon));
+            let shares = OverlappingSeries::of_shares(hits.iter().copied(), 0.5, windows).expect("cases");
             let tests = MEAN_TESTS.iter().map(|(_, test)| test(&series)).chain([shortest, shares.cosine_test()]);
             let rejected = tests.map(|test| test.expect("the series is long enough").p <= 0.05);
             let mut all = Share::default();

@@ -1,7 +1,8 @@
 //! The long-run variance from the slowest cosines of a series.
 
 use std::f64::consts::PI;
-use std::num::NonZeroUsize;
+
+use crate::windows::Windows;
 
 /// The fewest cosines: with fewer, an interval is too wide to be of use.
 const MINIMUM: usize = 4;
@@ -17,12 +18,12 @@ pub(crate) struct Cosines {
 }
 
 impl Cosines {
-    /// The cosines for values of a horizon.
-    pub(crate) fn of(values: usize, horizon: NonZeroUsize) -> Self {
+    /// The cosines for values that look over some windows.
+    pub(crate) fn of(values: usize, windows: &Windows) -> Self {
         let optimal = (0.41 * (values as f64).powf(2.0 / 3.0)).floor() as usize;
-        let slow = values / horizon.get() / 2;
+        let slow = windows.whole() / 2;
         if slow < MINIMUM {
-            return Self { count: MINIMUM, seen: seen_of_overlap(MINIMUM, values, horizon.get()) };
+            return Self { count: MINIMUM, seen: seen_of_overlap(MINIMUM, values, windows.horizon().get()) };
         }
         Self { count: optimal.min(slow).max(MINIMUM), seen: 1.0 }
     }

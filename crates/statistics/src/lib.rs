@@ -30,6 +30,7 @@ mod order;
 pub mod quantiles;
 mod random;
 pub mod ranks;
+mod windows;
 
 pub use agreement::PairedAnswers;
 pub use clusters::{ClusteredShare, ShareDifference};
@@ -39,3 +40,4 @@ pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal};
 pub use order::{Order, RankedCases};
 pub use random::Random;
 pub use ranks::rank_correlation;
+pub use windows::Windows;

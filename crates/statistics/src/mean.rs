@@ -2,8 +2,8 @@
 //!
 //! The return over the next 126 dates is almost the same today and tomorrow. A test that takes the values for
 //! independent finds skill in noise four times out of five. The test of this module projects the series on its slowest
-//! cosines and compares with Student's distribution of as many degrees of freedom; beside it stands the test of every
-//! `horizon`-th value, which needs no theory and has less power. `benches/calibration.rs` measures how often each
+//! cosines and compares with Student's distribution of as many degrees of freedom; beside it stands the test of values
+//! whose windows do not overlap, which needs no theory and has less power. `benches/calibration.rs` measures how often each
 //! rejects where there is nothing.
 
 use std::fmt;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::cosines::Cosines;
 use crate::counts::Share;
 use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
+use crate::windows::Windows;
 use crate::{CONFIDENCE, Interval};
 
 /// A test is refused with fewer independent windows.
@@ -26,7 +27,7 @@ pub const MINIMUM_WINDOWS: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverlappingSeries {
     values: Vec<f64>,
-    horizon: NonZeroUsize,
+    windows: Windows,
 }
 
 /// A value that is infinite or not a number.
@@ -46,7 +47,7 @@ pub enum Estimator {
         /// Number of cosines.
         cosines: usize,
     },
-    /// The variance of every `horizon`-th value, whose horizons do not overlap.
+    /// The variance of values whose windows do not overlap: of every `horizon`-th one, if dates follow each other.
     Disjoint,
     /// Newey and West's (1987): Bartlett's kernel, no prewhitening, no correction for small samples. Too small for long
     /// horizons.
@@ -66,9 +67,9 @@ pub struct MeanTest {
     pub estimator: Estimator,
     /// Number of values that the test uses.
     pub observations: usize,
-    /// Number of dates that a value looks ahead.
+    /// Number of dates that a value looks ahead, on average.
     pub horizon: usize,
-    /// Number of whole horizons without overlap in the series.
+    /// Number of whole windows that do not overlap.
     pub windows: usize,
     /// The mean.
     pub mean: f64,
@@ -110,16 +111,27 @@ impl OverlappingSeries {
         dates: impl IntoIterator<Item = impl Into<Option<f64>>>,
         horizon: NonZeroUsize,
     ) -> Result<Self, NotFinite> {
-        let mut series = Self { values: Vec::new(), horizon };
+        let mut values = Vec::new();
         for (position, value) in dates.into_iter().enumerate() {
             if let Some(value) = value.into() {
                 if !value.is_finite() {
                     return Err(NotFinite { position });
                 }
-                series.values.push(value);
+                values.push(value);
             }
         }
-        Ok(series)
+        let windows = Windows::of_horizon(values.len(), horizon);
+        Ok(Self { values, windows })
+    }
+
+    /// A series of values that look over some windows, one each.
+    ///
+    /// # Errors
+    ///
+    /// If a value is infinite or not a number.
+    pub fn in_windows(values: impl IntoIterator<Item = f64>, windows: Windows) -> Result<Self, NotFinite> {
+        let series = Self::new(values, windows.horizon())?;
+        Ok(Self { windows, ..series })
     }
 
     /// The series whose mean is the share of all cases of all dates, less `expected`, and whose test is that of this
@@ -132,28 +144,30 @@ impl OverlappingSeries {
     /// ```
     /// # use bellwether_statistics::OverlappingSeries;
     /// # use bellwether_statistics::counts::Share;
+    /// # use bellwether_statistics::Windows;
     /// # use std::num::NonZeroUsize;
     /// let hits = (0..100_u64).map(|date| Share { hits: 40 + date % 25, of: 100 });
-    /// let series = OverlappingSeries::of_shares(hits, 0.5, NonZeroUsize::new(5).expect("not zero")).expect("hits");
+    /// let windows = Windows::of_horizon(100, NonZeroUsize::new(5).expect("not zero"));
+    /// let series = OverlappingSeries::of_shares(hits, 0.5, windows).expect("hits");
     /// let test = series.cosine_test().expect("twenty windows are enough");
     /// assert!((test.mean - 0.02).abs() < 1e-15);
     /// assert!((test.interval.lower, test.interval.upper) < (0.02, 0.05));
     /// ```
     #[must_use]
-    pub fn of_shares(dates: impl IntoIterator<Item = Share>, expected: f64, horizon: NonZeroUsize) -> Option<Self> {
+    pub fn of_shares(dates: impl IntoIterator<Item = Share>, expected: f64, windows: Windows) -> Option<Self> {
         let dates: Vec<Share> = dates.into_iter().collect();
         let mut all = Share::default();
         dates.iter().for_each(|date| all += *date);
         let (rate, cases) = (all.rate()?, all.of as f64 / dates.len() as f64);
         let influence = |date: &Share| (date.hits as f64 - rate * date.of as f64) / cases;
         let values = dates.iter().map(|date| rate - expected + influence(date)).collect();
-        Some(Self { values, horizon })
+        Some(Self { values, windows })
     }
 
-    /// Number of whole horizons without overlap: what the series is worth, however many dates it has.
+    /// The windows that its values look over.
     #[must_use]
-    pub fn windows(&self) -> usize {
-        self.values.len() / self.horizon
+    pub fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     /// The test to judge by: equal-weighted cosines.
@@ -181,20 +195,20 @@ impl OverlappingSeries {
     /// ```
     pub fn cosine_test(&self) -> Result<MeanTest, Refusal> {
         let mean = self.require_windows()?;
-        let cosines = Cosines::of(self.values.len(), self.horizon);
+        let cosines = Cosines::of(self.values.len(), &self.windows);
         let variance = cosines.variance(&self.values, mean);
         let estimator = Estimator::Cosine { cosines: cosines.count };
         self.judge(&self.values, estimator, variance, cosines.count as f64)
     }
 
-    /// The test of every `horizon`-th value, from the first: no overlap, and no use of what lies between.
+    /// The test of values whose windows do not overlap, from the first on: no use is made of what lies between.
     ///
     /// # Errors
     ///
     /// If the series is too short or constant.
     pub fn disjoint_test(&self) -> Result<MeanTest, Refusal> {
         self.require_windows()?;
-        let values: Vec<f64> = self.values.iter().copied().step_by(self.horizon.get()).collect();
+        let values: Vec<f64> = self.windows.apart().iter().map(|date| self.values[*date]).collect();
         self.judge(&values, Estimator::Disjoint, sample_variance(&values), values.len() as f64 - 1.0)
     }
 
@@ -206,7 +220,7 @@ impl OverlappingSeries {
     /// If the series is too short or constant.
     pub fn newey_west_test(&self) -> Result<MeanTest, Refusal> {
         let mean = self.require_windows()?;
-        let lags = hac_lags(self.values.len(), self.horizon);
+        let lags = hac_lags(self.values.len(), self.windows.horizon());
         let variance = newey_west_variance(&self.values, mean, lags);
         self.judge(&self.values, Estimator::NeweyWest { lags }, variance, f64::INFINITY)
     }
@@ -223,10 +237,13 @@ impl OverlappingSeries {
 
     /// The mean of a series that is long enough.
     fn require_windows(&self) -> Result<f64, Refusal> {
-        let needed = values_needed(self.horizon);
         match mean(&self.values) {
-            Some(mean) if self.values.len() >= needed => Ok(mean),
-            _ => Err(Refusal::TooShort { observations: self.values.len(), needed }),
+            Some(mean) if self.windows.whole() >= MINIMUM_WINDOWS => Ok(mean),
+            _ => {
+                let observations = self.values.len();
+                let needed = values_needed(self.windows.horizon()).max(observations.saturating_add(1));
+                Err(Refusal::TooShort { observations, needed })
+            }
         }
     }
 
@@ -248,8 +265,8 @@ impl OverlappingSeries {
         Ok(MeanTest {
             estimator,
             observations: values.len(),
-            horizon: self.horizon.get(),
-            windows: self.windows(),
+            horizon: self.windows.horizon().get(),
+            windows: self.windows.whole(),
             mean,
             standard_error,
             degrees_of_freedom,

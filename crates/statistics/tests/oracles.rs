@@ -21,7 +21,7 @@ use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm
 use bellwether_statistics::quantiles::quantile_of;
 use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{
-    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, isotonic_regression, rank_correlation,
+    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Windows, isotonic_regression, rank_correlation,
 };
 
 /// The lines that the script compares.
@@ -167,7 +167,8 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
         Share { hits: (0..of).map(|_| u64::from(random.uniform() < 0.55)).sum(), of }
     };
     let shares: Vec<Share> = (0..200).map(&mut share).collect();
-    let series = OverlappingSeries::of_shares(shares.iter().copied(), 0.5, NonZeroUsize::new(10).unwrap()).unwrap();
+    let windows = Windows::of_horizon(shares.len(), NonZeroUsize::new(10).unwrap());
+    let series = OverlappingSeries::of_shares(shares.iter().copied(), 0.5, windows).unwrap();
     let column = |number: fn(&Share) -> u64| shares.iter().map(|share| number(share) as f64).collect::<Vec<_>>();
     let (hits, cases) = (column(|share| share.hits), column(|share| share.of));
     comparison.add("share_test", &[&hits, &cases, &[0.5], &[9.0], &outcome(series.newey_west_test())]);

@@ -8,7 +8,7 @@ use bellwether_statistics::mean::{NotFinite, mean, values_needed};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use bellwether_statistics::quantiles::quantile_of;
 use bellwether_statistics::ranks::correlation;
-use bellwether_statistics::{OverlappingSeries, Refusal, rank_correlation};
+use bellwether_statistics::{OverlappingSeries, Refusal, Windows, rank_correlation};
 
 fn horizon(dates: usize) -> NonZeroUsize {
     NonZeroUsize::new(dates).expect("a horizon")
@@ -86,8 +86,8 @@ fn a_refusal_says_what_is_missing() {
 fn nothing_is_known_of_no_cases() {
     let none = Share::default();
     assert_eq!((none.rate(), none.interval()), (None, None));
-    assert_eq!(OverlappingSeries::of_shares([], 0.5, horizon(1)), None);
-    assert_eq!(OverlappingSeries::of_shares([none; 9], 0.5, horizon(1)), None);
+    assert_eq!(OverlappingSeries::of_shares([], 0.5, Windows::of_horizon(0, horizon(1))), None);
+    assert_eq!(OverlappingSeries::of_shares([none; 9], 0.5, Windows::of_horizon(9, horizon(1))), None);
     assert_eq!(sign_test(0, 0), None);
     assert_eq!(clustered_sign_test(&[]), None);
     assert_eq!(clustered_sign_test(&[0, 0]), None);

@@ -537,6 +537,12 @@ fn the_demo_has_prices_that_its_archive_is_measured_against() {
     let by_news = &found["pairs"][0]["measures"][1]["by_news"];
     let groups: Vec<&Value> = by_news.as_array().expect("groups").iter().map(|group| &group["articles"]).collect();
     assert!(groups.contains(&&"unknown".into()) && groups.contains(&&"1-2".into()), "{by_news}");
+    // All signals are measured, and all have their news, whatever the dataset selects by what they say.
+    let selected = format!("{definition}filter.min_confidence = 0.7\nfilter.signal = \"buy\"\n");
+    place.define("selected", &selected);
+    let words = ["audit", "skill", "selected", "--prices", "closes.parquet", "--json"];
+    let selected: Value = serde_json::from_str(&place.run(words).expect_success().stdout).expect("JSON");
+    assert_eq!((&selected["pairs"], &selected["features"]), (&found["pairs"], &found["features"]));
 }
 
 /// A service of five tickers that is asked on two days, and what it says of a ticker and a date: nothing, or a signal.
@@ -548,19 +554,26 @@ struct TwoDays {
 impl TwoDays {
     /// Asks on the 20th and the 21st of January; the last argument is whether it is the second day.
     fn of(signal: impl Fn(&str, &str, bool) -> Option<&'static str> + Send + Sync + 'static) -> Self {
+        Self::at(["T00:00:00"; 2], signal)
+    }
+
+    /// The same of a service that writes a time of the day, on each of the two days.
+    fn at(
+        times: [&'static str; 2],
+        signal: impl Fn(&str, &str, bool) -> Option<&'static str> + Send + Sync + 'static,
+    ) -> Self {
         let is_later = Arc::new(Mutex::new(false));
         let now = Arc::clone(&is_later);
         let service = Scripted::of_histories(move |_| {
             let is_later = *now.lock().expect("no test panicked");
+            let time = times[usize::from(is_later)];
             let january = (1..=20).map(|day| format!("2026-01-{day:02}"));
             let dates: Vec<String> = january.chain((1..=6).map(|day| format!("2025-10-{day:02}"))).collect();
             let history = |(place, ticker): (usize, &str)| {
                 let entry = |(number, date): (usize, &String)| {
                     let confidence = 0.5 + ((7 * place + 3 * number) % 11) as f64 / 25.0;
                     let signal = signal(ticker, date, is_later)?;
-                    Some(format!(
-                        "{{\"date\":\"{date}T00:00:00\",\"signal\":\"{signal}\",\"confidence\":{confidence}}}"
-                    ))
+                    Some(format!("{{\"date\":\"{date}{time}\",\"signal\":\"{signal}\",\"confidence\":{confidence}}}"))
                 };
                 let entries: Vec<String> = dates.iter().enumerate().filter_map(entry).collect();
                 format!(
@@ -593,7 +606,7 @@ impl TwoDays {
     fn text(&self, rest: &str) -> String {
         format!(
             "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[rejects]\nmax_share = 1\n\
-             [checks]\ndates = \"warn\"\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
+             [checks]\ndates = \"warn\"\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
             self.service.source(),
             self.place.file("key")
         )
@@ -655,4 +668,58 @@ fn a_signal_that_loses_its_direction_counts_as_removed() {
     let names = |state: usize| found["pairs"][0]["measures"][state]["by_sector"].clone();
     let thin = |state: usize| found["pairs"][0]["measures"][state]["thin_dates"].as_u64().expect("a count");
     assert_eq!((thin(0), thin(1)), (0, 2), "four names are too few: {}", names(1));
+}
+
+#[test]
+fn a_history_at_another_time_of_its_days_is_the_same_history() {
+    let turned = |ticker: &str, date: &str| ticker == "BB" && date == "2026-01-12";
+    let says = move |ticker: &str, date: &str, is_later: bool| {
+        (date >= "2026").then_some(if is_later && turned(ticker, date) { "sell" } else { "buy" })
+    };
+    let found = TwoDays::at(["T00:00:00Z", "T21:00:00Z"], says).audit("");
+    let counts = &found["signals"];
+    assert_eq!((&counts["all"], &counts["same_day"], &counts["measured"]), (&200.into(), &100.into(), &100.into()));
+    let rewritten = &found["pairs"][0]["rewritten"];
+    let kinds = ["matched", "altered", "turned", "removed", "added"].map(|kind| rewritten[kind].as_u64());
+    assert_eq!(kinds, [99, 1, 1, 0, 0].map(Some));
+    assert_eq!(found["hindsight"]["turned"], 1, "it turned after its horizon");
+    assert_eq!(found["pairs"][0]["measures"][1]["dates"], 20);
+}
+
+#[test]
+fn an_audit_has_the_range_of_its_dataset() {
+    let days = TwoDays::at(["T00:00:00Z"; 2], |_, date, _| (date >= "2026").then_some("buy"));
+    // On the clock of New York, each signal is of the evening before.
+    let found = days.audit("[dates]\nnaive = \"America/New_York\"\n[filter]\nfrom = 2026-01-05\nto = 2026-01-06\n");
+    assert_eq!(found["signals"]["all"], 5);
+    let place = &days.place;
+    let rows = place.run(["build", "it", "--output", "-", "--format", "csv", "-q"]).expect_success().stdout;
+    place.run(["audit", "skill", "it", "--output", "dates.csv"]).expect_success();
+    let dates = |text: &str, name: &str| -> std::collections::BTreeSet<String> {
+        let index = text.lines().next().expect("a header").split(',').position(|column| column == name);
+        let cells = text.lines().skip(1).filter_map(|row| row.split(',').nth(index.expect("a column")));
+        cells.filter(|cell| !cell.is_empty()).map(|cell| cell[..10].to_owned()).collect()
+    };
+    let of_audit = dates(&fs::read_to_string(place.file("dates.csv")).expect("a file"), "date");
+    assert_eq!(of_audit, dates(&rows, "date"));
+    let quality = place.run(["audit", "quality", "it", "--json"]).expect_success().stdout;
+    let quality: Value = serde_json::from_str(&quality).expect("JSON");
+    assert_eq!(quality["total"]["signals"], 5);
+    let revisions = place.run(["audit", "revisions", "it", "--json"]).expect_success().stdout;
+    let revisions: Value = serde_json::from_str(&revisions).expect("JSON");
+    assert_eq!(revisions["signals"]["total"]["known"], 5);
+}
+
+#[test]
+fn signals_that_were_seen_at_once_have_one_window() {
+    let days = TwoDays::of(|_, date, _| (date >= "2026").then_some("buy"));
+    let found = days.audit("[output]\nlive_within = \"30d\"\n");
+    let [published, today] = [0, 1].map(|state| &found["pairs"][0]["measures"][state]);
+    // All twenty dates were first seen on the last one, and are entered after it.
+    assert_eq!(
+        (&published["dates"], &published["horizon"], &published["windows"]),
+        (&20.into(), &20.into(), &1.into())
+    );
+    assert_eq!((&published["refusal"]["reason"], &published["test"]), (&"too_short".into(), &Value::Null));
+    assert_eq!((&today["horizon"], &today["windows"]), (&20.into(), &1.into()));
 }

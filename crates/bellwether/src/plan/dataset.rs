@@ -175,8 +175,8 @@ impl DatasetPlan {
         Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
     }
 
-    /// The plan of the same signals by a vintage, with their features and the count of the articles in each window. Rows of
-    /// first vintages say when their signals were first seen.
+    /// The plan of the same signals by a vintage, whatever they say, with their features and the count of the articles in each
+    /// window. Rows of first vintages say when their signals were first seen.
     #[must_use]
     pub fn of_features(&self, vintage: Vintage) -> Self {
         let mut features = self.features.clone();
@@ -187,7 +187,8 @@ impl DatasetPlan {
         }
         let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
         let columns = Column::BASE.into_iter().chain(seen).collect();
-        Self { features, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
+        let filter = Filter { signals: None, min_confidence: None, ..self.filter.clone() };
+        Self { features, filter, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
     }
 
     /// The plan of the same signals without the columns that say what became of them since, which later runs change by

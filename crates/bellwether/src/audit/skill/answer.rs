@@ -171,9 +171,9 @@ pub struct RankMeasure {
     pub correlation: Option<f64>,
     /// The share of dates with a correlation above zero.
     pub positive: Option<f64>,
-    /// The number of dates that a return overlaps with, that of its own date included.
+    /// The number of dates in the window of a return, on average.
     pub horizon: u64,
-    /// The windows of a whole horizon that do not overlap.
+    /// The whole windows that do not overlap, by the closes at which signals were entered.
     pub windows: u64,
     /// The test of the mean; none if it is refused.
     pub test: Option<MeanTest>,

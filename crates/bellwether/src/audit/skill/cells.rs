@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::SkillRules;
 use super::horizon::{DatedEntries, Exits, first_after};
 use super::observe::{Earlier, Observed};
-use super::prices::{Day, Prices};
+use super::prices::{Day, Prices, TickerPrices};
 use crate::archive::{Histories, History, Suspects};
 use crate::audit::observed::ObservedColumns;
 use crate::audit::revisions::{CoveredDates, Spans};
@@ -100,7 +100,7 @@ pub struct SignalCounts {
     pub suspect: u64,
     /// Left out: without a direction or confidence.
     pub unclear: u64,
-    /// Left out: a further one of a ticker on the same day.
+    /// Further ones of a ticker on the same day, which count as one: as published, the one that was seen first.
     pub same_day: u64,
     /// Left out: dated before the first session.
     pub before_prices: u64,
@@ -316,13 +316,13 @@ impl Intake<'_> {
         spans.add(&history.groups, observed);
         let coverage = CoveredDates::of(spans);
         let ticker = &history.key.ticker;
-        let (prices, sessions) = (self.prices.of_ticker(ticker), self.prices.sessions());
+        let prices = self.prices.of_ticker(ticker);
         let mut found = PairCells::default();
-        let (mut last_day, mut last_first, mut last_latest) = (None, None, None);
+        let mut last = LastDirections::default();
+        let mut of_day: Option<SignalOfDay> = None;
         for rows in history.groups.cells() {
             let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
-            let stored = observed.dates.value(rows.start);
-            if !self.subject.has_date(stored) {
+            if !self.subject.has_date(observed, rows.start) {
                 continue;
             }
             found.counts.all += 1;
@@ -331,6 +331,7 @@ impl Intake<'_> {
                 found.counts.without_id += 1;
                 continue;
             }
+            let stored = observed.dates.value(rows.start);
             let Some(mut cell) = self.earlier.observe(observed, rows) else {
                 found.counts.unclear += 1;
                 continue;
@@ -339,52 +340,100 @@ impl Intake<'_> {
                 found.counts.suspect += 1;
                 cell.latest = None;
             }
-            if last_day.replace(day) == Some(day) {
-                found.counts.same_day += 1;
-                continue;
+            let signal = SignalOfDay { day, date, stored, cell };
+            match &mut of_day {
+                Some(known) if known.day == day => {
+                    found.counts.same_day += 1;
+                    known.join(signal);
+                }
+                _ => {
+                    if let Some(before) = of_day.replace(signal) {
+                        self.signal(before, (of.0, &coverage, prices), (&mut found, &mut last), all);
+                    }
+                }
             }
-            let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within, &self.rules.sessions);
-            found.counts.live += u64::from(is_live);
-            if is_live {
-                found.flips_published.add(&mut last_first, cell.first.1);
-            }
-            if let Some((_, is_sell)) = cell.latest {
-                found.flips_today.add(&mut last_latest, is_sell);
-            }
-            let after_first = day - i64::from(sessions[0]);
-            let Ok(offset) = u16::try_from(after_first) else {
-                *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
-                continue;
-            };
-            let mut entry = self.entries.entry(day as Day);
-            if is_live {
-                let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
-                entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
-            }
-            let Some(exit) = self.exits.exit(of.0, entry) else {
-                found.counts.incomplete += 1;
-                continue;
-            };
-            let number = prices.number(day as Day);
-            let priced = number.filter(|number| self.prices.between(*number, entry, exit).is_some());
-            all.count_day(offset, priced.is_some());
-            let Some(number) = priced else {
-                found.counts.without_price += 1;
-                continue;
-            };
-            let is_late = match self.earlier {
-                Earlier::FirstPublished => coverage.covers(stored, cell.first_seen),
-                Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => continue,
-                Earlier::KnownAt(_) => cell.is_new,
-            };
-            found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
-            found.push(number, offset, entry as u16, [is_live, is_late], &cell);
+        }
+        if let Some(signal) = of_day {
+            self.signal(signal, (of.0, &coverage, prices), (&mut found, &mut last), all);
         }
         if !self.prices.know(ticker) {
             all.unknown.insert(ticker.clone());
         }
         all.pairs[pair(of.0, of.1)].add(found);
     }
+
+    /// Adds the signal of a day, if it has a complete return.
+    fn signal(
+        &self,
+        SignalOfDay { day, date, stored, cell }: SignalOfDay,
+        (period, coverage, prices): (Period, &CoveredDates, TickerPrices<'_>),
+        (found, last): (&mut PairCells, &mut LastDirections),
+        all: &mut AllCells,
+    ) {
+        let sessions = self.prices.sessions();
+        let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within, &self.rules.sessions);
+        found.counts.live += u64::from(is_live);
+        if is_live {
+            found.flips_published.add(&mut last.published, cell.first.1);
+        }
+        if let Some((_, is_sell)) = cell.latest {
+            found.flips_today.add(&mut last.today, is_sell);
+        }
+        let after_first = day - i64::from(sessions[0]);
+        let Ok(offset) = u16::try_from(after_first) else {
+            *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
+            return;
+        };
+        let mut entry = self.entries.entry(day as Day);
+        if is_live {
+            let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
+            entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
+        }
+        let Some(exit) = self.exits.exit(period, entry) else {
+            found.counts.incomplete += 1;
+            return;
+        };
+        let number = prices.number(day as Day);
+        let priced = number.filter(|number| self.prices.between(*number, entry, exit).is_some());
+        all.count_day(offset, priced.is_some());
+        let Some(number) = priced else {
+            found.counts.without_price += 1;
+            return;
+        };
+        let is_late = match self.earlier {
+            Earlier::FirstPublished => coverage.covers(stored, cell.first_seen),
+            Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => return,
+            Earlier::KnownAt(_) => cell.is_new,
+        };
+        found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
+        found.push(number, offset, entry as u16, [is_live, is_late], &cell);
+    }
+}
+
+/// The signal of a series on a day.
+struct SignalOfDay {
+    day: i64,
+    /// Its naive date, and that of the archive.
+    date: i64,
+    stored: i64,
+    cell: Observed,
+}
+
+impl SignalOfDay {
+    /// Adds another cell of the day.
+    fn join(&mut self, other: Self) {
+        if other.cell.is_before(&self.cell) {
+            (self.date, self.stored) = (other.date, other.stored);
+        }
+        self.cell.join(other.cell);
+    }
+}
+
+/// Whether the last signals of a series are sells, as published and today.
+#[derive(Default)]
+struct LastDirections {
+    published: Option<bool>,
+    today: Option<bool>,
 }
 
 impl PairCells {

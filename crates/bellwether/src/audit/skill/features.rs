@@ -64,9 +64,10 @@ impl FeatureTallies {
             let [first, latest] = news.values(feature);
             let add =
                 |ranks: &mut RankTally, partial: &mut CorrelationSeries, values: &[Option<f64>], given: &Order| {
+                    let entries = date.entries[ranks.state() as usize];
                     let values = Order::of(values.iter().copied());
                     ranks.add(&values, date);
-                    partial.add(date.day, values.partial_correlation(&date.returns[0], given));
+                    partial.add(entries, values.partial_correlation(&date.returns[0], given));
                 };
             add(today, &mut tally.partial[1], &latest, &confidences[1]);
             if first.iter().any(Option::is_some) {
@@ -84,7 +85,7 @@ impl FeatureTallies {
             ranks.map(|tally: RankTally| FeatureMeasure {
                 state: tally.state(),
                 ranks: tally.finish(measuring, period),
-                partial: partial.next().map(|series| series.measure(|days| measuring.overlap(period, 0, days))),
+                partial: partial.next().map(|series| series.measure(|dates| measuring.windows(period, 0, dates))),
             })
         };
         self.0.into_iter().map(measure).collect()

@@ -4,6 +4,8 @@
 //! the day begins in UTC, so a signal is entered at the first session whose date is after the day, in UTC, on which it
 //! was seen. A backfilled signal is taken to have been seen on its own date, plus a lag in sessions.
 
+use std::ops::Range;
+
 use chrono::Months;
 
 use super::prices::{Day, Prices, date, number};
@@ -88,25 +90,37 @@ impl DatedEntries {
     }
 }
 
-/// How many dates, in order, each with its entry, begin before the position of an earlier one has ended, that one
-/// included: the largest number.
-pub(super) fn overlap(entries: &[(usize, usize)]) -> usize {
-    let (mut end, mut most) = (0, 1);
-    for (index, (_, exit)) in entries.iter().enumerate() {
-        end = end.max(index);
-        while end < entries.len() && entries[end].0 < *exit {
-            end += 1;
-        }
-        most = most.max(end - index);
+/// The sessions of the first and the last entry of some signals of a date. Those that were seen late are entered late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntrySpan {
+    first: u16,
+    last: u16,
+}
+
+impl EntrySpan {
+    /// No entry yet.
+    pub(super) const NONE: Self = Self { first: u16::MAX, last: 0 };
+
+    pub(super) fn add(&mut self, entry: u16) {
+        (self.first, self.last) = (self.first.min(entry), self.last.max(entry));
     }
-    most
+
+    /// From the first entry to the last exit, some horizons later. What ends after the last session is open until then.
+    pub(super) fn window(self, exits: &Exits, period: Period, lag: usize) -> Range<usize> {
+        let sessions = exits.0[period.index()].len();
+        let later = |entry: u16, lags: usize| {
+            (0..lags).try_fold(usize::from(entry), |entry, _| exits.exit(period, entry)).unwrap_or(sessions)
+        };
+        later(self.first, lag)..later(self.last, lag + 1)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use chrono::NaiveDate;
 
-    use super::{DatedEntries, Horizon, NONE, first_after, number, overlap};
+    use super::{DatedEntries, EntrySpan, Exits, Horizon, NONE, first_after, number};
+    use crate::interface::Period;
 
     #[test]
     fn months_end_at_the_first_session_at_or_after_their_day() {
@@ -131,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn dates_overlap_while_a_position_is_open() {
-        let daily: Vec<(usize, usize)> = (0..20).map(|entry| (entry, entry + 5)).collect();
-        assert_eq!(overlap(&daily), 5);
-        let weekly: Vec<(usize, usize)> = (0..20).step_by(5).map(|entry| (entry, entry + 7)).collect();
-        assert_eq!(overlap(&weekly), 2);
-        assert_eq!(overlap(&[(0, 1), (1, 2)]), 1);
-        assert_eq!(overlap(&[]), 1);
+    fn the_window_of_a_date_lasts_from_the_first_entry_to_the_last_exit() {
+        let sessions: Vec<i32> = (0..9).collect();
+        let exits = Exits(Period::all().map(|period| Horizon::of(period).exits(&sessions)).collect());
+        let mut entries = EntrySpan::NONE;
+        [3, 2, 4].into_iter().for_each(|entry| entries.add(entry));
+        let windows = [0, 1, 2].map(|lag| entries.window(&exits, "2d".parse().unwrap(), lag));
+        assert_eq!(windows, [2..6, 4..8, 6..9]);
     }
 }

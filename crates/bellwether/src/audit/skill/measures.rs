@@ -1,14 +1,14 @@
 //! The measures of a pair: by date as published, as it stands today, and both on the same cells.
 
-use bellwether_statistics::Order;
 use bellwether_statistics::quantiles::{quantile_of, relative_to_mean};
+use bellwether_statistics::{Order, Windows};
 
 use super::answer::{DateReturns, Measure, Side, State};
 use super::cells::{ChangedSignal, FlipCounts, PairCells, ReturnCell};
 use super::decay::LaggedReturns;
 use super::features::{FeatureMeasure, FeatureTallies};
 use super::hindsight::{DayVotes, HindsightCounts};
-use super::horizon::{DatedEntries, Exits, overlap};
+use super::horizon::{EntrySpan, Exits};
 use super::news::SignalNews;
 use super::prices::{Day, Prices};
 use super::ranked::DateContext;
@@ -55,7 +55,6 @@ impl DatedCell {
 pub(super) struct Measuring<'a> {
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
-    pub(super) entries: &'a DatedEntries,
     pub(super) sectors: &'a Sectors,
     /// None if the dataset has none.
     pub(super) news: Option<&'a SignalNews>,
@@ -67,6 +66,7 @@ pub(super) struct MeasuredColumns {
     pub(super) are_sells: Vec<bool>,
     pub(super) returns: Vec<f64>,
     pub(super) excesses: Vec<f64>,
+    entries: EntrySpan,
     /// Their indices among the cells of the date, and the number of these.
     indices: Vec<usize>,
     cells: usize,
@@ -81,6 +81,7 @@ impl MeasuredColumns {
             are_sells: Vec::with_capacity(cells),
             returns: numbers(),
             excesses: Vec::new(),
+            entries: EntrySpan::NONE,
             indices: Vec::with_capacity(cells),
             cells,
         }
@@ -91,6 +92,7 @@ impl MeasuredColumns {
         self.confidences.push(confidence);
         self.are_sells.push(is_sell);
         self.returns.push(cell.value);
+        self.entries.add(cell.cell.entry);
     }
 
     /// The order of the confidences, by the indices of all cells of the date.
@@ -191,7 +193,8 @@ impl Measuring<'_> {
             let mean = of_date.iter().map(|cell| cell.value).sum::<f64>() / of_date.len() as f64;
             of_date.iter_mut().for_each(|cell| cell.excess = cell.value - mean);
             let [published, today, before, after] = self.columns(&of_date);
-            let date = DateContext::of(day, &of_date, &mut returns, self);
+            let entries = [&published, &today, &before].map(|columns| columns.entries);
+            let date = DateContext::of((day, entries), &of_date, &mut returns, self);
             let news = self.news.map(|news| news.of_date(pair, &of_date));
             let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
             let orders = [&published, &today].map(MeasuredColumns::order);
@@ -248,16 +251,9 @@ impl Measuring<'_> {
         DatedCell { cell, change, excess: 0.0, value, exit }
     }
 
-    /// The most dates whose positions overlap, some horizons after their entry.
-    pub(super) fn overlap(&self, period: Period, lag: usize, days: &mut dyn Iterator<Item = Day>) -> usize {
-        let entries: Vec<(usize, usize)> = days
-            .filter_map(|day| {
-                let first = self.entries.entry(day);
-                let entry = (0..lag).try_fold(first, |entry, _| self.exits.exit(period, entry))?;
-                Some((entry, self.exits.exit(period, entry)?))
-            })
-            .collect();
-        overlap(&entries)
+    /// The windows of the returns of some dates, some horizons after their entry.
+    pub(super) fn windows(&self, period: Period, lag: usize, dates: &mut dyn Iterator<Item = EntrySpan>) -> Windows {
+        Windows::of(dates.map(|entries| entries.window(self.exits, period, lag)))
     }
 }
 

@@ -254,7 +254,7 @@ pub(crate) fn skill(
     }
     let first_live = all.first_live().map(|day| prices.sessions()[0] + Day::from(day));
     let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
-    let measuring = Measuring { prices, exits, entries, sectors, news: news.as_ref() };
+    let measuring = Measuring { prices, exits, sectors, news: news.as_ref() };
     let Measured { mut pairs, mut features, hindsight } = measure_pairs(measuring, all)?;
     let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, &mut features, state)).collect();
     if let Some(from) = rules.from {

@@ -84,8 +84,9 @@ impl SignalNews {
         let mut published = KnownNews::with(columns.len());
         if let Some(day) = first_live {
             let live = Filter { from: Some(date(day)), ..Filter::default() };
-            let scope = Scope { filter: scope.filter.clone().and(live), ..scope.clone() };
-            let plan = DatasetPlan { filter: scope.filter.clone(), ..plan.of_features(Vintage::First) };
+            let scope = Scope { filter: scope.filter.clone().and(live.clone()), ..scope.clone() };
+            let plan = plan.of_features(Vintage::First);
+            let plan = DatasetPlan { filter: plan.filter.clone().and(live), ..plan };
             published = KnownNews::read(subject, &scope, &plan, &columns, prices)?;
         }
         Ok(Some(Self { features, windows, measured_at, published, today }))

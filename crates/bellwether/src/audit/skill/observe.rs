@@ -1,5 +1,6 @@
 //! The two values of a cell that are compared: as first published or as known at an instant, and as it stands.
 
+use std::mem;
 use std::ops::Range;
 
 use super::prices::Day;
@@ -24,7 +25,8 @@ pub(super) struct Observed {
     pub(super) first_seen: i64,
     /// The latest value; none if it is no longer listed.
     pub(super) latest: Option<(f64, bool)>,
-    /// The day on which its latest direction was first seen.
+    /// Whether the last direction that it had is a sell, and the day on which that was first seen.
+    pub(super) last_is_sell: bool,
     pub(super) turned: Day,
     /// Whether there was no earlier value.
     pub(super) is_new: bool,
@@ -50,12 +52,13 @@ impl Earlier {
             let day = seen.div_euclid(MICROS_PER_DAY) as Day;
             match &mut found {
                 None => {
-                    let (latest, is_new) = (Some(value), false);
-                    found = Some(Observed { first: value, first_seen: seen, latest, turned: day, is_new });
+                    let (latest, last_is_sell, is_new) = (Some(value), value.1, false);
+                    found =
+                        Some(Observed { first: value, first_seen: seen, latest, last_is_sell, turned: day, is_new });
                 }
                 Some(found) => {
-                    if found.latest.is_some_and(|(_, is_sell)| is_sell != value.1) {
-                        found.turned = day;
+                    if found.last_is_sell != value.1 {
+                        (found.last_is_sell, found.turned) = (value.1, day);
                     }
                     found.latest = Some(value);
                 }
@@ -68,6 +71,32 @@ impl Earlier {
         }
         found.latest = last;
         Some(found)
+    }
+}
+
+impl Observed {
+    /// What is known of a day with two cells, as if they were one: a vendor that writes another time of the day has taken no
+    /// signal back. What was published is the one that was seen first; what stands is that one, or else the other.
+    pub(super) fn join(&mut self, mut other: Self) {
+        if other.is_before(self) {
+            mem::swap(self, &mut other);
+        }
+        if self.latest.is_none()
+            && let Some(latest) = other.latest
+        {
+            self.latest = Some(latest);
+            if self.is_new {
+                self.first = latest;
+            }
+            if self.last_is_sell != latest.1 {
+                (self.last_is_sell, self.turned) = (latest.1, other.turned);
+            }
+        }
+    }
+
+    /// Whether it was published before another one of its day.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        (self.is_new, self.first_seen) < (other.is_new, other.first_seen)
     }
 }
 
@@ -113,5 +142,30 @@ mod tests {
         assert_eq!(since(5, &values), Some((-0.6, 1, Some(-0.6), 9, true)), "it is added since");
         assert_eq!(since(9, &values), Some((-0.6, 1, Some(-0.6), 9, false)));
         assert_eq!(since(4, &values[..2]), Some((0.7, 1, None, 1, false)), "it is removed since");
+    }
+
+    #[test]
+    fn two_cells_of_a_day_are_one_signal() {
+        let cell = |values: &[(i64, Option<f64>)]| {
+            let signed = |value: f64| (value, value < 0.0);
+            let values = values.iter().map(|(day, value)| (day * MICROS_PER_DAY, value.map(signed)));
+            Earlier::FirstPublished.compare(values).unwrap()
+        };
+        let join = |one: &[(i64, Option<f64>)], other: &[(i64, Option<f64>)]| {
+            let [mut forth, mut back] = [cell(one), cell(other)];
+            forth.join(cell(other));
+            back.join(cell(one));
+            let both = [forth, back]
+                .map(|it| (it.first.0, it.first_seen / MICROS_PER_DAY, it.latest.map(|latest| latest.0), it.turned));
+            assert_eq!(both[0], both[1], "the order of the cells says nothing");
+            both[0]
+        };
+        // Dated anew on the 30th, with the same value; it had turned on the 2nd.
+        let before = [(1, Some(0.7)), (2, Some(-0.7)), (30, None)];
+        assert_eq!(join(&before, &[(30, Some(-0.7))]), (0.7, 1, Some(-0.7), 2));
+        assert_eq!(join(&before, &[(30, Some(0.7))]), (0.7, 1, Some(0.7), 30), "it turned when it was dated anew");
+        // Both are listed: the one that was published stands.
+        assert_eq!(join(&[(1, Some(0.7))], &[(2, Some(-0.6))]), (0.7, 1, Some(0.7), 1));
+        assert_eq!(join(&[(1, Some(0.7)), (3, None)], &[(2, Some(-0.6)), (3, None)]), (0.7, 1, None, 1));
     }
 }

@@ -1,14 +1,12 @@
 //! The mean rank correlation of some dates whose horizons overlap: by lag, by year, by sector, and by the number of news.
 
-use std::num::NonZeroUsize;
-
-use bellwether_statistics::{MeanTest, OverlappingSeries, RankedCases};
+use bellwether_statistics::{MeanTest, OverlappingSeries, RankedCases, Windows};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::DateCorrelation;
+use super::horizon::EntrySpan;
 use super::measures::{LEAST_NAMES, mean};
-use super::prices::Day;
 use crate::plan::Days;
 
 /// The mean rank correlation of some dates.
@@ -20,9 +18,9 @@ pub struct SeriesMeasure {
     pub names: Option<f64>,
     /// The mean rank correlation.
     pub correlation: Option<f64>,
-    /// The number of dates that a return overlaps with, that of its own date included.
+    /// The number of dates in the window of a return, on average.
     pub horizon: u64,
-    /// The windows of a whole horizon that do not overlap.
+    /// The whole windows that do not overlap, by the closes at which signals were entered.
     pub windows: u64,
     /// The test of the mean; none if it is refused.
     pub test: Option<MeanTest>,
@@ -79,36 +77,41 @@ pub(super) struct CorrelationSeries {
 
 #[derive(Clone, Copy, Debug)]
 struct SeriesPoint {
-    day: Day,
+    entries: EntrySpan,
     names: u64,
     correlation: f64,
 }
 
 impl CorrelationSeries {
     /// Adds the names of a date; too few of them, or some without a correlation, say nothing.
-    pub(super) fn add(&mut self, day: Day, of: RankedCases) {
-        if of.cases >= LEAST_NAMES as u64 {
-            self.push(DateCorrelation { day, names: of.cases, correlation: of.rank_correlation });
+    pub(super) fn add(&mut self, entries: EntrySpan, of: RankedCases) {
+        if of.cases >= LEAST_NAMES as u64
+            && let Some(correlation) = of.rank_correlation
+        {
+            self.dates.push(SeriesPoint { entries, names: of.cases, correlation });
         }
     }
 
     /// Adds a date.
-    pub(super) fn push(&mut self, DateCorrelation { day, names, correlation }: DateCorrelation) {
-        self.dates.extend(correlation.map(|correlation| SeriesPoint { day, names, correlation }));
+    pub(super) fn push(&mut self, entries: EntrySpan, DateCorrelation { names, correlation, .. }: DateCorrelation) {
+        self.dates.extend(correlation.map(|correlation| SeriesPoint { entries, names, correlation }));
     }
 
-    /// The measure, by a function that says how many dates of some overlap.
-    pub(super) fn measure(&self, overlap: impl FnOnce(&mut dyn Iterator<Item = Day>) -> usize) -> SeriesMeasure {
-        let horizon = overlap(&mut self.dates.iter().map(|date| date.day));
-        let overlap = NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN);
+    /// The measure, by a function that gives the windows of dates.
+    pub(super) fn measure(
+        &self,
+        windows: impl FnOnce(&mut dyn Iterator<Item = EntrySpan>) -> Windows,
+    ) -> SeriesMeasure {
+        let windows = windows(&mut self.dates.iter().map(|date| date.entries));
+        let (horizon, whole) = (windows.horizon().get() as u64, windows.whole() as u64);
         let by_date = self.dates.iter().map(|date| date.correlation);
-        let series = OverlappingSeries::new(by_date.clone(), overlap).expect("correlations are finite");
+        let series = OverlappingSeries::in_windows(by_date.clone(), windows).expect("correlations are finite");
         SeriesMeasure {
             dates: self.dates.len() as u64,
             names: mean(self.dates.iter().map(|date| date.names as f64)),
             correlation: mean(by_date),
-            horizon: horizon as u64,
-            windows: series.windows() as u64,
+            horizon,
+            windows: whole,
             test: series.cosine_test().ok(),
         }
     }

@@ -1,10 +1,8 @@
 //! The measure of the signals of a pair in a state, while dates are added, and over all of them.
 
-use std::num::NonZeroUsize;
-
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::Share;
-use bellwether_statistics::{Order, OverlappingSeries};
+use bellwether_statistics::{Order, OverlappingSeries, Windows};
 
 use super::answer::{ConfidenceMeasure, DateReturns, Measure, Reliability, Side, SideMeasure, State};
 use super::cells::FlipCounts;
@@ -50,9 +48,10 @@ impl Tally {
     ) -> Option<f64> {
         let of_date = self.ranks.add(values, date)?;
         self.returns.push(columns.measure());
+        let entries = date.entries[self.ranks.state() as usize];
         for (groups, series) in news.iter().zip(&mut self.by_news) {
             let of_groups = values.correlations(&date.returns[0], groups, GROUPS.len());
-            series.iter_mut().zip(of_groups).for_each(|(series, of)| series.add(date.day, of));
+            series.iter_mut().zip(of_groups).for_each(|(series, of)| series.add(entries, of));
         }
         let rows = 0..columns.returns.len();
         self.confidences.extend(rows.clone().map(|row| columns.direction(row) * columns.confidences[row]));
@@ -69,18 +68,14 @@ impl Tally {
 
     pub(super) fn finish(self, measuring: &Measuring<'_>, period: Period, flips: FlipCounts) -> Measure {
         let by_news = measuring.news.map_or_else(Vec::new, |news| self.by_news(news, measuring, period));
-        let horizon = {
-            let known = self.ranks.dates().iter().filter(|date| date.correlation.is_some());
-            measuring.overlap(period, 0, &mut known.map(|date| date.day))
-        };
-        let overlap = NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN);
-        let sides = |side: fn(&DateReturns) -> Side| SideMeasure::of(self.returns.iter().map(side), overlap);
+        let windows = self.ranks.windows(measuring, period);
+        let sides = |side: fn(&DateReturns) -> Side| SideMeasure::of(self.returns.iter().map(side), windows.clone());
         Measure {
             state: self.ranks.state(),
             buys: sides(|date| date.buys),
             sells: sides(|date| date.sells),
             confident: sides(|date| date.confident),
-            confidence: self.confidence(horizon),
+            confidence: self.confidence(&windows),
             spread: mean(self.returns.iter().filter_map(|date| date.spread)),
             flips: flips.share(),
             by_news,
@@ -96,24 +91,24 @@ impl Tally {
             let of_group = |(articles, series): (&&'static str, &CorrelationSeries)| NewsMeasure {
                 window: *window,
                 articles,
-                measure: series.measure(|days| measuring.overlap(period, 0, days)),
+                measure: series.measure(|dates| measuring.windows(period, 0, dates)),
             };
             groups.map(of_group).filter(|group| group.measure.dates > 0).collect()
         };
         windows.flat_map(of_window).collect()
     }
 
-    /// Confidences as probabilities, for returns that overlap with those of so many dates.
-    fn confidence(&self, horizon: usize) -> Option<ConfidenceMeasure> {
+    /// Confidences as probabilities, for returns over some windows.
+    fn confidence(&self, windows: &Windows) -> Option<ConfidenceMeasure> {
         let all = Calibration::of(&self.confidences, &self.hits)?;
-        // One date a horizon, or fewer.
-        let signals = self.hits.len().div_ceil(horizon);
-        let step = horizon * signals.div_ceil(MOST_OF_BAND);
+        // One date a window, or fewer.
+        let signals = self.hits.len().div_ceil(windows.horizon().get());
+        let mut taken = windows.apart().iter().step_by(signals.div_ceil(MOST_OF_BAND).max(1)).peekable();
         let (mut confidences, mut hits, mut begin, mut dates) = (Vec::new(), Vec::new(), 0, 0);
         for (index, date) in self.ranks.dates().iter().enumerate() {
             let rows = begin..begin + date.names as usize;
             begin = rows.end;
-            if index % step == 0 {
+            if taken.next_if_eq(&&index).is_some() {
                 confidences.extend_from_slice(&self.confidences[rows.clone()]);
                 hits.extend_from_slice(&self.hits[rows]);
                 dates += 1;
@@ -125,12 +120,12 @@ impl Tally {
 }
 
 impl SideMeasure {
-    /// The signals of a side on all dates, whose returns overlap with those of so many.
-    fn of(sides: impl Iterator<Item = Side> + Clone, overlap: NonZeroUsize) -> Self {
+    /// The signals of a side on all dates, for returns over some windows.
+    fn of(sides: impl Iterator<Item = Side> + Clone, windows: Windows) -> Self {
         let share = |side: Side| Share { hits: side.hits, of: side.signals };
         let mut all = Share::default();
         sides.clone().for_each(|side| all += share(side));
-        let series = OverlappingSeries::of_shares(sides.clone().map(share), 0.5, overlap);
+        let series = OverlappingSeries::of_shares(sides.clone().map(share), 0.5, windows);
         Self {
             side: Side { signals: all.of, hits: all.hits, excess: mean(sides.filter_map(|side| side.excess)) },
             hit_rate: all.rate(),
