@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use arrow::array::{Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bellwether::definition::DefinitionFile;
 use bellwether::plan::Plan;
 use bellwether::run::{Options, run};
@@ -269,7 +269,10 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
         let fields =
             vec![text("ticker"), text("date"), text("signal"), Field::new("confidence", DataType::Float64, false)];
-        let schema = Arc::new(Schema::new(fields));
+        // The other one says when by a column, as others write instants.
+        let when = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let schema = Arc::new(Schema::new([fields, vec![Field::new("when", when, false)]].concat()));
+        let instants = vec![at(number).timestamp_micros(); rows.len()];
         let texts = |texts: Vec<String>| Arc::new(StringArray::from(texts));
         let batch = RecordBatch::try_new(
             Arc::clone(&schema),
@@ -278,6 +281,7 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
                 texts(rows.iter().map(|(_, (date, ..))| date.to_string()).collect()),
                 texts(rows.iter().map(|(_, (_, signal, _))| (*signal).to_owned()).collect()),
                 Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, (.., confidence))| *confidence))),
+                Arc::new(TimestampMicrosecondArray::from(instants).with_timezone("UTC")),
             ],
         );
         let file = fs::File::create(of_parquet.file(&format!("{number}.parquet"))).expect("a file");
@@ -285,8 +289,9 @@ fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
         writer.write(&batch.expect("columns")).expect("rows");
         writer.close().expect("a file");
         let (name, instant) = (format!("{number}.parquet"), to_record(at(number)));
-        import(&of_parquet, &[&name, "--request", SIGNALS, "--observed-at", &instant].map(str::to_owned))
-            .expect_success();
+        let when = if number == 1 { ["--observed-at", &instant] } else { ["--observed-column", "when"] };
+        let arguments = [&[name.as_str(), "--request", SIGNALS], &when[..]].concat();
+        import(&of_parquet, &arguments.into_iter().map(str::to_owned).collect::<Vec<_>>()).expect_success();
     }
     let signals_alone = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\n";
     for place in [&of_answers, &of_csv, &of_parquet] {
@@ -346,6 +351,8 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
         fs::write(place.file("none.csv"), text).expect("a file");
         refused(&["none.csv"], &of_one, 1, &["`none.csv` has no rows"]);
     }
+    fs::write(place.file("cut.csv"), "ticker,date,signal,confidence\nXOM,2026-11-01,\"buy,0.5\n").expect("a file");
+    refused(&["cut.csv"], &of_one, 1, &["cannot read `cut.csv` as a table", "a quoted value is open at its end"]);
     refused(&["notes.txt"], &of_one, 2, &["`notes.txt` is neither"]);
     refused(&["one.json"], &of_one[..2], 2, &["not said when"]);
     refused(

@@ -337,11 +337,42 @@ fn an_unwritable_folder_fails_the_run_and_damages_nothing() {
         let outcome =
             Outcome::of(&mut day.run_under(&[without_power(), &["sh", "-c", "exec \"$0\" run it -q"]].concat()));
         fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
-        let hint = "hint: choose a folder that you can write to with `--data`\n";
+        let hint = "hint: make it writable for you, or choose another folder: `--data` names that of all output\n";
         assert!(outcome.stderr.ends_with(hint), "{}", outcome.stderr);
         assert_eq!(kind(&day.check_failure(outcome, "Permission denied (os error 13)")), expected);
         day.begin_again();
     }
+}
+
+#[test]
+fn what_may_not_be_entered_is_not_taken_for_absent() {
+    let day = SecondDay::new();
+    Outcome::of(&mut day.run()).expect_success();
+    let output = day.place.file("output");
+    let sealed =
+        fs::read_dir(output.join("archive/vendor")).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let run = sealed.into_iter().find(|path| path.to_string_lossy().contains("/run=")).expect("a run");
+    let version = fs::canonicalize(output.join("datasets/it/latest")).expect("a version");
+    let (archive, datasets) =
+        (["build it --output - --format csv", "runs", "verify"], ["show it", "datasets", "verify"]);
+    for (folder, commands) in [
+        (run, archive),
+        (output.join("archive/vendor"), archive),
+        (version, datasets),
+        (output.join("datasets/it"), datasets),
+        (output.join("datasets"), datasets),
+    ] {
+        fs::set_permissions(&folder, Permissions::from_mode(0o000)).expect("it is ours");
+        for words in commands {
+            let mut command =
+                day.run_under(&[without_power(), &["sh", "-c", &format!("exec \"$0\" {words}")]].concat());
+            let refused = Outcome::of(&mut command).failed_with(1);
+            let reason = "\n  because: Permission denied (os error 13)\n";
+            assert!(refused.stderr.contains(reason), "{words}, {}: {}", folder.display(), refused.stderr);
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    day.place.run(["verify"]).expect_success();
 }
 
 /// Waits until a condition holds.

@@ -100,6 +100,25 @@ fn a_link_in_place_of_a_folder_is_refused_and_its_target_is_untouched() {
 }
 
 #[test]
+fn no_command_reads_a_service_by_a_link_or_takes_it_for_none() {
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    run(&place).expect_success();
+    let archive = place.file("output/archive");
+    fs::rename(archive.join("demo"), place.file("moved")).unwrap();
+    symlink("../../moved", archive.join("demo")).unwrap();
+    for words in
+        ["runs", "build it", "run it", "verify", "audit revisions it", "archive compact", "archive prune --dry-run"]
+    {
+        let refused = place.run(words.split(' ')).failed_with(1).stderr;
+        assert!(
+            refused.contains("`output/archive/demo` is a symbolic link, which is not followed"),
+            "{words}: {refused}"
+        );
+    }
+}
+
+#[test]
 fn the_user_may_link_the_output_and_the_archive() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

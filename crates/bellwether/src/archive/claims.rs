@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::file;
+use crate::disk::{file, links};
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
 
@@ -28,7 +28,13 @@ pub(super) fn joined_in(claims: &Path) -> PathBuf {
 
 /// The names of the folders of claims in an archive.
 pub(super) fn folders_of_claims(archive: &Path) -> Result<Vec<String>> {
-    let names = file::entries(archive)?.into_iter();
-    let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    Ok(names.filter(|name| ServiceIdentity::is_of_claims(name)).collect())
+    let mut names = Vec::new();
+    for path in file::entries(archive)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if ServiceIdentity::is_of_claims(name) {
+            links::refuse(&path)?;
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
 }

@@ -67,6 +67,10 @@ pub(crate) enum ArchiveError {
     #[error("`{run}` was sealed at the same instant as `{twin}`")]
     Twins { run: String, twin: String },
 
+    /// Histories that met in an archive that only others may write to.
+    #[error("histories met, and their merge cannot be written")]
+    Unmerged { source: Error },
+
     /// Observations that cannot be merged.
     #[error("cannot merge observations")]
     Merge { source: Reason },
@@ -102,9 +106,11 @@ impl Diagnostic for ArchiveError {
             | Self::Unwatched { .. } => ErrorKind::NotFound,
             Self::Future { .. } | Self::Services { .. } | Self::Based { .. } | Self::Twins { .. } => ErrorKind::Usage,
             Self::UnknownRun { .. } => ErrorKind::NotFound,
-            Self::Lost { .. } | Self::Older { .. } | Self::Incomplete { .. } | Self::Forgotten { .. } => {
-                ErrorKind::Storage
-            }
+            Self::Lost { .. }
+            | Self::Older { .. }
+            | Self::Incomplete { .. }
+            | Self::Forgotten { .. }
+            | Self::Unmerged { .. } => ErrorKind::Storage,
             Self::Merge { .. } => ErrorKind::Internal,
         }
     }
@@ -135,6 +141,9 @@ impl Diagnostic for ArchiveError {
             Self::Twins { run, twin } => {
                 Some(format!("forget both: `bellwether archive forget {run} {twin} --reason TEXT`"))
             }
+            Self::Unmerged { .. } => Some(
+                "give this command once as a user who may write to the archive: the merge is then there for everybody".to_owned(),
+            ),
             Self::Merge { .. } => None,
         }
     }

@@ -8,6 +8,7 @@ use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::SEAL;
 use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
@@ -31,16 +32,18 @@ pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
 ///
 /// If the archive does not exist, cannot be read, or has an older layout.
 pub fn services(archive: &Path) -> Result<Vec<String>> {
-    let is_missing = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-    if fs::symlink_metadata(archive).is_err_and(is_missing) {
+    if file::is_gone(archive) {
         return Err(ArchiveError::Missing { path: archive.to_owned() }.into());
     }
     of_service(archive, "")?;
     let mut services = Vec::new();
     for path in file::entries(archive)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_folder = fs::symlink_metadata(&path).map_err(FileError::read(&path))?.is_dir();
-        if is_folder && ServiceIdentity::is_name(name) {
+        if !ServiceIdentity::is_name(name) {
+            continue;
+        }
+        links::refuse(&path)?;
+        if fs::symlink_metadata(&path).map_err(FileError::read(&path))?.is_dir() {
             services.push(name.to_owned());
         }
     }
@@ -74,7 +77,7 @@ pub fn folders(archive: &Path) -> Result<Vec<String>> {
 pub(super) fn older_folders(archive: &Path) -> Result<Vec<PathBuf>> {
     let is_older = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)) && fs::symlink_metadata(path.join(SEAL)).is_ok()
+        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)) && !file::is_gone(&path.join(SEAL))
     };
     let mut older: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(is_older).collect();
     older.sort_unstable();

@@ -15,7 +15,7 @@ use crate::error::Result;
 pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
     let named = datasets.join(given);
     let candidates = [named.join(LATEST), named, PathBuf::from(given).join(LATEST), PathBuf::from(given)];
-    let found = candidates.into_iter().find(|folder| folder.join(RECORD).is_file());
+    let found = candidates.into_iter().find(|folder| !file::is_gone(&folder.join(RECORD)));
     let folder = found.ok_or_else(|| ExportError::NoVersion {
         given: given.to_owned(),
         datasets: datasets.to_owned(),

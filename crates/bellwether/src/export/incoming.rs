@@ -29,7 +29,7 @@ impl VersionRecord {
     pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
         let mut found = Vec::new();
         for path in published::version_folders(&datasets.join(name))? {
-            if !path.join(RECORD).exists() {
+            if file::is_gone(&path.join(RECORD)) {
                 continue;
             }
             match Self::of_version(&links::read(&path.join(RECORD))?, &path) {
@@ -44,7 +44,7 @@ impl VersionRecord {
 /// The names of the datasets in a folder of datasets.
 pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let folders = published::folders(datasets)?;
+    let folders = file::folders(datasets)?;
     Ok(folders.into_iter().filter_map(name).filter(|name| crate::disk::names::is_dataset(name)).collect())
 }
 

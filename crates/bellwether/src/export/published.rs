@@ -136,7 +136,7 @@ impl VersionKind {
 /// If a folder or a record cannot be read.
 pub fn published_versions(datasets: &Path) -> Result<Vec<ListedVersion>> {
     let mut published = Vec::new();
-    for dataset in folders(datasets)? {
+    for dataset in file::folders(datasets)? {
         published.append(&mut published_of(&dataset)?);
     }
     Ok(published)
@@ -147,8 +147,8 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
     let latest = link::version(dataset);
     let links_of = retention::pins(dataset)?;
     let mut own = Vec::new();
-    let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
-    let versions = folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
+    let builds = file::folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
+    let versions = file::folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
     let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
         true => VersionKind::Latest,
         false => VersionKind::Earlier,
@@ -158,7 +158,7 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
         (path, kind)
     });
     for (path, kind) in versions.chain(builds) {
-        if !path.join(RECORD).exists() {
+        if file::is_gone(&path.join(RECORD)) {
             continue;
         }
         let Some(record) = VersionRecord::open_current(&path)? else { continue };
@@ -228,10 +228,12 @@ pub fn facts(version: &Path) -> Result<Vec<u8>> {
 pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<VersionRecord>> {
     let all = match name {
         Some(name) => vec![datasets.join(name)],
-        None => folders(datasets)?,
+        None => file::folders(datasets)?,
     };
     let mut latest: Option<VersionRecord> = None;
-    for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
+    for folder in
+        all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| !file::is_gone(&folder.join(RECORD)))
+    {
         let recorded = VersionRecord::open(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
             latest = Some(recorded);
@@ -261,9 +263,9 @@ pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, Vers
 /// Every published version and ad hoc build of every dataset in a folder, by name.
 pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
-    for dataset in folders(datasets)? {
-        let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
-        for path in paths.filter(|path| path.join(RECORD).exists()) {
+    for dataset in file::folders(datasets)? {
+        let paths = file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?);
+        for path in paths.filter(|path| !file::is_gone(&path.join(RECORD))) {
             let record = AnyRecord::open(&path)?;
             let runs = if record.service.is_some() { record.runs } else { Vec::new() };
             versions.push(Version { path, files: record.files, describing: record.describing, runs });
@@ -275,25 +277,19 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
 /// The folders of a dataset that are named like versions of its own definition.
 pub fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
     let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
-    Ok(folders(dataset)?.into_iter().filter(is_version).collect())
+    Ok(file::folders(dataset)?.into_iter().filter(is_version).collect())
 }
 
 /// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
 /// or that cannot be read, is left out.
 pub fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
     let mut definitions = BTreeSet::new();
-    for dataset in folders(datasets)? {
-        for version in folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?) {
+    for dataset in file::folders(datasets)? {
+        for version in file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?) {
             if let Ok(AnyRecord { name, definition: Some(definition), .. }) = AnyRecord::open(&version) {
                 definitions.insert((name, definition));
             }
         }
     }
     Ok(definitions)
-}
-
-/// The folders in a folder, without links and hidden ones.
-pub(super) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
-    let is_folder = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !file::is_hidden(path);
-    Ok(file::entries(folder)?.into_iter().filter(is_folder).collect())
 }

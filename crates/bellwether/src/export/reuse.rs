@@ -16,7 +16,6 @@ use rayon::prelude::*;
 
 use super::link;
 use super::publication::Provenance;
-use super::published;
 use super::record::{FACTS, RecordContents, VersionRecord, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, make_durable};
@@ -124,7 +123,7 @@ pub(crate) fn built_before(
             && known.as_of == provenance.as_of
             && known.runs == provenance.runs
     };
-    let newest_first = published::folders(&home.folder)?.into_iter().rev();
+    let newest_first = file::folders(&home.folder)?.into_iter().rev();
     for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
         if before.damaged_file(stop)?.is_none() {
             let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::observer::Control;
 use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, claims_of, open_all};
+use crate::disk::file;
 use crate::error::Result;
 use crate::export::VersionRecord;
 use crate::time::{Clock, as_record};
@@ -81,7 +82,7 @@ pub(super) fn newest_that_counts<'v>(
 pub(super) fn forgotten_run_of(archive: &Path, version: &VersionRecord) -> Result<Option<String>> {
     let Some(service) = &version.service else { return Ok(None) };
     let folder = archive.join(&service.name);
-    let folders = [claims_of(&folder), folder].into_iter().filter(|folder| folder.exists());
+    let folders = [claims_of(&folder), folder].into_iter().filter(|folder| !file::is_gone(folder));
     let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
     let forgotten: BTreeSet<&str> =
         archives.iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();

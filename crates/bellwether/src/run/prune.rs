@@ -145,7 +145,7 @@ impl Prunable {
     ///
     /// If a folder cannot be read.
     pub fn of(options: PruneOptions) -> Result<Self> {
-        let archives = if options.archive.exists() { open_all(&options.archive)? } else { Vec::new() };
+        let archives = if file::is_gone(&options.archive) { Vec::new() } else { open_all(&options.archive)? };
         Self::with(options, archives.into_iter().map(|(_, archive)| archive).collect())
     }
 
@@ -178,7 +178,7 @@ impl Prunable {
         let found = std::mem::take(&mut self.all);
         (self.dry_run, self.freed) = (false, 0);
         let PruneOptions { data, archive, clock, .. } = self.options.clone();
-        let archive = archive.exists().then_some(archive);
+        let archive = (!file::is_gone(&archive)).then_some(archive);
         let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;
         let archives = archive.map_or(Ok(Vec::new()), |archive| open_all(&archive))?;
         let archives: Vec<Archive> = archives.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();

@@ -143,7 +143,7 @@ pub fn repair(archive: &Path, data: &Path, mode: RepairMode, control: &Control) 
         }
         folders.repair_latest(archive, &data.join("datasets").join(name), &mut repairs)?;
     }
-    if mode == RepairMode::Repair && archive.exists() {
+    if mode == RepairMode::Repair && !file::is_gone(archive) {
         repairs.left = verify(archive, data, control)?.faults;
     }
     stage.finish();

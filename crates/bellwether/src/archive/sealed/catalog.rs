@@ -20,6 +20,7 @@ use crate::archive::claims::{claims_of, joined_in};
 use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
 use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::error::{Error, Result};
 use crate::process::cancel::CancellationToken;
 
@@ -92,7 +93,8 @@ impl Archive {
     }
 
     fn open_folders(path: &Path, claims: Option<PathBuf>) -> Result<Self> {
-        if claims.is_none() && !path.exists() {
+        links::refuse(path)?;
+        if claims.is_none() && file::is_gone(path) {
             return Err(ArchiveError::Missing { path: path.to_owned() }.into());
         }
         let joined = claims.as_deref().map(joined_in);
@@ -378,7 +380,7 @@ fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
         }
         match sealed_folder(&path) {
             Ok(folder) => sealed.extend(folder.map(Arc::new)),
-            Err(error) => return Err(ListingError { error, vanished: fs::symlink_metadata(&path).is_err() }),
+            Err(error) => return Err(ListingError { error, vanished: file::is_gone(&path) }),
         }
     }
     seals::forget_removed(archive, &sealed);
@@ -392,7 +394,7 @@ fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
         return Err(FileError::damage(path, "it is a symbolic link, expected a folder"));
     }
     // A folder without a seal must still be there afterwards, or the seal went with it.
-    if !found.is_dir() || fs::symlink_metadata(path.join(SEAL)).is_err() {
+    if !found.is_dir() || file::is_gone(&path.join(SEAL)) {
         return fs::symlink_metadata(path).map(|_| None).map_err(FileError::read(path));
     }
     Ok(Some(Folder::new(path.to_owned(), seals::read(path)?)))

@@ -37,7 +37,7 @@ use crate::archive::sealed::seal::{Counts, Joined, LAYOUT, Seal};
 use crate::archive::settle::restate::restate;
 use crate::archive::settle::{Tables, batches, count_changes};
 use crate::disk::digest;
-use crate::disk::file::{self, FileRecord};
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::Result;
 use crate::process::cancel::{self, CancellationToken};
@@ -92,10 +92,16 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     let _work = work!("merge histories");
     let name = name(runs);
     let merges = archive.merges();
-    if archive.claims().is_some() {
-        links::folder(&merges)?;
-    }
-    let work = PackFolder::begin(&merges, &name)?;
+    let begin = || {
+        if archive.claims().is_some() {
+            links::folder(&merges)?;
+        }
+        PackFolder::begin(&merges, &name)
+    };
+    let work = begin().map_err(|error| match FileError::is_denied(&error) {
+        true => ArchiveError::Unmerged { source: error }.into(),
+        false => error,
+    })?;
     let joining = Joining::of(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;

@@ -65,6 +65,13 @@ impl FileError {
         matches!(error.downcast_ref(), Some(Self::Read { .. })) && !Self::is_missing(error)
     }
 
+    /// Whether an error is that something may not be written.
+    pub(crate) fn is_denied(error: &Error) -> bool {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        let denied = |error: &io::Error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem);
+        matches!(error.downcast_ref(), Some(Self::Write { source, .. }) if denied(source))
+    }
+
     /// A file or folder that cannot be written.
     pub fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| Self::Write { path: path.to_owned(), source }.into()
@@ -97,7 +104,7 @@ impl Diagnostic for FileError {
                 return missing_folder(path).map(|folder| format!("create the folder `{}`", folder.display()));
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "choose a folder that you can write to with `--data`"
+                "make it writable for you, or choose another folder: `--data` names that of all output"
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 "free some space and run it again; published versions are unchanged"

@@ -68,9 +68,25 @@ pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder_of(target))
 }
 
-/// Whether nothing is there any more; false if that cannot be seen.
+/// Whether nothing is there; false if that cannot be seen, so that who goes on to read it fails.
 pub(crate) fn is_gone(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    let is_nothing = |kind| matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    path.symlink_metadata().is_err_and(|error| is_nothing(error.kind()))
+}
+
+/// The folders in a folder, without links and hidden ones.
+pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for path in entries(folder)? {
+        match path.symlink_metadata() {
+            Ok(found) if found.is_dir() && !is_hidden(&path) => folders.push(path),
+            // It was removed meanwhile.
+            Err(_) if is_gone(&path) => {}
+            Err(error) => return Err(FileError::read(&path)(error)),
+            Ok(_) => {}
+        }
+    }
+    Ok(folders)
 }
 
 /// Renames a folder before it is removed, durably: after a power cut it is either whole or not there.

@@ -96,7 +96,13 @@ impl Citation {
             (None, None) => Some(
                 "the command works where this version is kept: its runs are not the past of one run of its definition",
             ),
-            (None, Some(_)) => Some("the command gives the same rows where the archive has the same runs of that time"),
+            (None, Some(options)) if options.contains_key("include") => Some(
+                "the command gives the same rows with the same definition, where the archive has the same runs of that time, and \
+                 the same claims",
+            ),
+            (None, Some(_)) => Some(
+                "the command gives the same rows with the same definition, where the archive has the same runs of that time",
+            ),
         }.map(str::to_owned));
         notes
     }

@@ -6,13 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::Format;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -85,6 +85,8 @@ pub(super) struct Table<'a> {
 /// A row: its number in the file, and its values in the order of the wanted columns.
 type Row = (u64, Vec<Option<String>>);
 
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+
 impl Table<'_> {
     /// The answers that the rows stand for, in the order of their instants.
     pub(super) fn answers(&self) -> Result<Vec<TableAnswer>> {
@@ -144,7 +146,9 @@ impl Table<'_> {
 
     fn body(&self, own: &[&str], rows: Vec<Row>) -> Result<Vec<u8>> {
         let index_of = |column: &str| own.iter().position(|name| *name == column);
-        let text = |row: &Row, column: &str| index_of(column).and_then(|index| row.1[index].clone());
+        let text = |row: &Row, column: &str| {
+            index_of(column).and_then(|index| row.1[index].clone()).filter(|text| !text.is_empty())
+        };
         let number = |row: &Row, column: &str| match text(row, column) {
             // Numbers that the decoder is to reject stay as they are.
             Some(text) => text
@@ -154,13 +158,18 @@ impl Table<'_> {
                 .map_or(Value::String(text), Value::Number),
             None => Value::Null,
         };
+        // A file of CSV has no other way to write an empty text.
+        let words = |row: &Row, column: &str| {
+            let value = index_of(column).and_then(|index| row.1[index].clone());
+            value.or_else(|| (!self.is_parquet()).then(String::new))
+        };
         let newest_first = |rows: &mut Vec<Row>| rows.sort_by_key(|row| Reverse(text(row, "date")));
         let mut rows = rows;
         let value = if self.request.endpoint == Endpoint::NewsArticles {
             newest_first(&mut rows);
             let article = |row: &Row| {
-                json!({"date": text(row, "date"), "title": text(row, "title").unwrap_or_default(),
-                       "link": text(row, "link").unwrap_or_default(), "score": number(row, "score")})
+                json!({"date": text(row, "date"), "title": words(row, "title"), "link": words(row, "link"),
+                       "score": number(row, "score")})
             };
             Value::Array(rows.iter().map(article).collect())
         } else {
@@ -201,29 +210,28 @@ impl Table<'_> {
     fn rows(&self, names: &[&str]) -> Result<Vec<Row>> {
         let named = self.key_of_request();
         let file = File::open(self.path).map_err(FileError::read(self.path))?;
-        let is_parquet = self.path.extension().is_some_and(|extension| extension == "parquet");
-        let batches = if is_parquet { self.parquet(file, names)? } else { self.csv(file, names)? };
+        let batches = if self.is_parquet() { self.parquet(file, names)? } else { self.csv(file, names)? };
         let mut rows = Vec::new();
         for batch in batches {
             cancel::check(self.stop)?;
             let batch = batch.map_err(|error| self.unreadable(error))?;
-            let texts = names.iter().map(|name| {
-                let column = batch.column_by_name(name).expect("the columns that were asked for");
-                cast(column, &DataType::Utf8).map_err(|error| self.unreadable(error))
-            });
+            let texts = names
+                .iter()
+                .map(|name| self.text_of(name, batch.column_by_name(name).expect("the columns that were asked for")));
             let texts = texts.collect::<Result<Vec<_>>>()?;
             let keys = named.iter().filter_map(|(own, expected)| {
-                let column = batch.column_by_name(self.columns.name(own))?;
-                Some(cast(column, &DataType::Utf8).map(|column| (*own, expected, column)))
+                let name = self.columns.name(own);
+                let column = batch.column_by_name(name)?;
+                Some(self.text_of(name, column).map(|column| (*own, expected, column)))
             });
-            let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| self.unreadable(error))?;
+            let keys = keys.collect::<Result<Vec<_>>>()?;
             for row in 0..batch.num_rows() {
                 let value = |column: &Arc<dyn Array>| {
                     let column = column.as_string::<i32>();
-                    column.is_valid(row).then(|| column.value(row).to_owned()).filter(|text| !text.is_empty())
+                    column.is_valid(row).then(|| column.value(row).to_owned())
                 };
                 for (own, expected, column) in &keys {
-                    if let Some(other) = value(column).filter(|other| other != *expected) {
+                    if let Some(other) = value(column).filter(|other| !other.is_empty() && other != *expected) {
                         let what = format!("its {own} is `{}`, and the request asks for `{expected}`", escape(&other));
                         return Err(self.row(rows.len() as u64 + 1, what));
                     }
@@ -232,6 +240,17 @@ impl Table<'_> {
             }
         }
         Ok(rows)
+    }
+
+    fn is_parquet(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == "parquet")
+    }
+
+    /// A column as text; an error if a value cannot be written so.
+    fn text_of(&self, name: &str, column: &Arc<dyn Array>) -> Result<Arc<dyn Array>> {
+        let strictly = CastOptions { safe: false, ..CastOptions::default() };
+        cast_with_options(column, &DataType::Utf8, &strictly)
+            .map_err(|error| self.unreadable(format!("column `{}`: {error}", escape(name))))
     }
 
     fn parquet(&self, file: File, wanted: &[&str]) -> Result<Batches> {
@@ -245,7 +264,12 @@ impl Table<'_> {
     fn csv(&self, mut file: File, wanted: &[&str]) -> Result<Batches> {
         let header = Format::default().with_header(true).infer_schema(&mut file, Some(0));
         let (header, _) = header.map_err(|error| self.unreadable(error))?;
-        file.seek(SeekFrom::Start(0)).map_err(FileError::read(self.path))?;
+        let failed = FileError::read(self.path);
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        if ends_in_quotes(BufReader::new(&mut file)).map_err(failed)? {
+            return Err(self.unreadable("a quoted value is open at its end: it was cut off"));
+        }
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let names: Vec<String> = header.fields().iter().map(|field| field.name().clone()).collect();
         let indices = self.indices(&names, wanted)?;
         let texts: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
@@ -286,4 +310,33 @@ impl Table<'_> {
     }
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+/// Whether a file of CSV ends inside of a quoted value: what reads it takes all that follows a lost quote for one.
+fn ends_in_quotes(file: impl Read) -> io::Result<bool> {
+    let (mut is_quoted, mut begins) = (false, true);
+    for byte in file.bytes() {
+        match (is_quoted, byte?) {
+            // A doubled quote ends a value and begins another.
+            (true, b'"') => (is_quoted, begins) = (false, true),
+            (true, _) => {}
+            (false, b'"') => (is_quoted, begins) = (begins, false),
+            (false, byte) => begins = matches!(byte, b',' | b'\n' | b'\r'),
+        }
+    }
+    Ok(is_quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_in_quotes;
+
+    #[test]
+    fn a_value_that_is_cut_off_is_told_from_one_with_a_quote_in_it() {
+        let ends_in_quotes = |text: &str| ends_in_quotes(text.as_bytes()).unwrap();
+        let whole =
+            ["", "a,b\n1,\"2\"\n", "a\n\"1,\"\"2\"\"\"", "a\n5\" pipe\n", "a\n\"\"", "a\n\"1\n2\"\n", "a,\"\",b"];
+        assert!(whole.iter().all(|text| !ends_in_quotes(text)), "{whole:?}");
+        for cut in ["a\n\"", "a,b\n1,\"2", "a\n\"1\"\"", "a\n\"5\"\" pipe\nb\n"] {
+            assert!(ends_in_quotes(cut), "{cut:?}");
+        }
+    }
+}

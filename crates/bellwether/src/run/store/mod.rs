@@ -118,7 +118,7 @@ impl RemoteStore {
             None => {
                 let there = self.store.names(ARCHIVE).await?.into_iter();
                 let there = there.filter(|name| ServiceIdentity::is_folder(name));
-                let here = if self.archive.exists() { folders(&self.archive)? } else { Vec::new() };
+                let here = if file::is_gone(&self.archive) { Vec::new() } else { folders(&self.archive)? };
                 here.into_iter().chain(there).collect()
             }
         };

@@ -130,7 +130,7 @@ impl RemoteStore {
     ) -> Result<Option<TransferCounts>> {
         let ServiceArchive { here: folder, there: at } = archive;
         let listed = self.store.list(at).await?;
-        if listed.is_empty() && !folder.exists() {
+        if listed.is_empty() && file::is_gone(folder) {
             return Ok(Some(TransferCounts::default()));
         }
         file::create_folders(folder)?;

@@ -59,7 +59,7 @@ impl RemoteStore {
             let listed = self.store.list(&archive.there).await?;
             // First, since what was half cleared cannot be sent.
             moved.cleared += self.store.clear_abandoned(&listed).await?.len();
-            if archive.here.exists() {
+            if !file::is_gone(&archive.here) {
                 // A version that was built from a forgotten run does not become the latest.
                 self.pull_notes(&archive, &listed).await?;
                 moved += self.push_missing(&archive, &listed).await?;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Seal};
+use crate::disk::file;
 use crate::disk::names::{is_dataset, is_unique};
 use crate::error::Result;
 use crate::export::{self, VersionRecord};
@@ -61,7 +62,7 @@ impl RemoteStore {
         let (archive, datasets) = (archive?, datasets?);
         let (mut here, mut there): (BTreeSet<String>, BTreeSet<String>) = Default::default();
         for service in self.archives().await? {
-            if service.here.exists() {
+            if !file::is_gone(&service.here) {
                 here.extend(Archive::open(&service.here)?.known_names().into_iter().map(str::to_owned));
             }
             for name in service.sealed_names(&archive) {

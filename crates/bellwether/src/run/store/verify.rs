@@ -13,6 +13,7 @@ use super::status::{names_of_datasets, unfinished_folders, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
 use crate::archive::{Archive, Forgetting, Proof, SEAL, Seal, contradictions};
 use crate::disk::digest;
+use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, Result};
@@ -180,7 +181,7 @@ impl RemoteStore {
 
     /// The seals that this machine has of a service, by the name of the folder, if they are enough.
     fn own_seals(&self, service: &ServiceArchive, scope: &VerifyScope) -> Result<HashMap<String, Seal>> {
-        if *scope == VerifyScope::All || !service.here.exists() {
+        if *scope == VerifyScope::All || file::is_gone(&service.here) {
             return Ok(HashMap::new());
         }
         let archive = Archive::open(&service.here)?;
