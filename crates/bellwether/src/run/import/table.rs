@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -311,7 +311,7 @@ impl Table<'_> {
 }
 
 /// Whether a file of CSV ends inside of a quoted value: what reads it takes all that follows a lost quote for one.
-fn ends_in_quotes(file: impl Read) -> io::Result<bool> {
+fn ends_in_quotes(file: impl BufRead) -> io::Result<bool> {
     let (mut is_quoted, mut begins) = (false, true);
     for byte in file.bytes() {
         match (is_quoted, byte?) {
