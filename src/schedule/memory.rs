@@ -77,6 +77,9 @@ struct Retry {
     /// When to try again.
     #[serde(with = "as_record")]
     at: DateTime<Utc>,
+    /// Whether it was interrupted: it goes on, however late.
+    #[serde(default)]
+    interrupted: bool,
 }
 
 /// What to do about a definition at an instant.
@@ -192,7 +195,9 @@ impl Memory {
                 Decision::Wait(next.map_or(Some(retry.at), |next| Some(next.min(retry.at))))
             }
             // The machine slept, or the scheduler was down, past the deadline.
-            (_, Some(retry)) if now - retry.due > deadline(schedule) => Decision::GiveUp { due: retry.due },
+            (_, Some(retry)) if !retry.interrupted && now - retry.due > deadline(schedule) => {
+                Decision::GiveUp { due: retry.due }
+            }
             (_, Some(retry)) => Decision::Run { due: retry.due, attempts: retry.attempts, missed: 0 },
             (Some(due), None) => Decision::Run { due, attempts: 0, missed },
             (None, None) if missed > 0 => Decision::Skip { missed },
@@ -218,8 +223,13 @@ impl Memory {
         if at - due > deadline(schedule) {
             return None;
         }
-        self.retry = Some(Retry { due, attempts, at });
+        self.retry = Some(Retry { due, attempts, at, interrupted: false });
         Some(at)
+    }
+
+    /// The run for a time was interrupted. The next scheduler goes on with it.
+    pub(super) fn interrupt(&mut self, (due, attempts): (DateTime<Utc>, u32), now: DateTime<Utc>) {
+        self.retry = Some(Retry { due, attempts, at: now, interrupted: true });
     }
 
     /// When the run to try again is tried.
@@ -231,4 +241,40 @@ impl Memory {
 /// How long after its due time a run is tried again.
 pub(super) fn deadline(schedule: &Schedule) -> TimeDelta {
     TimeDelta::from_std(schedule.deadline).unwrap_or(TimeDelta::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether::definition::DefinitionFile;
+    use bellwether::plan::{Plan, Schedule};
+    use chrono::{DateTime, TimeDelta, Utc};
+
+    use super::{Decision, Memory};
+
+    fn schedule() -> Schedule {
+        let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n\
+                    [schedule]\ncron = \"0 6 * * *\"\ncatch_up = \"0s\"\ndeadline = \"2m\"\n";
+        let definition = DefinitionFile::new("it.toml".into(), text.into()).unwrap();
+        Plan::of(definition).unwrap().schedule.unwrap()
+    }
+
+    #[test]
+    fn an_interrupted_run_goes_on_however_late_and_one_that_failed_until_the_deadline() {
+        let (schedule, due) = (schedule(), "2026-11-20T06:00:00Z".parse::<DateTime<Utc>>().unwrap());
+        let (soon, late) = (due + TimeDelta::seconds(70), due + TimeDelta::hours(3));
+        let known = Memory::new(&schedule, due - TimeDelta::days(1));
+        assert_eq!(known.decide(&schedule, late), Decision::Skip { missed: 1 });
+
+        let mut failed = known.clone();
+        assert_eq!(failed.postpone(&schedule, (due, 0), due + TimeDelta::seconds(5)), failed.retry_at());
+        assert_eq!(failed.decide(&schedule, soon), Decision::Run { due, attempts: 1, missed: 0 });
+        assert_eq!(failed.decide(&schedule, late), Decision::GiveUp { due });
+
+        let mut interrupted = failed;
+        interrupted.interrupt((due, 1), soon);
+        assert_eq!(interrupted.decide(&schedule, late), Decision::Run { due, attempts: 1, missed: 0 });
+        // The next day's run takes its place.
+        let next = due + TimeDelta::days(1);
+        assert_eq!(interrupted.decide(&schedule, next), Decision::Run { due: next, attempts: 0, missed: 1 });
+    }
 }

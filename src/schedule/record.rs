@@ -179,7 +179,8 @@ impl RunRecord {
     /// Adds that it is not tried again.
     pub(super) fn give_up(&mut self) {
         self.outcome = Outcome::Failure;
-        self.exit_code = ErrorKind::Temporary.exit_code();
+        // The same command would not try it again.
+        (self.exit_code, self.hint) = (ErrorKind::Service.exit_code(), None);
         self.reasons.push("the deadline for retries has passed".to_owned());
     }
 

@@ -154,7 +154,6 @@ impl Scheduler {
     /// As [`once`](Self::once).
     pub async fn run(&mut self, look: &Notify) -> Result<()> {
         let mut found = Some(self.look()?);
-        self.definitions.check_scheduled()?;
         let stop = self.options.stop.clone();
         while !stop.is_cancelled() {
             let (due, wake) = match found.take() {

@@ -86,8 +86,10 @@ impl Turn {
         let is_later = outcome.is_none_or(|outcome| outcome == Outcome::Later);
         let postpone = || self.memory.postpone(&self.schedule, (due, attempts), clock.now());
         let retry = is_later.then(postpone).flatten();
-        if retry.is_none() && outcome != Some(Outcome::Interrupted) {
-            self.memory.finish(due);
+        match retry {
+            Some(_) => {}
+            None if outcome == Some(Outcome::Interrupted) => self.memory.interrupt((due, attempts), clock.now()),
+            None => self.memory.finish(due),
         }
         match &mut record {
             _ if !is_later || retry.is_some() => {}

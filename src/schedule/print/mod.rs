@@ -100,18 +100,31 @@ pub struct Setup {
     now: DateTime<Utc>,
 }
 
+/// Whether a path can stand in a line of a file, on every platform.
+fn is_writable(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| !text.chars().any(char::is_control) && !text.ends_with('\\'))
+}
+
+fn unwritable(path: &Path) -> Error {
+    Error::usage(
+        format!("`{}` cannot stand in the file of a platform", escape(&path.to_string_lossy())),
+        "use a path that is UTF-8, without line breaks, and that does not end with a backslash",
+    )
+}
+
 impl Setup {
     /// What there is in a project, and what is set.
     ///
     /// # Errors
     ///
-    /// If a definition is invalid, none has a schedule, or a path cannot be made absolute.
+    /// If a definition is invalid, none has a schedule, or a path cannot be made absolute, or cannot stand in a file.
     pub fn of(root: &Path, folders: &Folders, settings: Settings, now: DateTime<Utc>) -> Result<Self> {
         let absolute = |path: &Path| {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            let found = path.canonicalize().or_else(|_| std::path::absolute(path));
-            found.map_err(FileError::read(path))
+            let found = path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(FileError::read(path))?;
+            if is_writable(&found) { Ok(found) } else { Err(unwritable(&found)) }
         };
+        let root = absolute(root)?;
         let mut settings = Settings {
             metrics: settings.metrics.as_deref().map(absolute).transpose()?,
             key_file: settings.key_file.as_deref().map(|path| absolute(&root.join(path))).transpose()?,
@@ -133,7 +146,7 @@ impl Setup {
         let program = env::current_exe().map_err(Error::start)?;
         Ok(Self {
             program: absolute(&program)?,
-            root: absolute(root)?,
+            root,
             data: absolute(&folders.data)?,
             archive: absolute(&folders.archive)?,
             plans,

@@ -88,6 +88,8 @@ impl Settings {
         }
         if let Some(address) = self.listen.filter(|_| action != Action::Keep) {
             notes.push(format!("Left out: `--listen {address}`. Nothing listens between the runs."));
+            let hosts = self.listen_hosts.iter().map(|host| format!("Left out: `--listen-host {host}`, likewise."));
+            notes.extend(hosts);
         }
         if !self.variables.is_empty() {
             let names = self.variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

@@ -7,7 +7,10 @@ use super::settings::Action;
 use super::{EXIT_CODES, Setup};
 
 pub(super) fn unit(setup: &Setup) -> String {
-    let command: Vec<String> = setup.words(Action::Keep).iter().map(|word| quote(&word.replace('$', "$$"))).collect();
+    // Variables stand in arguments, but not in the path of the program.
+    let words = setup.words(Action::Keep).into_iter().enumerate();
+    let escaped = words.map(|(index, word)| if index == 0 { word } else { word.replace('$', "$$") });
+    let command: Vec<String> = escaped.map(|word| quote(&word)).collect();
     let folders = setup.writable();
     let existing: BTreeSet<&Path> = folders.iter().map(|folder| existing(folder)).collect();
     let writable: Vec<String> = existing.iter().map(|folder| quote(&folder.to_string_lossy())).collect();
