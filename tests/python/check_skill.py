@@ -266,19 +266,23 @@ def windows_of(cells, period, sessions):
         return entry
 
     def windows(days, lag=0):
-        bounds = [(later(entries["min"][day], lag), later(entries["max"][day], lag + 1)) for day in days]
-        apart, ended = [], -1
-        for place, (begin, end) in enumerate(bounds):
-            if begin >= ended:
-                apart.append(place)
-                ended = end
-        is_whole = bool(bounds) and ended <= max(begin for begin, _ in bounds) + 1
-        whole = len(apart) - (not is_whole)
-        covered = len(bounds) if is_whole else apart[-1] if apart else 0
-        horizon = int(covered / whole + 0.5) if whole > 0 else len(bounds)
-        return max(horizon, 1), max(whole, min(len(bounds), 1)), apart
+        return windows_among([(later(entries["min"][day], lag), later(entries["max"][day], lag + 1)) for day in days])
 
     return windows
+
+
+def windows_among(bounds):
+    apart, ended = [], -1
+    for place, (begin, end) in enumerate(bounds):
+        if begin >= ended:
+            apart.append(place)
+            ended = end
+    is_whole = bool(bounds) and ended <= max(begin for begin, _ in bounds) + 1
+    sizes = numpy.diff(apart + [len(bounds)] if is_whole else apart)
+    if not len(sizes):
+        return max(len(bounds), 1), min(len(bounds), 1), apart
+    # As many of equal size would make a mean vary as much.
+    return int((sizes**2).sum() / sizes.sum() + 0.5), int(sizes.sum() ** 2 // (sizes**2).sum()), apart
 
 
 def windows_by_state(cells, period, sessions):
@@ -639,7 +643,7 @@ def clustered(gains):
     return sum(ways for total, ways in sums.items() if abs(total) >= net) / 2 ** len(sizes)
 
 
-def check_hindsight(found, cells, days, horizon, where):
+def check_hindsight(found, cells, days, sessions, where):
     cluster_days = 2 * days
     votes = cells[cells["altered"] & (cells["latest_sell"] != cells["first_sell"]) & (cells["turned"] > cells["end"])]
     goes = numpy.sign(votes["excess"]) * numpy.where(votes["latest_sell"].astype(bool), -1, 1)
@@ -652,7 +656,9 @@ def check_hindsight(found, cells, days, horizon, where):
     clusters = ((votes["date"] - first).dt.days // cluster_days) if len(votes) else pandas.Series(dtype=int)
     same(found["p_clustered"], clustered(list(goes.groupby(clusters).sum().astype(int))), where)
     net = goes.groupby(votes["date"]).sum().reindex(sorted(cells["date"].unique()), fill_value=0).values.astype(float)
-    windows = len(net) // horizon
+    of_dates = [cells[cells["date"] == date] for date in sorted(cells["date"].unique())]
+    exits = lambda frame: max(exit_of(sessions, cell.entry, cell.period) for cell in frame.itertuples())
+    horizon, windows, _ = windows_among([(frame["entry"].min(), exits(frame)) for frame in of_dates])
     if windows < 5 or len(set(net)) < 2:
         assert found["test"] is None, where
     else:
@@ -775,10 +781,9 @@ def check_answer(cells, prices, document, rows, lag, instant):
         count = int(key[0][:-1])
         days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
         by_pair[key]["days"] = days
-        by_pair[key]["horizon"] = max(measure["horizon"] for measure in measures.values() if isinstance(measure, dict))
-        turned += check_hindsight(pair["hindsight"], of_pair, days, by_pair[key]["horizon"], f"{key} hindsight")
-    longest = [max(pair[name] for pair in by_pair.values()) for name in ("days", "horizon")]
-    check_hindsight(found["hindsight"], cells, *longest, "hindsight")
+        turned += check_hindsight(pair["hindsight"], of_pair, days, prices.index, f"{key} hindsight")
+    longest = max(pair["days"] for pair in by_pair.values())
+    check_hindsight(found["hindsight"], cells, longest, prices.index, "hindsight")
     judged = {(None, *key): of_pair for key, of_pair in by_pair.items()}
     periods = sorted({period for period, _ in by_pair}, key=lambda period: (period[-1], int(period[:-1])))
     assert [(of["feature"], of["period"]) for of in found["features"]] == [

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The windows that the values of some dates look over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// The dates of a window, on average.
+    /// The dates of the window of a date, on average.
     horizon: NonZeroUsize,
     /// The whole windows that do not overlap.
     whole: usize,
@@ -22,7 +22,8 @@ impl Windows {
     }
 
     /// Those of dates whose windows begin and end at these places. Dates that were seen at once may have the same window, and
-    /// count as one then.
+    /// count as one then. Where some windows hold many dates and others few, there are as many as would be of equal size for
+    /// a mean over dates to vary as much: (Σn)² / Σn².
     ///
     /// ```
     /// # use bellwether_statistics::Windows;
@@ -32,28 +33,27 @@ impl Windows {
     /// ```
     #[must_use]
     pub fn of(dates: impl IntoIterator<Item = Range<usize>>) -> Self {
-        let (mut apart, mut whole, mut covered, mut end) = (Vec::new(), 0, 0, 0);
-        let (mut count, mut last) = (0, 0);
+        let (mut apart, mut end, mut count, mut last) = (Vec::new(), 0, 0, 0);
         for (date, window) in dates.into_iter().enumerate() {
             (count, last) = (date + 1, window.start.max(last));
             if date == 0 || window.start >= end {
-                (whole, covered) = (apart.len(), date);
                 apart.push(date);
                 end = window.end;
             }
         }
-        // As long as one that ends where the next date would begin.
-        if count > 0 && end <= last + 1 {
-            (whole, covered) = (apart.len(), count);
-        }
-        let horizon = match whole {
-            0 => count,
-            whole => (covered + whole / 2) / whole,
+        // The last one is whole if it ends where that of a next date would begin.
+        let mut ends = apart.clone();
+        ends.extend((end <= last + 1).then_some(count));
+        let sizes = || ends.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        let (dates, squares): (usize, usize) = (sizes().sum(), sizes().map(|size| size * size).sum());
+        let (horizon, whole) = match dates {
+            0 => (count, count.min(1)),
+            dates => ((squares + dates / 2) / dates, dates * dates / squares),
         };
-        Self { horizon: NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN), whole: whole.max(count.min(1)), apart }
+        Self { horizon: NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN), whole, apart }
     }
 
-    /// The dates of a window, on average: as many values share most of what they look at.
+    /// The dates of the window of a date, on average: as many values share most of what they look at.
     #[must_use]
     pub fn horizon(&self) -> NonZeroUsize {
         self.horizon
@@ -99,12 +99,16 @@ mod tests {
         assert_eq!(of(&[(4, 5); 5]), (5, 1, vec![0]));
         // Two dates were seen at once, of twenty.
         let late: Vec<(usize, usize)> = (0..20_usize).map(|entry| (entry.max(1), entry.max(1) + 1)).collect();
-        assert_eq!((of(&late).0, of(&late).1), (1, 19));
+        assert_eq!((of(&late).0, of(&late).1), (1, 18));
         // One name of the second date was entered late.
-        assert_eq!(of(&[(0, 1), (1, 4), (2, 3), (3, 4), (4, 5), (5, 6)]), (2, 4, vec![0, 1, 4, 5]));
+        assert_eq!(of(&[(0, 1), (1, 4), (2, 3), (3, 4), (4, 5), (5, 6)]), (2, 3, vec![0, 1, 4, 5]));
         // Later dates may be entered earlier.
-        assert_eq!(of(&[(3, 5), (1, 3), (5, 7), (7, 9)]), (2, 2, vec![0, 2, 3]));
+        assert_eq!(of(&[(3, 5), (1, 3), (5, 7), (7, 9)]), (2, 1, vec![0, 2, 3]));
         assert_eq!(of(&[(0, 20), (1, 21)]), (2, 1, vec![0]), "there is none that is whole but its own");
         assert_eq!(of(&[]), (1, 0, vec![]));
+        // Three dates that were seen at once outweigh four others: fewer than five windows.
+        let first_run: Vec<(usize, usize)> =
+            [2, 2, 2, 3, 4, 5, 6].into_iter().map(|entry| (entry, entry + 1)).collect();
+        assert_eq!(of(&first_run), (2, 3, vec![0, 3, 4, 5, 6]));
     }
 }

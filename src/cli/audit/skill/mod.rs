@@ -126,9 +126,9 @@ fn of_history(found: &skill::Skill) -> String {
     } = found.signals;
     let mut text = format!(
         "{} of the history was witnessed: {} of {}, seen within {}\n",
-        portion(live, all),
+        portion(live, all - same_day),
         group_digits(live),
-        count_of(all, "signal", "signals"),
+        count_of(all - same_day, "signal", "signals"),
         found.live_within,
     );
     if live == 0 && all > 0 {

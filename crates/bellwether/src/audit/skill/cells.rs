@@ -106,7 +106,7 @@ pub struct SignalCounts {
     pub before_prices: u64,
     /// Left out: the horizon ends after the last session.
     pub incomplete: u64,
-    /// Left out: no close at the entry or at the exit.
+    /// Left out: no close at the entry or at the exit, or no prices at all for some time between its date and the exit.
     pub without_price: u64,
     /// Left out: of a ticker that the file of `[identity]` names, on a day for which it gives it no id.
     pub without_id: u64,
@@ -117,7 +117,8 @@ pub struct SignalCounts {
 impl SignalCounts {
     /// The share of the history that was seen while it was fresh.
     pub(super) fn witnessed_share(&self) -> Option<f64> {
-        (self.all > 0).then(|| self.live as f64 / self.all as f64)
+        let signals = self.all - self.same_day;
+        (signals > 0).then(|| self.live as f64 / signals as f64)
     }
 }
 
@@ -394,7 +395,9 @@ impl Intake<'_> {
             return;
         };
         let number = prices.number(day as Day);
-        let priced = number.filter(|number| self.prices.between(*number, entry, exit).is_some());
+        let is_priced =
+            |number: &u16| !self.prices.lack(day as Day, entry) && self.prices.between(*number, entry, exit).is_some();
+        let priced = number.filter(is_priced);
         all.count_day(offset, priced.is_some());
         let Some(number) = priced else {
             found.counts.without_price += 1;

@@ -6,10 +6,10 @@
 //! the signals that were published live after the first rewrite are as good.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
-use bellwether_statistics::{MeanTest, OverlappingSeries};
+use bellwether_statistics::{MeanTest, OverlappingSeries, Windows};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -102,12 +102,14 @@ impl Hindsight {
 /// Votes of a pair, or of all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HindsightCounts {
-    by_day: BTreeMap<Day, DayVotes>,
+    by_day: BTreeMap<Day, (DayVotes, Range<usize>)>,
 }
 
 impl HindsightCounts {
-    pub(super) fn add(&mut self, day: Day, votes: DayVotes) {
-        let sum = self.by_day.entry(day).or_default();
+    /// Adds votes of a day, whose returns are over a window.
+    pub(super) fn add(&mut self, day: Day, votes: DayVotes, window: Range<usize>) {
+        let (sum, known) = self.by_day.entry(day).or_insert_with(|| (DayVotes::default(), window.clone()));
+        *known = known.start.min(window.start)..known.end.max(window.end);
         sum.new += votes.new;
         sum.old += votes.old;
         sum.even += votes.even;
@@ -117,17 +119,17 @@ impl HindsightCounts {
     }
 
     pub(super) fn add_all(&mut self, other: &Self) {
-        other.by_day.iter().for_each(|(day, votes)| self.add(*day, *votes));
+        other.by_day.iter().for_each(|(day, (votes, window))| self.add(*day, *votes, window.clone()));
     }
 
-    /// The test, for a horizon of some calendar days that overlaps with that of so many dates.
-    pub(super) fn test(&self, days: u64, overlap: u64) -> Hindsight {
+    /// The test, for a horizon of some calendar days.
+    pub(super) fn test(&self, days: u64) -> Hindsight {
         let cluster_days = 2 * days;
         let (mut agree, mut live_after, mut even) = (Share::default(), Share::default(), 0);
-        let since = self.by_day.values().filter_map(|votes| votes.since).min();
+        let since = self.by_day.values().filter_map(|(votes, _)| votes.since).min();
         let mut gains: BTreeMap<i64, i64> = BTreeMap::new();
         let first = self.by_day.keys().next().copied().unwrap_or_default();
-        for (day, votes) in &self.by_day {
+        for (day, (votes, _)) in &self.by_day {
             agree += Share { hits: votes.new, of: votes.new + votes.old };
             even += votes.even;
             if since.is_some_and(|since| *day >= since) {
@@ -140,15 +142,15 @@ impl HindsightCounts {
         }
         let gains: Vec<i64> = gains.into_values().collect();
         let p = sign_test(agree.hits, agree.of - agree.hits);
-        let net = self.by_day.values().map(|votes| votes.new as f64 - votes.old as f64);
-        let overlap = NonZeroUsize::new(overlap as usize).unwrap_or(NonZeroUsize::MIN);
+        let net = self.by_day.values().map(|(votes, _)| votes.new as f64 - votes.old as f64);
+        let windows = Windows::of(self.by_day.values().map(|(_, window)| window.clone()));
         let clustered = clustered_sign_test(&gains);
         Hindsight {
             turned: agree.of,
             agree: agree.hits,
             share: agree.rate(),
             even,
-            test: OverlappingSeries::new(net, overlap).ok().and_then(|series| series.cosine_test().ok()),
+            test: OverlappingSeries::in_windows(net, windows).ok().and_then(|series| series.cosine_test().ok()),
             p,
             cluster_days,
             clusters: clustered.map_or(0, |test| test.clusters),

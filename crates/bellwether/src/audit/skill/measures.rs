@@ -206,7 +206,10 @@ impl Measuring<'_> {
             }
             rewritten.add(&Variants { cells: &of_date, returns: &date.returns[0], today: correlation });
             let sessions = self.prices.sessions();
-            hindsight.add(day, DayVotes::of(&of_date, |session| sessions[session]));
+            let mut entries = EntrySpan::NONE;
+            cells.iter().for_each(|cell| entries.add(cell.entry));
+            let votes = DayVotes::of(&of_date, |session| sessions[session]);
+            hindsight.add(day, votes, entries.window(self.exits, period, 0));
         }
         let flips = [of_pair.flips_published, of_pair.flips_today, FlipCounts::default()];
         let mut flips = flips.into_iter();

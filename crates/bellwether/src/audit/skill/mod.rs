@@ -304,7 +304,7 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
     let names = measuring.news.map_or(&[][..], |news| &news.features);
     let mut features = vec![Vec::new(); names.len()];
-    let mut longest = (1, 1);
+    let mut longest = 1;
     in_order(
         move || Ok(with_cells(all)),
         |(pair, cells)| {
@@ -315,9 +315,8 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
             let MeasuredPair { measures, rewritten, hindsight, features: of_pair } = pair;
             pooled.add_all(&hindsight);
             let days = days_of(period);
-            let overlap = measures.iter().map(|measure| measure.ranks.horizon).max().unwrap_or(1);
-            longest = (longest.0.max(days), longest.1.max(overlap));
-            let hindsight = hindsight.test(days, overlap);
+            longest = longest.max(days);
+            let hindsight = hindsight.test(days);
             measured.push(PairSkill { period, regime, signals, measures, rewritten, hindsight });
             for ((of_name, feature), measures) in features.iter_mut().zip(names).zip(of_pair) {
                 of_name.push(FeatureSkill { feature: feature.clone(), period, regime, measures });
@@ -325,7 +324,7 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
             Ok(())
         },
     )?;
-    let hindsight = pooled.test(longest.0, longest.1);
+    let hindsight = pooled.test(longest);
     Ok(Measured { pairs: measured, features: features.into_iter().flatten().collect(), hindsight })
 }
 

@@ -247,8 +247,8 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
             if known.by_day.len() <= day {
                 known.by_day.resize(day + 1, Vec::new());
             }
-            let mut given: Option<NewsEntry> = None;
-            // Of several signals of a series on a day, the first one counts.
+            // Of several signals of a series on a day, the one that was seen first counts; without that, the first one.
+            let mut chosen: Vec<NewsEntry> = Vec::new();
             let mut pairs_seen = 0_u128;
             for (start, end) in of_day.iter().copied() {
                 let value = known.columns.first().map_or(0, Vec::len) as u32;
@@ -257,19 +257,23 @@ impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
                 let end = if of_day.len() == 1 && seen.is_none() { start + 1 } else { end };
                 for row in start..end {
                     let pair = pairs.pair(row);
-                    if pairs_seen & (1 << pair) != 0 {
-                        continue;
-                    }
-                    pairs_seen |= 1 << pair;
                     let ready = seen.map_or(0, |seen| (self.ready)(instant(seen, row)));
-                    let entry = NewsEntry { ticker, pair: OTHERS, ready, row: value };
-                    match given {
-                        None => known.by_day[day].push(*given.insert(entry)),
-                        Some(other) if (other.ready, other.row) == (ready, value) => {}
-                        Some(_) => known.by_day[day].push(NewsEntry { pair, ..entry }),
+                    let entry = NewsEntry { ticker, pair, ready, row: value };
+                    if pairs_seen & (1 << pair) == 0 {
+                        pairs_seen |= 1 << pair;
+                        chosen.push(entry);
+                    } else if let Some(known) =
+                        chosen.iter_mut().find(|known| known.pair == pair && ready < known.ready)
+                    {
+                        *known = entry;
                     }
                 }
             }
+            // Those that have the same news as the first one stand with it.
+            let Some(first) = chosen.first().copied() else { continue };
+            let others = chosen.iter().filter(|entry| (entry.ready, entry.row) != (first.ready, first.row));
+            known.by_day[day].push(NewsEntry { pair: OTHERS, ..first });
+            known.by_day[day].extend(others);
         }
     }
 

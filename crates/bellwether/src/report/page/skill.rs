@@ -96,9 +96,9 @@ impl Skill {
         let counts = &self.signals;
         let mut remarks = vec![format!(
             "{} of the history was witnessed: {} of {}.",
-            portion(counts.live, counts.all),
+            portion(counts.live, counts.all - counts.same_day),
             group_digits(counts.live),
-            count_of(counts.all, "signal", "signals")
+            count_of(counts.all - counts.same_day, "signal", "signals")
         )];
         if self.hindsight.turned > 0 {
             remarks.push(format!(

@@ -98,6 +98,8 @@ pub struct PriceSummary {
 #[derive(Clone, Debug)]
 pub(crate) struct Prices {
     sessions: Vec<Day>,
+    /// The first sessions after times for which there are no prices.
+    reopenings: Vec<usize>,
     tickers: HashMap<Ticker, u16>,
     /// Which of them are the same, and the numbers of their ids.
     identity: Identity,
@@ -173,7 +175,8 @@ impl Prices {
         summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
         summary.thin_sessions =
             alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
-        Self { sessions, tickers, identity: Identity::default(), ids: HashMap::new(), closes, summary }
+        let reopenings = reopenings(&sessions);
+        Self { sessions, reopenings, tickers, identity: Identity::default(), ids: HashMap::new(), closes, summary }
     }
 
     /// The same prices by the ids that a file gives tickers.
@@ -246,12 +249,34 @@ impl Prices {
         prices
     }
 
-    /// The return of a ticker from the close of one session to that of another; none if it lacks either.
+    /// Whether a signal of a day is entered after a time for which there are no prices.
+    pub(super) fn lack(&self, day: Day, entry: usize) -> bool {
+        self.reopenings.iter().any(|first| *first <= entry && self.sessions[*first] > day)
+    }
+
+    /// The return of a ticker from the close of one session to that of another; none if it lacks either, or if there are no
+    /// prices for some time between.
     pub(super) fn between(&self, ticker: u16, entry: usize, exit: usize) -> Option<f64> {
+        if self.reopenings.iter().any(|first| entry < *first && *first <= exit) {
+            return None;
+        }
         let of_ticker = usize::from(ticker) * self.sessions.len();
         let [from, to] = [entry, exit].map(|session| self.closes[of_ticker + session]);
         (from.is_finite() && to.is_finite()).then(|| to / from - 1.0)
     }
+}
+
+/// No exchange was closed for more days, but for one in a war.
+const MOST_CLOSED: Day = 14;
+
+/// The first sessions after times for which there are no prices, such as those of a file that is missing: after more than
+/// two weeks, and five times as long as between most sessions.
+fn reopenings(sessions: &[Day]) -> Vec<usize> {
+    let mut steps: Vec<Day> = sessions.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    let Some(usual) = steps.get(steps.len() / 2) else { return Vec::new() };
+    let longest = MOST_CLOSED.max(usual.saturating_mul(5));
+    (1..sessions.len()).filter(|session| sessions[*session] - sessions[session - 1] > longest).collect()
 }
 
 /// What a ticker stands for, day by day.

@@ -24,7 +24,12 @@ fn a_close_is_that_of_the_ticker_that_an_id_has_on_the_day() {
     ];
     let prices = Prices::of(days.map(day).to_vec(), tickers, closes.concat(), Vec::new());
     let identity = Identity::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/identity/renames.csv")).unwrap();
-    let prices = prices.by_id(&identity).unwrap();
+    let mut prices = prices.by_id(&identity).unwrap();
+    assert_eq!(prices.reopenings, [3]);
+    assert_eq!(prices.between(2, 0, 3), None, "nothing is known of four months");
+    assert!(prices.lack(day("2022-02-01"), 3) && !prices.lack(day("2022-06-08"), 3));
+    // As if the file had all sessions.
+    prices.reopenings.clear();
     let of = |name: &str, date: &str| prices.of_ticker(&ticker(name)).number(day(date));
     let company = of("FB", "2022-01-27").unwrap();
     let fund = of("META", "2022-01-27").unwrap();
