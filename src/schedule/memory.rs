@@ -265,7 +265,7 @@ mod tests {
         let known = Memory::new(&schedule, due - TimeDelta::days(1));
         assert_eq!(known.decide(&schedule, late), Decision::Skip { missed: 1 });
 
-        let mut failed = known.clone();
+        let mut failed = known;
         assert_eq!(failed.postpone(&schedule, (due, 0), due + TimeDelta::seconds(5)), failed.retry_at());
         assert_eq!(failed.decide(&schedule, soon), Decision::Run { due, attempts: 1, missed: 0 });
         assert_eq!(failed.decide(&schedule, late), Decision::GiveUp { due });
