@@ -283,7 +283,7 @@ class FeatureMeasure(TypedDict):
     dates: int
     #: The same of every date whose window does not overlap with that of the one before; none if it is refused.
     disjoint: MeanTest | None
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
@@ -304,7 +304,7 @@ class FeatureMeasure(TypedDict):
     test: MeanTest | None
     #: Dates with too few names.
     thin_dates: int
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -359,7 +359,7 @@ class LagMeasure(TypedDict):
     correlation: float | None
     #: Dates with a rank correlation.
     dates: int
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: The horizons between the entry and the beginning of the return: the windows of successive lags do not overlap.
     lag: int
@@ -367,7 +367,7 @@ class LagMeasure(TypedDict):
     names: float | None
     #: The test of the mean; none if it is refused.
     test: MeanTest | None
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -376,7 +376,7 @@ class MeanTest(TypedDict):
 
     #: Degrees of freedom of Student's distribution; infinitely many for the normal distribution.
     degrees_of_freedom: float
-    #: Number of dates that a value looks ahead.
+    #: Number of dates that a value looks ahead, on average.
     horizon: int
     #: The smallest of them.
     lower: float
@@ -392,7 +392,7 @@ class MeanTest(TypedDict):
     t: float
     #: The largest of them.
     upper: float
-    #: Number of whole horizons without overlap in the series.
+    #: Number of whole windows that do not overlap.
     windows: int
 
 
@@ -424,7 +424,7 @@ class Measure(TypedDict):
     disjoint: MeanTest | None
     #: The share of signals that are the opposite of the one before.
     flips: float | None
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
@@ -446,7 +446,7 @@ class Measure(TypedDict):
     test: MeanTest | None
     #: Dates with too few names.
     thin_dates: int
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -460,7 +460,7 @@ class NewsMeasure(TypedDict):
     correlation: float | None
     #: Dates with a rank correlation.
     dates: int
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
@@ -468,7 +468,7 @@ class NewsMeasure(TypedDict):
     test: MeanTest | None
     #: The window, as in the name of its columns.
     window: str
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -582,7 +582,7 @@ class SectorMeasure(TypedDict):
     correlation: float | None
     #: Dates with a rank correlation.
     dates: int
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
@@ -590,7 +590,7 @@ class SectorMeasure(TypedDict):
     sector: str
     #: The test of the mean; none if it is refused.
     test: MeanTest | None
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -601,13 +601,13 @@ class SeriesMeasure(TypedDict):
     correlation: float | None
     #: Dates with a rank correlation.
     dates: int
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
     #: The test of the mean; none if it is refused.
     test: MeanTest | None
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
 
 
@@ -646,7 +646,7 @@ class SignalCounts(TypedDict):
     measured: int
     #: Those of them that are live.
     measured_live: int
-    #: Left out: a further one of a ticker on the same day.
+    #: Further ones of a ticker on the same day, which count as one: as published, the one that was seen first.
     same_day: int
     #: Of suspect dates, which the definition leaves out of today's history.
     suspect: int
@@ -654,7 +654,8 @@ class SignalCounts(TypedDict):
     unclear: int
     #: Left out: of a ticker that the file of `[identity]` names, on a day for which it gives it no id.
     without_id: int
-    #: Left out: no close at the entry or at the exit.
+    #: Left out: no close at the entry or at the exit, or no prices at all for some time between its date and the
+    #: exit.
     without_price: int
 
 
@@ -680,13 +681,13 @@ class YearMeasure(TypedDict):
     correlation: float | None
     #: Dates with a rank correlation.
     dates: int
-    #: The number of dates that a return overlaps with, that of its own date included.
+    #: The number of dates in the window of a return, on average.
     horizon: int
     #: Names per date, on average.
     names: float | None
     #: The test of the mean; none if it is refused.
     test: MeanTest | None
-    #: The windows of a whole horizon that do not overlap.
+    #: The whole windows that do not overlap, by the closes at which signals were entered.
     windows: int
     #: The year.
     year: int
