@@ -266,7 +266,7 @@ impl Prices {
     }
 }
 
-/// No exchange was closed for more days, but for one in a war.
+/// Longer than any holidays. In the few times that an exchange was closed for longer, nothing could be traded either.
 const MOST_CLOSED: Day = 14;
 
 /// The first sessions after times for which there are no prices, such as those of a file that is missing: after more than
