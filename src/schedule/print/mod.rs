@@ -101,11 +101,11 @@ pub struct Setup {
 }
 
 /// Whether a path can stand in a line of a file, on every platform.
-fn is_writable(path: &Path) -> bool {
+fn fits_in_a_line(path: &Path) -> bool {
     path.to_str().is_some_and(|text| !text.chars().any(char::is_control) && !text.ends_with('\\'))
 }
 
-fn unwritable(path: &Path) -> Error {
+fn unprintable(path: &Path) -> Error {
     Error::usage(
         format!("`{}` cannot stand in the file of a platform", escape(&path.to_string_lossy())),
         "use a path that is UTF-8, without line breaks, and that does not end with a backslash",
@@ -122,7 +122,7 @@ impl Setup {
         let absolute = |path: &Path| {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             let found = path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(FileError::read(path))?;
-            if is_writable(&found) { Ok(found) } else { Err(unwritable(&found)) }
+            if fits_in_a_line(&found) { Ok(found) } else { Err(unprintable(&found)) }
         };
         let root = absolute(root)?;
         let mut settings = Settings {
