@@ -46,13 +46,38 @@ impl ColumnFacts {
     }
 
     fn widen(&mut self, column: &Column, value: impl Fn(usize) -> f64) {
-        let places =
-            column.runs().map(|(start, _)| column.index(start)).filter(|index| column.values().is_valid(*index));
-        for number in places.map(value).filter(|number| number.is_finite()) {
+        let indices = column.runs().map(|(index, _)| index).filter(|index| column.values().is_valid(*index));
+        for number in indices.map(value).filter(|number| number.is_finite()) {
             let (low, high) = self.range.unwrap_or((number, number));
             // The sign of a zero must not depend on the order of the rows.
             let (is_lower, is_higher) = (number.total_cmp(&low).is_lt(), number.total_cmp(&high).is_gt());
             self.range = Some((if is_lower { number } else { low }, if is_higher { number } else { high }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, Int32Array};
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::ColumnFacts;
+    use crate::columns::{Column, Rows, Segments};
+
+    #[test]
+    fn the_range_has_each_value_however_many_rows_share_it() {
+        let fields = [("score", DataType::Float64), ("count", DataType::Int32)];
+        let schema = Arc::new(Schema::new(fields.map(|(name, kind)| Field::new(name, kind, true)).to_vec()));
+        let scores = [Some(0.5), Some(-0.25), None, Some(f64::INFINITY), Some(0.75), Some(-0.5)];
+        let segments = Segments::of([3, 2, 1, 4, 1, 2].into_iter());
+        let shared = segments.column(Arc::new(Float64Array::from(scores.to_vec())) as ArrayRef);
+        let own = Column::from(Arc::new(Int32Array::from_iter_values(7..20)) as ArrayRef);
+        let mut facts = ColumnFacts::of(&schema);
+        let rows = Rows::of(schema, vec![shared, own]).unwrap();
+        facts.iter_mut().for_each(|column| column.count(&rows));
+        let found: Vec<_> = facts.iter().map(|column| (column.nulls, column.range)).collect();
+        assert_eq!(found, [(1, Some((-0.5, 0.75))), (0, Some((7.0, 19.0)))]);
     }
 }

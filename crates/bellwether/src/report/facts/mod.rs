@@ -66,8 +66,9 @@ pub struct Facts {
     pub split_days: Option<SplitDays>,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
-    /// All columns that are built, under their own names; empty in the facts of earlier programs.
-    #[serde(default)]
+    /// All columns that are built, under their own names; empty in the facts of earlier programs, whose `columns` have
+    /// ranges of some of the values.
+    #[serde(default, rename = "columns_in_full")]
     pub columns: Vec<ColumnFacts>,
     /// The tickers, by name.
     pub tickers: Vec<TickerFacts>,
