@@ -58,8 +58,12 @@ def cutoffs(signals, parameters):
     return {day: days[bisect.bisect_left(days, day) - back] if bisect.bisect_left(days, day) >= back else NEVER for day in days}
 
 
+def rounded(number):
+    return int(Decimal(number).quantize(Decimal(1), ROUND_HALF_UP))
+
+
 def billionths(score):
-    return int(Decimal(score * 1e9).quantize(Decimal(1), ROUND_HALF_UP))
+    return rounded(score * 1e9)
 
 
 def mean(scores):
@@ -91,15 +95,16 @@ def total(scores):
 
 def decaying(inside, limit, half_life):
     """The mean of scores, each with half the weight for each half-life that it is old."""
-    scored = [(billionths(2.0 ** (-(limit - article[1]).days / half_life)), article[3]) for article in inside if article[3] is not None]
+    inside = [article for article in inside if article[3] is not None and (limit - article[1]).days <= 20 * half_life]
+    scored = [(rounded(2.0 ** (-(limit - article[1]).days / half_life) * 1e12), article[3]) for article in inside]
     weights = sum(weight for weight, _ in scored)
     if not weights:
         return None
     scores = [score for _, score in scored]
     found = float(sum(weight * billionths(score) for weight, score in scored)) / (weights * 1e9)
-    exact = math.fsum(2.0 ** (-(limit - article[1]).days / half_life) * article[3] for article in inside if article[3] is not None)
-    exact /= math.fsum(2.0 ** (-(limit - article[1]).days / half_life) for article in inside if article[3] is not None)
-    assert math.isclose(found, exact, rel_tol=1e-6, abs_tol=1e-8), (found, exact)
+    exact = math.fsum(2.0 ** (-(limit - article[1]).days / half_life) * article[3] for article in inside)
+    exact /= math.fsum(2.0 ** (-(limit - article[1]).days / half_life) for article in inside)
+    assert math.isclose(found, exact, rel_tol=2e-6, abs_tol=1e-8), (found, exact)
     return min(max(found, min(scores)), max(scores))
 
 

@@ -389,7 +389,8 @@ mod tests {
             let within = articles.iter().filter(|article| is_within(article, key, cutoff, window.count()));
             let weighed = within.map(|article| {
                 let age = f64::from(cutoff - day(article.date));
-                (0.5_f64.powf(age / f64::from(half_life.count())), article.score.unwrap())
+                let weight = 0.5_f64.powf(age / f64::from(half_life.count()));
+                (if weight < 0.5_f64.powi(20) { 0.0 } else { weight }, article.score.unwrap())
             });
             let [weights, sum] =
                 weighed.fold([0.0, 0.0], |[all, sum], (weight, score)| [all + weight, sum + weight * score]);

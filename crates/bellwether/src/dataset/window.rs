@@ -15,8 +15,8 @@
 //! scores, is the score. The minimum and maximum score are exact.
 //!
 //! A sum is `sum(x) / 1e9`; that of one score is the score. A mean that decays is `sum(w * x) / (sum(w) * 1e9)`, within the
-//! minimum and maximum score, with the weight `w` of each article's age, a whole number of billionths. A median is exact: the
-//! score in the middle, or the sum of the halves of the two that are.
+//! minimum and maximum score, with the weight `w` of each article's age, a whole number of trillionths, or none if it is older
+//! than 20 half-lives. A median is exact: the score in the middle, or the sum of the halves of the two that are.
 //!
 //! Scores that are too large for integers of every engine (38 decimal digits) have no mean or deviation: with `m` the
 //! largest magnitude of a score, the mean, the sum and a mean that decays are null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.

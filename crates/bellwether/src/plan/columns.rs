@@ -227,16 +227,17 @@ pub struct Decay {
 
 impl Decay {
     /// What an article of the last day counts.
-    const WHOLE: f64 = 1e9;
+    const WHOLE: f64 = 1e12;
 
-    /// What an article counts that is so many days older than the last day of the window, for each day of it, in billionths.
-    /// Those that would count zero are left out.
+    /// Articles that are older than so many half-lives do not count. The others count at least a millionth, to six digits.
+    const HALVINGS: f64 = 20.0;
+
+    /// What an article counts that is so many days older than the last day of the window, for each day of it, in
+    /// trillionths.
     pub fn weights(self) -> Vec<i64> {
-        let weight = |age: i32| {
-            let halvings = f64::from(age) / f64::from(self.half_life.count());
-            (Self::WHOLE * (-halvings).exp2()).round() as i64
-        };
-        (0..self.window.count()).map(weight).take_while(|weight| *weight > 0).collect()
+        let halvings = |age: i32| f64::from(age) / f64::from(self.half_life.count());
+        let counted = (0..self.window.count()).map(halvings).take_while(|halvings| *halvings <= Self::HALVINGS);
+        counted.map(|halvings| (Self::WHOLE * (-halvings).exp2()).round() as i64).collect()
     }
 }
 
@@ -377,4 +378,22 @@ pub fn describe(field: &Field) -> String {
         other => return other.to_string(),
     };
     if field.is_nullable() { format!("{name}, may be null") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Decay;
+    use crate::definition::Days;
+
+    #[test]
+    fn an_article_counts_half_as_much_for_each_half_life_up_to_the_twentieth() {
+        let weights =
+            |half_life, window| Decay { half_life: Days::new(half_life), window: Days::new(window) }.weights();
+        let days = weights(1, 120);
+        assert_eq!(
+            (days.len(), days[0], days[1], days[13], days[20]),
+            (21, 1_000_000_000_000, 500_000_000_000, 122_070_313, 953_674)
+        );
+        assert_eq!((weights(3, 120).len(), weights(3, 7).len()), (61, 7));
+    }
 }

@@ -138,13 +138,18 @@ const SCALE: &str = "the vendor's scale";
 /// When a statistic of a window has no value.
 const NO_SCORE: &str = "`news_count` is null, or no article in the window has a score";
 
+/// The same of one that sums them.
+const NO_SUM: &str =
+    "`news_count` is null, or no article in the window has a score, or one has a score of nine billion or more";
+
 impl Feature {
     /// What it means.
     pub fn meaning(&self) -> Meaning {
         let of_scores = |what: &str, days: &Days, example| {
             let days = days.count();
+            let is_sum = matches!(self, Self::Mean(_) | Self::Sum(_));
             Meaning::unless(
-                NO_SCORE,
+                if is_sum { NO_SUM } else { NO_SCORE },
                 format!("the {what} of the articles in the {days} days that end `lag` before the date"),
                 example,
             )
@@ -164,7 +169,7 @@ impl Feature {
             Self::Min(days) => of_scores("lowest score", days, "-0.62"),
             Self::Max(days) => of_scores("highest score", days, "0.41"),
             Self::Std(days) => Meaning::unless(
-                "`news_count` is null, or fewer than two articles in the window have a score",
+                "`news_count` is null, or fewer than two articles in the window have a score, or one has a score of a million or more",
                 format!(
                     "the sample standard deviation of the scores in the {} days that end `lag` before the date",
                     days.count()
@@ -175,7 +180,7 @@ impl Feature {
             Self::Sum(days) => of_scores("sum of the scores", days, "-0.12"),
             Self::Median(days) => of_scores("median score", days, "-0.04"),
             Self::Decay(Decay { half_life, window }) => Meaning::unless(
-                "`news_mean` is null, or all articles with a score are older than 30 half-lives",
+                "`news_mean` is null, or all articles with a score are older than 20 half-lives",
                 format!(
                     "the mean score of the articles in the {} days that end `lag` before the date, in which an article counts \
                      half as much for each {} days that it is older than the last of these days",

@@ -334,7 +334,7 @@ impl NewsQuery<'_> {
         decays
     }
 
-    /// What an article counts by its age, in billionths, for each half-life; none if nothing decays. Engines compute powers
+    /// What an article counts by its age, in trillionths, for each half-life; none if nothing decays. Engines compute powers
     /// differently.
     fn weights(&self) -> Option<String> {
         let decays: Vec<(Decay, Vec<i64>)> =
