@@ -67,7 +67,7 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
     }
     let shown = place.run(["build", "it", "--as-of", "2026-03-04"]).failed_with(1).stderr;
     assert!(
-        shown.contains("no data for `it` as of 2026-03-04T23:59:59.999999Z: its signals were first asked for at 2026-03-05T21:00:00.000000Z\n"),
+        shown.contains("no data for `it` as of 2026-03-04T23:59:59.999999Z: the first run with its signals was sealed at 2026-03-05T21:00:00.000000Z\n"),
         "{shown}"
     );
     let notes = |as_of: &str| place.run(["build", "it", "--as-of", as_of]).expect_success().stdout;
@@ -83,20 +83,20 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
     assert!(shown.contains(unanswered), "{shown}");
     define("it", "x", "[join]\nwindows = \"1d\"\n");
 
-    // One series is no longer listed since the 6th. Later answers to others do not count.
+    // One series is no longer listed since the 6th, and one is in the answers to another definition, too.
     let version = place.file("output/datasets/it/latest");
     place.run(["build", "it"]).expect_success();
     let found: BTreeSet<[String; 2]> =
         columns(&read(&version.join("it.parquet")), ["ticker", "watched_until"]).into_iter().collect();
     let evening = |day: u32| format!("2026-03-{day:02}T21:00:00Z");
-    let expected = [("AAA", 6), ("BBB", 6), ("CCC", 6)].map(|(ticker, day)| [ticker.to_owned(), evening(day)]);
+    let expected = [("AAA", 6), ("BBB", 6), ("CCC", 10)].map(|(ticker, day)| [ticker.to_owned(), evening(day)]);
     assert_eq!(found, BTreeSet::from(expected));
     let record: Value =
         serde_json::from_slice(&fs::read(version.join("dataset.json")).expect("a record")).expect("JSON");
-    let watched = json!({ "from": "2026-03-05T21:00:00.000000Z", "until": "2026-03-06T21:00:00.000000Z", "ended": 1 });
+    let watched = json!({ "from": "2026-03-03T21:00:00.000000Z", "until": "2026-03-10T21:00:00.000000Z", "ended": 1 });
     assert_eq!(record["watched"], watched);
     let summary = place.run(["summary", "it"]).expect_success().stdout;
-    assert!(summary.contains("2026-03-05 21:00:00 UTC to 2026-03-06 21:00:00 UTC; 1 no longer listed"), "{summary}");
+    assert!(summary.contains("2026-03-03 21:00:00 UTC to 2026-03-10 21:00:00 UTC; 1 no longer listed"), "{summary}");
     // A run that changes nothing moves the end.
     run("it", 11);
     let found = columns(&read(&version.join("it.parquet")), ["ticker", "watched_until"]);

@@ -27,8 +27,8 @@ pub(crate) enum ArchiveError {
     #[error("no data as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
     TooEarly { as_of: DateTime<Utc>, first: DateTime<Utc> },
 
-    /// An instant before a definition's first answer.
-    #[error("no data for `{name}` as of {}: its signals were first asked for at {}", to_record(*as_of), to_record(*first))]
+    /// An instant before the seal of a definition's first run.
+    #[error("no data for `{name}` as of {}: the first run with its signals was sealed at {}", to_record(*as_of), to_record(*first))]
     Unwatched { name: String, as_of: DateTime<Utc>, first: DateTime<Utc> },
 
     /// An instant in the future.
@@ -131,7 +131,7 @@ impl Diagnostic for ArchiveError {
             Self::Incomplete { .. } => {
                 Some("restore them from a backup, or fetch them with `bellwether store pull`".to_owned())
             }
-            Self::Forgotten { .. } => Some("`bellwether runs` says why; build it without them".to_owned()),
+            Self::Forgotten { .. } => Some("`bellwether runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`".to_owned()),
             Self::UnknownRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::Based { .. } => Some(
                 "what they stored is the difference from it: forget them first, the newest first; what they observed is \

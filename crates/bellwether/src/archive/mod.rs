@@ -52,8 +52,9 @@
 //!
 //! As of an instant, a run counts if it was sealed by then. The known value of a cell is its latest row by
 //! `observed_at` among those that count, unless it is `withdrawn`; of rows of one instant the last by `change`, then by
-//! value, counts. A pack repeats the rows of its members, so identical rows count once. Any tool can query this at any
-//! time, and `bellwether sql` prints a statement that computes a whole dataset from it:
+//! value, counts. A pack repeats the rows of its members, so identical rows count once. Those of a forgotten run, which its
+//! `sealed_at` tells, do not count. Any tool can query this at any time, and `bellwether sql` prints a statement that
+//! computes a whole dataset from it, without forgotten runs:
 //!
 //! ```sql
 //! select * exclude (change, sealed_at, newest) from (
@@ -65,8 +66,9 @@
 //! ```
 //!
 //! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after;
-//! for a latest signal, its own date; for records of historical sentiment, the dates that they say) and withdraws each cell in that range that it lacks. Older cells, an empty
-//! history and a missing series withdraw nothing. An answer that changes nothing has a row in `answers.parquet` alone. Its
+//! for a latest signal, its own date; for records of historical sentiment, the dates that they say) and withdraws each
+//! cell in that range that it lacks, or has only as a rejected record. Older cells, an empty history and a missing series
+//! withdraw nothing. An answer that changes nothing has a row in `answers.parquet` alone. Its
 //! `edge` says which articles of its oldest date a list had, from the oldest: 8 digits each of the BLAKE3 of title, link and
 //! copy on a line each.
 //!
@@ -159,7 +161,7 @@ pub(crate) use migrate::{
 };
 pub(crate) use observations::{ArticleObservations, Giant};
 pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
-pub(crate) use scope::SuspectRule;
+pub(crate) use scope::{SuspectRule, watches};
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::requests::AnsweredRequest;

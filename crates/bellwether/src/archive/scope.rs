@@ -95,6 +95,13 @@ impl Scope {
     }
 }
 
+/// Whether answers of another operation tell of the series of an operation until when they were watched. A latest signal
+/// says nothing of the dates before it.
+pub(crate) fn watches(source: Endpoint, other: Endpoint) -> bool {
+    let is_latest = matches!(other, Endpoint::Signals | Endpoint::LegacySignals);
+    other == source || (Table::of(other) == Table::of(source) && !is_latest)
+}
+
 /// The tickers that some requests have listed.
 pub(super) fn listed_tickers(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
     let is_listed = |events: &[Listing]| events.iter().any(|event| requests.contains(&*event.request));

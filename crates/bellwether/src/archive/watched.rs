@@ -8,7 +8,7 @@ use super::sealed::listings::{Listing, Listings, read};
 use super::sealed::requests::{AnsweredRequest, REQUESTS, answered_requests};
 use super::sealed::run_rows::RowsByRun;
 use super::sealed::sealed_run::SealedRun;
-use super::{Scope, View};
+use super::{Scope, View, watches};
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
@@ -147,15 +147,16 @@ impl View {
         Ok(watched.filter(|(key, _)| members.contains(key)).collect())
     }
 
-    /// When the vendor told of each series that a scope asks for.
+    /// When the vendor told of each series that a scope asks for, whichever definition asked.
     fn series_watches(&self, scope: &Scope) -> Result<Vec<(SeriesKey, SeriesWatch)>> {
-        let answered = self.last_answers(&scope.requests)?;
         let mut listings = read(self.archive().read())?;
-        listings.retain(|listing| {
-            self.counts(listing.sealed_at)
-                && listing.source == scope.source
-                && scope.requests.contains(&*listing.request)
-        });
+        listings.retain(|listing| self.counts(listing.sealed_at) && watches(scope.source, listing.source));
+        let is_own = |listing: &Listing| listing.source == scope.source && scope.requests.contains(&*listing.request);
+        let series = || {
+            let all = listings.chunk_by(|one, next| one.key == next.key);
+            all.filter(|of_series| of_series.iter().any(is_own))
+        };
+        let answered = self.last_answers(&series().flatten().map(|listing| listing.request.to_string()).collect())?;
         let watch = |of_series: &[Listing]| {
             let added = of_series.iter().filter(|listing| listing.change == Change::Added);
             let from = added.map(|listing| listing.observed_at).min();
@@ -163,12 +164,13 @@ impl View {
             let last = of_series.chunk_by(|one, next| one.request == next.request).filter_map(<[_]>::last);
             let (listed, gone): (Vec<&Listing>, Vec<&Listing>) =
                 last.partition(|listing| listing.change == Change::Added);
-            let still = listed.iter().filter_map(|listing| answered.get(&*listing.request)).max();
-            let until = still.copied().or_else(|| gone.iter().map(|listing| listing.observed_at).max());
-            let (from, until) = (from?.timestamp_micros(), until?.timestamp_micros());
-            Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed: still.is_some() }))
+            let still = listed.iter().filter_map(|listing| answered.get(&*listing.request)).copied().max();
+            let gone = gone.iter().map(|listing| listing.observed_at).max();
+            let is_listed = still > gone || listed.iter().any(|listing| is_own(listing));
+            let (from, until) = (from?.timestamp_micros(), still.max(gone)?.timestamp_micros());
+            Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed }))
         };
-        Ok(listings.chunk_by(|one, next| one.key == next.key).filter_map(watch).collect())
+        Ok(series().filter_map(watch).collect())
     }
 
     /// When the vendor told of the series that a scope asks for, all together.
@@ -180,16 +182,15 @@ impl View {
         Ok(Watch::of(self.series_watches(scope)?.into_iter().map(|(_, watch)| watch)))
     }
 
-    /// When one of some requests was first answered.
+    /// When the first run was sealed in which one of some requests was answered.
     ///
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn first_answer(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
+    pub fn first_seal(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
         for run in self.runs() {
-            let records = run.requests()?.into_iter().filter(|record| requests.contains(&record.request));
-            if let Some(first) = records.map(|record| record.observed_at).min() {
-                return Ok(Some(first));
+            if run.requests()?.iter().any(|record| requests.contains(&record.request)) {
+                return Ok(Some(run.seal().sealed_at));
             }
         }
         Ok(None)
@@ -202,14 +203,13 @@ impl View {
     /// If a run cannot be read.
     pub fn last_answers(&self, requests: &BTreeSet<String>) -> Result<HashMap<String, DateTime<Utc>>> {
         let mut last: HashMap<String, DateTime<Utc>> = HashMap::new();
-        for run in self.runs().rev() {
-            if last.len() == requests.len() {
-                break;
-            }
-            for record in run.requests()?.into_iter().filter(|record| requests.contains(&record.request)) {
-                last.entry(record.request).or_insert(record.observed_at);
-            }
-        }
+        self.each_answered(
+            |request| requests.contains(request),
+            |_, record| match last.get_mut(record.request) {
+                Some(last) => *last = record.observed_at.max(*last),
+                None => _ = last.insert(record.request.to_owned(), record.observed_at),
+            },
+        )?;
         Ok(last)
     }
 }

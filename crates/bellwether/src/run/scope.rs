@@ -17,7 +17,7 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     let (name, as_of) = (plan.name.clone(), view.as_of());
     let later = View::of(view.archive().clone(), DateTime::<Utc>::MAX_UTC);
     let first = match used_last(plan, &later)? {
-        Some(scope) => later.first_answer(&scope.requests)?,
+        Some(scope) => later.first_seal(&scope.requests)?,
         None => None,
     };
     Err(match first {

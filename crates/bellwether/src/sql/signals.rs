@@ -9,8 +9,8 @@ use super::Question;
 use super::news::NewsQuery;
 use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::{SectorsOf, View, cell};
-use crate::archive::ANSWERS;
-use crate::interface::Ticker;
+use crate::archive::{ANSWERS, watches};
+use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DayCount, Filter, Request, TimeOfDay, Vintage};
 use crate::sessions::days_until_nth_weekday;
 use crate::tables::{ClaimedUntil, Table};
@@ -306,16 +306,16 @@ impl SignalQuery<'_> {
 
     /// Until when the vendor told of each series: its last answer, or the one that no longer listed it.
     fn watch_ends(&self) -> String {
-        let is_asked = format!("source = {} and {}", quote(self.question.source.as_str()), self.is_requested());
+        let operations = Endpoint::ALL.into_iter().filter(|other| watches(self.question.source, *other));
+        let tells = one_of("source", operations.map(|operation| quote(operation.as_str())));
         let answered = format!(
-            "select ticker, period, regime, request, max(observed_at) as answered\n{}\n    and {is_asked}\n\
-             group by ticker, period, regime, request",
+            "select request, max(observed_at) as answered\n{}\n    and {tells}\ngroup by request",
             self.view.rows(ANSWERS)
         );
         format!(
-            "select ticker, period, regime, coalesce(max(case when change = 'added' then answered end), max(observed_at)) as until\n\
-             from (\n{}\n) join (\n{}\n) using (ticker, period, regime, request)\n\
-             where newest = 1 and {is_asked}\ngroup by ticker, period, regime",
+            "select ticker, period, regime, max(coalesce(case when change = 'added' then answered end, observed_at)) as until\n\
+             from (\n{}\n) left join (\n{}\n) using (request)\n\
+             where newest = 1 and {tells}\ngroup by ticker, period, regime",
             indent(&self.view.newest_listings()),
             indent(&answered)
         )
