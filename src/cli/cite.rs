@@ -2,8 +2,9 @@
 
 use bellwether::export::{Citation, CitationFormat};
 use bellwether::project::Project;
+use bellwether::run::forgotten_run_of;
 
-use super::folders::DataFolder;
+use super::folders::Folders;
 use super::outcome::Result;
 use super::typed::one_of;
 use super::{note, say};
@@ -23,15 +24,18 @@ pub(super) struct Cite {
     format: Option<CitationFormat>,
 
     #[command(flatten)]
-    folder: DataFolder,
+    folders: Folders,
 }
 
 impl Cite {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let citation = Citation::find(&self.folder.datasets(project), &self.dataset)?;
+        let citation = Citation::find(&self.folders.data(project).join("datasets"), &self.dataset)?;
         let format = self.format.unwrap_or(CitationFormat::Bibtex);
         say(&citation.text(format)?)?;
-        citation.notes(format).iter().for_each(|text| note(&format!("note: {text}")));
+        let forgotten = forgotten_run_of(&self.folders.archive(project), citation.record())?.map(|run| {
+            format!("run `{run}`, which this version was built from, was forgotten since: the command is refused")
+        });
+        citation.notes(format).into_iter().chain(forgotten).for_each(|text| note(&format!("note: {text}")));
         Ok(())
     }
 }

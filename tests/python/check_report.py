@@ -152,15 +152,15 @@ firsts = ask("""
 live = sum(count for day, first, count in firsts if trading_days(day, first) <= 2)
 standing = f"Observed since {began} in {some(own_runs, 'run', 'runs')}{f', over {span}' if own_runs > 1 else ''}."
 if live == 0:
-    standing += " All signals are backfilled: none was seen within 2 trading days of its date."
+    standing += " All signals were first seen later than 2 trading days after their date."
 elif live == rows:
     standing += " All signals were seen live, within 2 trading days of their date."
 else:
-    standing += f" {share(live, rows)} of signals were seen live, within 2 trading days of their date; {share(rows - live, rows)} are backfilled."
+    standing += f" {share(live, rows)} of signals were seen live, within 2 trading days of their date; {share(rows - live, rows)} were first seen later."
 assert page.texts["standing"].startswith(standing), (page.texts["standing"], standing)
 assert page.texts["standing"] in told and sum(count for *_, count in firsts) == rows, (told, page.texts["standing"])
 document = json.loads((folder / "summary.json").read_text())
-assert (document["observed"]["live"], document["observed"]["backfilled"]) == (live, rows - live), document["observed"]
+assert (document["observed"]["seen_live"], document["observed"]["seen_later"]) == (live, rows - live), document["observed"]
 span = f" ({span} from the first answer to the last)"
 
 # The page and the terminal summary both count the signals that plots over time leave out.
@@ -246,18 +246,18 @@ found = [re.fullmatch(r"confidence ([\d.]+) to [\d.]+\n(.+) of ([\d,]+) flip", v
 assert {round(float(edge) * 50): (number(all), shown) for edge, shown, all in found} == {bin: (all, share(flipped, all)) for bin, (all, flipped) in expected.items()}
 
 
-# The least and the most confident fifth, rounded up to whole bins.
-def fifth(bins):
+# The least and the most confident: as many whole bins as hold a fifth.
+def end(bins):
     all = flipped = count = 0
     for bin in bins:
         count, all, flipped = count + 1, all + expected.get(bin, (0, 0))[0], flipped + expected.get(bin, (0, 0))[1]
         if all * 5 >= followed:
             break
-    return count, share(flipped, all)
+    return count, share(all, followed), share(flipped, all)
 
 
-low, high = fifth(range(50)), fifth(reversed(range(50)))
-sentence = f"{low[1]} of the least confident fifth flip, and {high[1]} of the most confident fifth."
+low, high = end(range(50)), end(reversed(range(50)))
+sentence = f"Of the least confident {low[1]} of signals, {low[2]} flip; of the most confident {high[1]}, {high[2]}."
 assert (sentence in told) == (followed > 0 and low[0] + high[0] <= 50), sentence
 
 # How often two pairs of period and regime agree, on the tickers and dates that both have a signal for.

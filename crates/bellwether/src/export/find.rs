@@ -35,7 +35,9 @@ fn known_names(datasets: &Path, given: &str) -> Vec<String> {
     let folder = datasets.join(name);
     let mut versions = entries(&folder);
     if name.is_empty() || versions.is_empty() {
-        return entries(datasets);
+        // A build that failed leaves an empty folder.
+        let is_published = |name: &String| !entries(&datasets.join(name)).is_empty();
+        return entries(datasets).into_iter().filter(is_published).collect();
     }
     versions.retain(|version| version != LATEST && version != BUILDS);
     versions.extend(entries(&folder.join(BUILDS)).into_iter().map(|build| format!("{BUILDS}/{build}")));

@@ -29,7 +29,7 @@ use chrono::{DateTime, Utc};
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
 use crate::disk::file::FileRecord;
-use crate::export::VersionRecord;
+use crate::export::{VersionRecord, VersionShape};
 use crate::plan::DayCount;
 use crate::tables::Watch;
 use facts::{Activity, ColumnFacts, Facts, SectorFacts};
@@ -102,6 +102,8 @@ pub struct Version {
     pub files: Vec<String>,
     /// The version that was published before it, if that is still there.
     pub before: Option<String>,
+    /// Its shape.
+    pub shape: VersionShape,
 }
 
 impl Version {
@@ -111,6 +113,11 @@ impl Version {
         let below = |file: &FileRecord| format!("datasets/{reference}/{}", file.name);
         let files = record.files.iter().map(below).collect();
         let (name, content) = (record.version.clone(), record.content.clone());
-        Self { name, built_at: record.built_at, content, reference, files, before }
+        Self { name, built_at: record.built_at, content, reference, files, before, shape: record.shape }
+    }
+
+    /// The version before it, if the two can be compared row by row.
+    fn comparable(&self) -> Option<&str> {
+        self.before.as_deref().filter(|_| self.shape == VersionShape::Long)
     }
 }

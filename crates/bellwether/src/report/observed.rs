@@ -19,7 +19,7 @@ pub struct Observed {
     pub runs: u64,
     /// Its rows.
     pub rows: u64,
-    /// Rows that were first seen live; all others are backfilled. None if an earlier program counted them.
+    /// Rows that were first seen live; all others were first seen later. None if an earlier program counted them.
     pub live: Option<u64>,
     /// How long after its date a row is live.
     pub live_within: DayCount,
@@ -89,11 +89,11 @@ impl Observed {
     fn sightings(&self, noun: &str) -> Option<String> {
         let (live, rows, within) = (self.live?, self.rows, self.live_within);
         Some(match live {
-            0 => format!("All {noun} are backfilled: none was seen within {within} of its date."),
+            0 => format!("All {noun} were first seen later than {within} after their date."),
             all if all == rows => format!("All {noun} were seen live, within {within} of their date."),
             some => {
                 let (seen, rest) = (portion(some, rows), portion(rows - some, rows));
-                format!("{seen} of {noun} were seen live, within {within} of their date; {rest} are backfilled.")
+                format!("{seen} of {noun} were seen live, within {within} of their date; {rest} were first seen later.")
             }
         })
     }

@@ -101,9 +101,9 @@ struct Observation {
     /// The last answer.
     until: Option<String>,
     /// The rows that were first seen live, within `live_within` of their date; none if an earlier program counted them.
-    live: Option<u64>,
-    /// All other rows.
-    backfilled: Option<u64>,
+    seen_live: Option<u64>,
+    /// The rows that were first seen later. Those whose news was asked for too late are backfilled, too.
+    seen_later: Option<u64>,
     /// How long after its date a row is live.
     live_within: String,
     /// The rows whose news is unknown in the longest window; none without windows.
@@ -223,8 +223,8 @@ impl Observation {
         Self {
             since: observed.answers.map(|(since, _)| to_record(since)),
             until: observed.answers.map(|(_, until)| to_record(until)),
-            live: observed.live,
-            backfilled: observed.live.map(|live| observed.rows - live),
+            seen_live: observed.live,
+            seen_later: observed.live.map(|live| observed.rows - live),
             live_within: observed.live_within.to_string(),
             news_unknown: observed.news_unknown,
             news_cut_off: observed.cut_off,

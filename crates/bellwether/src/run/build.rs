@@ -307,13 +307,14 @@ impl Builder<'_> {
             return Ok(notes);
         }
         let ArticleCounts { all, unscored, repeated } = facts.articles;
-        let of_all = |count: u64| format!("{} of {}", group_digits(count), count_of(all, "article", "articles"));
+        let of = |count: u64, all: u64| format!("{} of {}", group_digits(count), count_of(all, "article", "articles"));
         if unscored > 0 {
-            notes.push(format!("{} without a score: included in `count` and in no other statistic", of_all(unscored)));
+            let of_counted = of(unscored, all - repeated);
+            notes.push(format!("{of_counted} without a score: included in `count` and in no other statistic"));
         }
         if repeated > 0 {
             let hint = "set `duplicates = \"keep\"` to count each";
-            notes.push(format!("{} repeated exactly and counted once; {hint}", of_all(repeated)));
+            notes.push(format!("{} repeated exactly and counted once; {hint}", of(repeated, all)));
         }
         Ok(notes)
     }

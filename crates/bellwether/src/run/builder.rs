@@ -158,7 +158,7 @@ impl Builder<'_> {
         let _work = work!("count news");
         let takes_news =
             self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
-        let mut news = takes_news.then(|| NewsTally::of(facts));
+        let mut news = takes_news.then(|| NewsTally::of(facts, self.plan.dataset.duplicates));
         let mut count = |articles: RecordBatch| {
             let Some(news) = &mut news else { return Ok(()) };
             news.count(&dataset::with_naive_dates(&articles, self.plan.dataset.dates).map_err(DatasetError::join)?);

@@ -64,7 +64,7 @@ use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, USUAL_SECTORS, doctor, offered_sectors};
 pub(crate) use error::RunError;
 pub use error::is_in_progress;
-pub use forget::{Forgot, ForgotRun, forget};
+pub use forget::{Forgot, ForgotRun, forget, forgotten_run_of};
 pub use gather::SignalSource;
 pub use import::{
     ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, ImportedFile, NamePattern,

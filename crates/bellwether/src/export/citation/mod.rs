@@ -69,6 +69,11 @@ impl Citation {
         Ok(Self { folder, record })
     }
 
+    /// The record of the version.
+    pub fn record(&self) -> &VersionRecord {
+        &self.record
+    }
+
     /// It, in a form, with the end of the last line.
     ///
     /// # Errors

@@ -11,11 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::is_drawn;
 use super::{Facts, Histogram, record};
+use crate::plan::Duplicates;
 
 /// How many of the lowest and highest scores are shown with their headlines.
 const HEADLINES: usize = 4;
 
-/// Articles about a dataset's tickers, dated from its first day to its last, with their latest known scores.
+/// Articles about a dataset's tickers, dated from its first day to its last, with their latest known scores. Exact
+/// duplicates count as the dataset counts them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct News {
     /// Number of articles.
@@ -56,20 +58,24 @@ pub struct NewsTally<'a> {
     tickers: HashSet<&'a str>,
     /// The first day and the last; none if there are no rows.
     days: Option<RangeInclusive<NaiveDate>>,
+    duplicates: Duplicates,
     news: News,
 }
 
 impl<'a> NewsTally<'a> {
     /// Starts counting those of a dataset with some facts.
-    pub fn of(facts: &'a Facts) -> Self {
+    pub fn of(facts: &'a Facts, duplicates: Duplicates) -> Self {
         let tickers = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
-        Self { tickers, days: facts.bounds().map(|(first, last)| first..=last), news: News::default() }
+        Self { tickers, days: facts.bounds().map(|(first, last)| first..=last), duplicates, news: News::default() }
     }
 
     /// Counts some articles, which come in order and have naive dates.
     pub fn count(&mut self, articles: &RecordBatch) {
         if let Some(days) = &self.days {
-            self.news.count(articles, &self.tickers, days);
+            let repeats = articles.column_by_name("repeats").expect("articles have the columns of their table");
+            let repeats = repeats.as_primitive::<Int32Type>().values();
+            let counts = |row: usize| self.duplicates == Duplicates::Keep || repeats[row] == 0;
+            self.news.count(articles, &self.tickers, days, counts);
         }
     }
 
@@ -80,7 +86,13 @@ impl<'a> NewsTally<'a> {
 }
 
 impl News {
-    fn count(&mut self, articles: &RecordBatch, tickers: &HashSet<&str>, days: &RangeInclusive<NaiveDate>) {
+    fn count(
+        &mut self,
+        articles: &RecordBatch,
+        tickers: &HashSet<&str>,
+        days: &RangeInclusive<NaiveDate>,
+        counts: impl Fn(usize) -> bool,
+    ) {
         let column = |name: &str| articles.column_by_name(name).expect("articles have the columns of their table");
         let symbols = column("ticker").as_dictionary::<Int32Type>();
         let names = symbols.values().as_string::<i32>();
@@ -90,7 +102,7 @@ impl News {
         // Articles come grouped by ticker.
         let (mut last, mut is_asked, mut is_known) = (None, false, false);
         let mut of_days: HashMap<NaiveDate, u64> = HashMap::new();
-        for row in 0..articles.num_rows() {
+        for row in (0..articles.num_rows()).filter(|row| counts(*row)) {
             let key = symbols.keys().value(row) as usize;
             let name = names.value(key);
             if last.replace(key) != Some(key) {

@@ -39,9 +39,10 @@ impl Report {
 
     /// How to load the version, and how to see what changed since the one before.
     pub(in crate::report) fn commands(&self) -> Vec<String> {
-        let Some(Version { reference, files, before, .. }) = &self.identity.version else { return Vec::new() };
+        let Some(version) = &self.identity.version else { return Vec::new() };
+        let (Version { reference, files, .. }, before) = (version, version.comparable());
         let load = format!("bellwether.load(\"{reference}\")");
-        let diff = before.as_ref().map(|before| format!("bellwether diff {}/{before} {reference}", self.identity.name));
+        let diff = before.map(|before| format!("bellwether diff {}/{before} {reference}", self.identity.name));
         let more =
             (files.len() > FILES).then(|| format!("… and {} more files", group_digits((files.len() - FILES) as u64)));
         files.iter().take(FILES).cloned().chain(more).chain([load]).chain(diff).collect()

@@ -45,20 +45,24 @@ impl Facts {
 
     /// Whether confident signals flip less often.
     pub(in crate::report) fn flips_by_confidence(&self) -> Option<String> {
-        let [low, high] = self.persistence.as_ref()?.fifths()?;
-        let share = |(followed, same): (u64, u64)| portion(followed - same, followed);
+        let persistence = self.persistence.as_ref()?;
+        let [low, high] = persistence.ends()?;
+        let of_all = |(followed, _): (u64, u64)| portion(followed, persistence.followed.count());
+        let flipped = |(followed, same): (u64, u64)| portion(followed - same, followed);
         Some(format!(
-            "{} of the least confident fifth flip, and {} of the most confident fifth.",
-            share(low),
-            share(high)
+            "Of the least confident {} of signals, {} flip; of the most confident {}, {}.",
+            of_all(low),
+            flipped(low),
+            of_all(high),
+            flipped(high)
         ))
     }
 }
 
 impl Persistence {
-    /// The least and the most confident fifth of signals, rounded up to whole bins of the plot: the number that have a
-    /// successor, and the number whose successor is the same signal. `None` if the two fifths overlap.
-    fn fifths(&self) -> Option<[(u64, u64); 2]> {
+    /// The least and the most confident signals that have a successor, as many whole bins of the plot as hold a fifth of
+    /// them: their number, and the number whose successor is the same signal. `None` if the two overlap.
+    fn ends(&self) -> Option<[(u64, u64); 2]> {
         let [followed, same] = Histogram::bins([&self.followed, &self.same]);
         let bins: Vec<(u64, u64)> = followed.counts.iter().copied().zip(same.counts.iter().copied()).collect();
         let fifth = followed.counts.iter().sum::<u64>().div_ceil(5);
