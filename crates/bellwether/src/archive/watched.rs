@@ -1,6 +1,6 @@
 //! Between which answers the news of each ticker was watched; outside, nothing is known of it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -152,25 +152,47 @@ impl View {
         let mut listings = read(self.archive().read())?;
         listings.retain(|listing| self.counts(listing.sealed_at) && watches(scope.source, listing.source));
         let is_own = |listing: &Listing| listing.source == scope.source && scope.requests.contains(&*listing.request);
-        let series = || {
-            let all = listings.chunk_by(|one, next| one.key == next.key);
-            all.filter(|of_series| of_series.iter().any(is_own))
-        };
-        let answered = self.last_answers(&series().flatten().map(|listing| listing.request.to_string()).collect())?;
+        let series = listings.chunk_by(|one, next| one.key == next.key);
+        let series: Vec<&[Listing]> = series.filter(|of_series| of_series.iter().any(is_own)).collect();
+        let answered =
+            self.last_answers_to_any(series.iter().map(|of_series| listing_requests(of_series)).collect())?;
         let watch = |of_series: &[Listing]| {
             let added = of_series.iter().filter(|listing| listing.change == Change::Added);
-            let from = added.map(|listing| listing.observed_at).min();
-            // The last one by each request counts.
-            let last = of_series.chunk_by(|one, next| one.request == next.request).filter_map(<[_]>::last);
-            let (listed, gone): (Vec<&Listing>, Vec<&Listing>) =
-                last.partition(|listing| listing.change == Change::Added);
-            let still = listed.iter().filter_map(|listing| answered.get(&*listing.request)).copied().max();
-            let gone = gone.iter().map(|listing| listing.observed_at).max();
-            let is_listed = still > gone || listed.iter().any(|listing| is_own(listing));
-            let (from, until) = (from?.timestamp_micros(), still.max(gone)?.timestamp_micros());
-            Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed }))
+            let from = added.map(|listing| listing.observed_at).min()?;
+            let gone = last_of_each(of_series).filter(|listing| listing.change == Change::Withdrawn);
+            let gone = gone.map(|listing| listing.observed_at).max();
+            let still = answered.get(&listing_requests(of_series)).copied();
+            let is_listed_by_own = last_of_each(of_series).any(|it| it.change == Change::Added && is_own(it));
+            let (from, until) = (from.timestamp_micros(), still.max(gone)?.timestamp_micros());
+            Some((of_series[0].key.clone(), SeriesWatch { from, until, is_listed: is_listed_by_own || still > gone }))
         };
-        Ok(series().filter_map(watch).collect())
+        Ok(series.into_iter().filter_map(watch).collect())
+    }
+
+    /// When any of some requests was last answered, for each set of them; those of which none was have no entry.
+    fn last_answers_to_any<'l>(
+        &self,
+        sets: HashSet<BTreeSet<&'l str>>,
+    ) -> Result<HashMap<BTreeSet<&'l str>, DateTime<Utc>>> {
+        let mut last: HashMap<BTreeSet<&str>, DateTime<Utc>> = HashMap::new();
+        let count = sets.iter().filter(|set| !set.is_empty()).count();
+        for run in self.runs().rev() {
+            // What a run was answered is not later than its seal.
+            let is_later = |known: &DateTime<Utc>| *known >= run.seal().sealed_at;
+            if last.len() == count && last.values().all(is_later) {
+                break;
+            }
+            let records = run.requests()?;
+            let answered: HashMap<&str, DateTime<Utc>> =
+                records.iter().map(|record| (record.request.as_str(), record.observed_at)).collect();
+            for set in &sets {
+                if let Some(latest) = set.iter().filter_map(|request| answered.get(request)).max() {
+                    let known = last.entry(set.clone()).or_insert(*latest);
+                    *known = (*known).max(*latest);
+                }
+            }
+        }
+        Ok(last)
     }
 
     /// When the vendor told of the series that a scope asks for, all together.
@@ -203,15 +225,27 @@ impl View {
     /// If a run cannot be read.
     pub fn last_answers(&self, requests: &BTreeSet<String>) -> Result<HashMap<String, DateTime<Utc>>> {
         let mut last: HashMap<String, DateTime<Utc>> = HashMap::new();
-        self.each_answered(
-            |request| requests.contains(request),
-            |_, record| match last.get_mut(record.request) {
-                Some(last) => *last = record.observed_at.max(*last),
-                None => _ = last.insert(record.request.to_owned(), record.observed_at),
-            },
-        )?;
+        for run in self.runs().rev() {
+            if last.len() == requests.len() {
+                break;
+            }
+            for record in run.requests()?.into_iter().filter(|record| requests.contains(&record.request)) {
+                last.entry(record.request).or_insert(record.observed_at);
+            }
+        }
         Ok(last)
     }
+}
+
+/// The last listing of a series by each request that told of it.
+fn last_of_each(of_series: &[Listing]) -> impl Iterator<Item = &Listing> {
+    of_series.chunk_by(|one, next| one.request == next.request).filter_map(<[_]>::last)
+}
+
+/// The requests that list a series, or did so when they were last answered.
+fn listing_requests(of_series: &[Listing]) -> BTreeSet<&str> {
+    let listed = last_of_each(of_series).filter(|listing| listing.change == Change::Added);
+    listed.map(|listing| &*listing.request).collect()
 }
 
 /// The request for the list of a ticker's articles, in words.
