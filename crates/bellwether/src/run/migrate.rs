@@ -113,13 +113,13 @@ pub(super) fn migrate_with(options: &MigrateOptions, elsewhere: &[LegacySeal], c
         if pending.is_empty() && legacy.unmoved_count() == 0 {
             break;
         }
-        if migration.services.is_empty() {
-            migration.done_before = legacy.runs().len() - pending.len();
-        }
-        migration.add(&services, &pending);
         let stage = Stage::of_files(control, "migrate", pending.len());
-        archive::migrate(&legacy, &services, |seal| stage.count(0, seal.bytes()))?;
+        let migrated = archive::migrate(&legacy, &services, |seal| stage.count(0, seal.bytes()))?;
         stage.finish();
+        if migration.services.is_empty() {
+            migration.done_before = legacy.runs().len() - migrated.len();
+        }
+        migration.add(&services, &migrated);
     }
     if archive::has_kept(archive) {
         migration.removed = *mode == MigrateMode::Remove;
@@ -181,16 +181,21 @@ fn remove(options: &MigrateOptions, control: &Control) -> Result<()> {
     archive::remove_kept(&options.archive, &control.stop)
 }
 
-/// The service of each old run, as far as something tells it.
+/// The service of each old run, as far as something tells it: itself, if it was migrated before, its definition, or other
+/// runs of that.
 fn services(legacy: &Legacy, options: &MigrateOptions) -> Result<Vec<Option<ServiceIdentity>>> {
     let migrated = archive::services_of_migrated(legacy)?;
     let known = KnownDefinitions::of(options)?;
     let named = options.service.clone().map(|name| ServiceIdentity { name, base_url: None, sentiment_base_url: None });
+    let runs = || legacy.runs().iter().enumerate();
+    let of_definitions: HashMap<&str, &ServiceIdentity> =
+        runs().filter_map(|(index, run)| Some((run.definition()?.digest.as_str(), migrated.get(&index)?))).collect();
     let service = |(index, run): (usize, &LegacyRun)| {
         let before = migrated.get(&index).cloned();
-        before.or_else(|| known.service(run.definition()?)).or_else(|| named.clone())
+        let of_definition = || of_definitions.get(run.definition()?.digest.as_str()).copied().cloned();
+        before.or_else(|| known.service(run.definition()?)).or_else(of_definition).or_else(|| named.clone())
     };
-    Ok(legacy.runs().iter().enumerate().map(service).collect())
+    Ok(runs().map(service).collect())
 }
 
 /// The services of all runs.

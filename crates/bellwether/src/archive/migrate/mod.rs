@@ -84,13 +84,20 @@ fn migrated_seals(archive: &Path) -> Result<HashMap<String, ServiceIdentity>> {
 }
 
 /// Migrates the runs that are not in the archive of their service yet, and then moves the old folders. `services` has
-/// the service of each old run. Calls `done` for each run that was written.
-pub(crate) fn migrate(legacy: &Legacy, services: &[ServiceIdentity], mut done: impl FnMut(&Seal)) -> Result<()> {
+/// the service of each old run. Calls `done` for each run that was written, and returns which those were.
+pub(crate) fn migrate(
+    legacy: &Legacy,
+    services: &[ServiceIdentity],
+    mut done: impl FnMut(&Seal),
+) -> Result<BTreeSet<usize>> {
     let _lock = SealingLock::take(&legacy.archive, &legacy.stop)?;
-    if !pending(legacy, services)?.is_empty() {
+    // Another process may have migrated them meanwhile.
+    let pending = pending(legacy, services)?;
+    if !pending.is_empty() {
         write(legacy, services, &mut done).map_err(MigrateError::of)?;
     }
-    keep(legacy)
+    keep(legacy)?;
+    Ok(pending)
 }
 
 fn write(legacy: &Legacy, services: &[ServiceIdentity], mut done: impl FnMut(&Seal)) -> Result<()> {
@@ -127,7 +134,7 @@ fn keep(legacy: &Legacy) -> Result<()> {
     }
     let kept = legacy.archive.join(KEPT);
     links::folder(&kept)?;
-    for path in &legacy.unmoved {
+    for path in legacy.unmoved.iter().filter(|path| !file::is_gone(path)) {
         cancel::check(&legacy.stop)?;
         let target = kept.join(path.file_name().unwrap_or_default());
         fs::rename(path, &target).map_err(FileError::write(&target))?;
