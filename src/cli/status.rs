@@ -19,10 +19,10 @@ use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument,
 /// Show whether each dataset is fresh, stale, failing or unknown.
 ///
 /// Data is stale if its newest date is older than `max_age` in `[checks]` (2 trading days if it is not set; trading days
-/// are Monday to Friday), if a scheduled run has not happened by its deadline, or if it was built from a run that is
-/// forgotten. A definition is failing if its last run failed. It is unknown if nothing was published, or if a file of its
-/// state cannot be read, is damaged or is gone. The exit code is 0 if all are fresh, 3 if one is stale or failing, and 5
-/// if one is unknown or there are none.
+/// are Monday to Friday), if a scheduled run has not happened by its deadline (once `bellwether schedule` has read the
+/// schedule), or if it was built from a run that is forgotten. A definition is failing if its last run failed. It is
+/// unknown if nothing was published, or if a file of its state cannot be read, is damaged or is gone. The exit code is 0
+/// if all are fresh, 3 if one is stale or failing, and 5 if one is unknown or there are none.
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
     /// Definitions: names in `pipelines/`. Default: all.
