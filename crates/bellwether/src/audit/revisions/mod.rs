@@ -68,9 +68,9 @@ pub(crate) fn revisions(
     let mut counting = Counting::of(subject, from);
     let mut queue = RowQueue::default();
     let counter = counting.counter();
-    let count = |folded: &FoldedObservations, spanned: CoverageSource<'_>| {
+    let count = |folded: &FoldedObservations, covered: Option<&CoveredDates>| {
         let mut rows = RowBuilder::new(schema());
-        let counted = counter.count(&folded.histories()?, spanned, |change| rows::push(&mut rows, change));
+        let counted = counter.count(&folded.histories()?, covered, |change| rows::push(&mut rows, change));
         Ok((counted, rows.finish()?))
     };
     counting.each_of_signals(count, |rows| queue.add(rows, &mut deliver))?;
@@ -102,21 +102,21 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals, which come in order.
     pub(crate) fn signals(&mut self, histories: &Histories) {
-        let counted = self.counter().count(histories, CoverageSource::Here, |_| {});
+        let counted = self.counter().count(histories, None, |_| {});
         self.add(counted);
     }
 
     /// Counts the histories of signals.
     pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
         let counter = self.counter();
-        self.each_of_signals(|folded, spanned| Ok((counter.count(&folded.histories()?, spanned, |_| {}), ())), Ok)
+        self.each_of_signals(|folded, covered| Ok((counter.count(&folded.histories()?, covered, |_| {}), ())), Ok)
     }
 
     /// Counts the histories of articles, and passes on the latest known ones, which come in order.
     pub(crate) fn articles(&mut self, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let counter = self.counter();
-        let count = |folded: &FoldedObservations, spanned: CoverageSource<'_>| {
-            Ok((counter.count(&folded.histories()?, spanned, |_| {}), folded.latest_articles()?))
+        let count = |folded: &FoldedObservations, covered: Option<&CoveredDates>| {
+            Ok((counter.count(&folded.histories()?, covered, |_| {}), folded.latest_articles()?))
         };
         self.each_of_articles(count, take)
     }
@@ -124,13 +124,13 @@ impl<'a> Counting<'a> {
     /// Counts the histories of signals several pieces at once, and takes what else was made of each piece, in order.
     fn each_of_signals<R: Send>(
         &mut self,
-        count: impl Fn(&FoldedObservations, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        count: impl Fn(&FoldedObservations, Option<&CoveredDates>) -> Result<(Vec<SeriesCount>, R)> + Sync,
         mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
         let view = self.subject.view();
         in_order(
             || view.observations(Table::Signals),
-            |piece: StoredObservations| count(&piece.fold()?, CoverageSource::Here),
+            |piece: StoredObservations| count(&piece.fold()?, None),
             |(counted, more)| {
                 self.add(counted);
                 take(more)
@@ -142,16 +142,14 @@ impl<'a> Counting<'a> {
     /// are known only at the end.
     fn each_of_articles<R: Send>(
         &mut self,
-        count: impl Fn(&FoldedObservations, CoverageSource<'_>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        count: impl Fn(&FoldedObservations, Option<&CoveredDates>) -> Result<(Vec<SeriesCount>, R)> + Sync,
         mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
         let view = self.subject.view();
         in_order(
             || view.articles(),
             |piece| match piece {
-                ArticleObservations::Whole(piece) => {
-                    count(&piece.fold()?, CoverageSource::Here).map(CountedArticles::Whole)
-                }
+                ArticleObservations::Whole(piece) => count(&piece.fold()?, None).map(CountedArticles::Whole),
                 ArticleObservations::Giant(giant) => Ok(CountedArticles::Giant(giant)),
             },
             |counted| {
@@ -168,9 +166,9 @@ impl<'a> Counting<'a> {
                     let observed = ObservedColumns::of(&piece);
                     piece.series.iter().for_each(|history| spans.add(&history.groups, &observed));
                 }
-                let coverage = CoveredDates::of(spans);
+                let covered = CoveredDates::of(spans);
                 for piece in giant.pieces()? {
-                    let (counted, more) = count(&piece?.fold()?, CoverageSource::Before(&coverage))?;
+                    let (counted, more) = count(&piece?.fold()?, Some(&covered))?;
                     self.add(counted);
                     take(more)?;
                 }
@@ -230,11 +228,12 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts the changes of each series in scope, and reports each change.
+    /// Counts the changes of each series in scope, and reports each change. Of a series that comes in pieces, the dates that
+    /// its answers covered are given.
     fn count(
         self,
         histories: &Histories,
-        spanned: CoverageSource<'_>,
+        covered: Option<&CoveredDates>,
         mut on_change: impl FnMut(CellChange<'_>),
     ) -> Vec<SeriesCount> {
         let Self { subject, span, since } = self;
@@ -244,29 +243,19 @@ impl Counter<'_> {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
             let own;
-            let coverage = match spanned {
-                CoverageSource::Before(coverage) => coverage,
-                CoverageSource::Here => {
-                    let mut spans = Spans::default();
-                    spans.add(groups, &observed);
-                    own = CoveredDates::of(spans);
-                    &own
-                }
+            let covered = if let Some(covered) = covered {
+                covered
+            } else {
+                let mut spans = Spans::default();
+                spans.add(groups, &observed);
+                own = CoveredDates::of(spans);
+                &own
             };
-            let tally = walk.series(groups, coverage, |row| subject.has_date(&observed, row), report);
+            let tally = walk.series(groups, covered, |row| subject.has_date(&observed, row), report);
             SeriesCount { key: key.clone(), tally }
         };
         histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()
     }
-}
-
-/// Where the covered dates of a series come from.
-#[derive(Clone, Copy)]
-enum CoverageSource<'a> {
-    /// In the histories of the whole series.
-    Here,
-    /// From all pieces of the series, which were read before.
-    Before(&'a CoveredDates),
 }
 
 /// A change of a cell, with its series.
