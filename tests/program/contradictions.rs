@@ -213,3 +213,32 @@ fn a_truncated_list_is_suspect_though_it_changed_nothing() {
     // Three articles of the 17th to the 19th are left; what was before them is unknown.
     assert_eq!(vendor.rows("AAA"), (20, None));
 }
+
+/// What a row of a first vintage was published with, it keeps: the suspicion counts as long as it lasted.
+#[test]
+fn rows_as_published_keep_what_was_suspect_then() {
+    let vendor = Vendor::new();
+    let start = day("2026-03-20");
+    let list = |age: i64, listed: usize| {
+        let today = start + TimeDelta::days(age);
+        let news = links(&days_before(today, 90), "http");
+        vendor.list("AAA", days_before(today, 20), news[..listed].to_vec());
+        vendor.run(today);
+    };
+    let published = || {
+        let rows = read(&vendor.place.file("output/datasets/it/latest/it.parquet"));
+        columns(&rows, ["date", "news_count_7d"])
+    };
+    let first = "[dataset]\nsuspect = \"drop\"\n[output]\nvintage = \"first\"\n";
+    vendor.define("", first);
+    list(0, 90);
+    list(1, 3);
+    let truncated = published();
+    let unknown = |[_, count]: &&[String; 2]| count.is_empty() || count == "null";
+    assert_eq!(truncated.iter().filter(unknown).count(), 1, "of the day whose list was truncated: {truncated:?}");
+    list(2, 90);
+    let today = published();
+    assert_eq!(today[..truncated.len()], truncated);
+    let audited = vendor.place.run(["audit", "leak", "it"]).expect_success().stdout;
+    assert!(audited.contains("no look-ahead found"), "{audited}");
+}

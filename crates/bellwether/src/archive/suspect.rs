@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int32Type;
 
@@ -51,22 +52,41 @@ impl SuspectDates {
         self.from <= date && date < self.until
     }
 
-    /// Leaves out what an answer lists again, or withdraws; returns whether anything is left.
-    fn remain(&mut self, now: &DatedAnswer, table: Option<Table>) -> bool {
+    /// Leaves out what an answer lists again, or withdraws; returns that, and whether anything is left.
+    fn remain(&mut self, now: &DatedAnswer, table: Option<Table>) -> (Option<Self>, bool) {
+        let mut ended = self.clone();
         if let Some(articles) = &mut self.articles {
-            articles.retain(|article| now.oldest > self.from || !now.edge.has(article));
-            return now.oldest >= self.from && !articles.is_empty();
+            articles.retain(|article| now.oldest > self.from || (now.oldest == self.from && !now.edge.has(article)));
+            let listed = ended.articles.iter().flatten().filter(|article| !articles.contains(*article));
+            let listed: BTreeSet<String> = listed.cloned().collect();
+            let is_any_left = !articles.is_empty();
+            ended.articles = Some(listed).filter(|listed| !listed.is_empty());
+            return (ended.articles.is_some().then_some(ended), is_any_left);
         }
-        let is_listed = now.oldest < self.until;
-        self.until = self.until.min(now.oldest);
-        // Of what is not, some may have slid out meanwhile.
-        !is_listed || (self.from < now.oldest && !now.follows(&self.before, table))
+        if now.oldest >= self.until {
+            return (None, true);
+        }
+        self.until = now.oldest;
+        // Of what is not listed, some may have slid out meanwhile.
+        let is_any_left = self.from < now.oldest && !now.follows(&self.before, table);
+        if is_any_left {
+            ended.from = now.oldest;
+        }
+        (Some(ended), is_any_left)
     }
 }
 
 /// The suspect dates of the series of an archive.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Suspects(HashMap<SeriesKey, Vec<SuspectDates>>);
+pub(crate) struct Suspects {
+    /// Those that are suspect now.
+    now: HashMap<SeriesKey, Vec<SuspectDates>>,
+    /// Those that were, and until when.
+    before: HashMap<SeriesKey, Vec<(SuspectDates, i64)>>,
+}
+
+/// A time in which an article was suspect; without an end, it still is.
+type Suspicion = (i64, Option<i64>);
 
 /// An answer about a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,28 +135,55 @@ impl SuspectFilter {
 
     /// Whether rows of a table may be suspect; then their texts are needed.
     pub(super) fn concerns(&self, table: Table) -> bool {
-        table == Table::Articles && !self.suspects.0.is_empty()
+        let is_any =
+            || !self.suspects.now.is_empty() || (self.rule == SuspectRule::End && !self.suspects.before.is_empty());
+        table == Table::Articles && is_any()
     }
 
-    /// The values of some rows over time that count.
-    pub(super) fn of_spans(&self, table: Table, rows: &RecordBatch, spans: Spans) -> Spans {
+    /// The values of some rows over time that count, and whether each ends because it was suspect from then on.
+    pub(super) fn of_spans(&self, table: Table, rows: &RecordBatch, spans: Spans) -> (Spans, BooleanArray) {
         if !self.concerns(table) {
-            return spans;
+            let count = spans.rows.len();
+            return (spans, BooleanArray::new(BooleanBuffer::new_unset(count), None));
         }
-        let since = self.suspects.since_of_articles(rows);
+        let suspicions = self.suspects.of_articles(rows);
         let Spans { rows: places, from, until } = spans;
-        let mut counting = Spans::default();
+        let (mut counting, mut suspect) = (Spans::default(), Vec::new());
         for ((row, from), until) in places.iter().zip(from).zip(until) {
-            let since = since[row];
-            if since.is_some() && self.rule == SuspectRule::Drop {
-                continue;
+            let suspicions = &suspicions[row];
+            let parts = match self.rule {
+                SuspectRule::End => without(suspicions, (from, until)),
+                _ if suspicions.iter().any(|(_, ended)| ended.is_none()) => Vec::new(),
+                _ => vec![(from, until, false)],
+            };
+            for (from, until, is_suspect) in parts {
+                counting.rows.push(row..row + 1);
+                counting.from.push(from);
+                counting.until.push(until);
+                suspect.push(is_suspect);
             }
-            counting.rows.push(row..row + 1);
-            counting.from.push(from);
-            counting.until.push([until, since].into_iter().flatten().min());
         }
-        counting
+        (counting, suspect.into())
     }
+}
+
+/// The parts of a span in which an article was not suspect, each with whether it ends because it was from then on.
+fn without(suspicions: &[Suspicion], (mut from, until): (i64, Option<i64>)) -> Vec<(i64, Option<i64>, bool)> {
+    let mut parts = Vec::new();
+    for &(since, ended) in suspicions {
+        if until.is_some_and(|until| since >= until) {
+            break;
+        }
+        if since > from {
+            parts.push((from, Some(since), true));
+        }
+        let Some(ended) = ended else { return parts };
+        from = from.max(ended);
+    }
+    if until.is_none_or(|until| from < until) {
+        parts.push((from, until, false));
+    }
+    parts
 }
 
 impl View {
@@ -155,7 +202,7 @@ impl View {
             answers.sort_by_key(|answer| answer.observed_at);
             answers.into_iter().for_each(|answer| suspects.add(answer, &mut last));
         }
-        suspects.0.retain(|_, dates| !dates.is_empty());
+        suspects.now.retain(|_, dates| !dates.is_empty());
         Ok(suspects)
     }
 }
@@ -165,8 +212,13 @@ impl Suspects {
         let SeriesAnswer { key, source, rows, covers, edge, observed_at, .. } = answer;
         let Coverage::Dates { from: oldest, until: i64::MAX } = covers else { return };
         let (table, now) = (key.table, DatedAnswer { oldest, rows, at: observed_at.timestamp_micros(), edge });
-        if let Some(dates) = self.0.get_mut(&key) {
-            dates.retain_mut(|dates| dates.remain(&now, table));
+        if let Some(dates) = self.now.get_mut(&key) {
+            let before = self.before.entry(key.clone()).or_default();
+            dates.retain_mut(|dates| {
+                let (ended, is_any_left) = dates.remain(&now, table);
+                before.extend(ended.map(|ended| (ended, now.at)));
+                is_any_left
+            });
         }
         let known = last.entry((key.clone(), source)).or_insert(LastAnswers { last: now.clone(), shorter: None });
         // A run may be in two packs.
@@ -178,18 +230,18 @@ impl Suspects {
         let (from, since) = (before.oldest, now.at);
         if let Some(articles) = before.edge.replaced_in(&now.edge).filter(|_| from == oldest) {
             let (until, articles) = (oldest.saturating_add(1), Some(articles));
-            self.0.entry(key).or_default().push(SuspectDates { from, until, since, before, articles });
+            self.now.entry(key).or_default().push(SuspectDates { from, until, since, before, articles });
         } else if !now.follows(&before, table) {
             // What the answer before that one listed as well may have slid out since.
             let is_rest_expected = |shorter: &DatedAnswer| shorter.oldest < oldest && now.follows(shorter, table);
             let until = shorter.filter(is_rest_expected).map_or(oldest, |shorter| shorter.oldest);
-            self.0.entry(key).or_default().push(SuspectDates { from, until, since, before, articles: None });
+            self.now.entry(key).or_default().push(SuspectDates { from, until, since, before, articles: None });
         }
     }
 
     /// The series with suspect dates, each with these in words.
     pub(crate) fn in_words(&self) -> impl Iterator<Item = (&SeriesKey, String)> {
-        self.0.iter().map(|(key, suspect)| {
+        self.now.iter().map(|(key, suspect)| {
             let words = suspect.iter().map(|dates| {
                 let articles: Vec<&str> = dates.articles.iter().flatten().map(String::as_str).collect();
                 format!("{} to {} since {} {}", dates.from, dates.until, dates.since, articles.join(" "))
@@ -200,12 +252,12 @@ impl Suspects {
 
     /// When the date of a signal was contradicted; none if it is not suspect.
     pub(crate) fn since(&self, key: &SeriesKey, date: i64) -> Option<i64> {
-        self.0.get(key)?.iter().filter(|dates| dates.have(date)).map(|dates| dates.since).min()
+        self.now.get(key)?.iter().filter(|dates| dates.have(date)).map(|dates| dates.since).min()
     }
 
     /// Known signals without those of suspect dates.
     pub(super) fn without_signals(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        if self.0.is_empty() {
+        if self.now.is_empty() {
             return Ok(rows);
         }
         let mut is_kept = vec![true; rows.num_rows()];
@@ -220,37 +272,67 @@ impl Suspects {
 
     /// Known articles without the suspect ones.
     pub(crate) fn without_articles(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        if self.0.is_empty() {
+        if self.now.is_empty() {
             return Ok(rows);
         }
         let is_kept: BooleanArray = self.since_of_articles(&rows).iter().map(|since| Some(since.is_none())).collect();
         filter_record_batch(&rows, &is_kept).map_err(ArchiveError::merge)
     }
 
-    /// When each article was contradicted.
+    /// When each article was contradicted; none if it is not suspect.
     pub(crate) fn since_of_articles(&self, rows: &RecordBatch) -> Vec<Option<i64>> {
+        let now = |of: &Vec<Suspicion>| of.iter().find(|(_, ended)| ended.is_none()).map(|(since, _)| *since);
+        self.of_articles(rows).iter().map(now).collect()
+    }
+
+    /// When each article was suspect, in order.
+    fn of_articles(&self, rows: &RecordBatch) -> Vec<Vec<Suspicion>> {
         let column = |name: &str| rows.column_by_name(name).expect("articles have the column");
         let [titles, links] = ["title", "link"].map(|name| column(name).as_string::<i32>());
         let copies = column("copy").as_primitive::<Int32Type>().values();
         let (tickers, dates) = (rows.column(0).as_dictionary::<Int32Type>(), dates(rows));
-        let suspect = |name: Option<&str>| {
-            let (table, ticker) = (Some(Table::Articles), name?.parse::<Ticker>().ok()?);
-            self.0.get(&SeriesKey { table, ticker, period: None, regime: None })
+        let suspect = |name: Option<&str>| -> Vec<(&SuspectDates, Option<i64>)> {
+            let Some(ticker) = name.and_then(|name| name.parse::<Ticker>().ok()) else { return Vec::new() };
+            let key = SeriesKey { table: Some(Table::Articles), ticker, period: None, regime: None };
+            let before = self.before.get(&key).into_iter().flatten().map(|(dates, ended)| (dates, Some(*ended)));
+            before.chain(self.now.get(&key).into_iter().flatten().map(|dates| (dates, None))).collect()
         };
-        let of_tickers: Vec<Option<&Vec<SuspectDates>>> =
-            tickers.values().as_string::<i32>().iter().map(suspect).collect();
-        let since = |(row, key): (usize, &i32)| {
-            let of_date = of_tickers[*key as usize]?.iter().filter(|suspect| suspect.have(dates.value(row)));
-            let is_it = |suspect: &&SuspectDates| {
+        let of_tickers: Vec<Vec<_>> = tickers.values().as_string::<i32>().iter().map(suspect).collect();
+        let of_row = |(row, key): (usize, &i32)| {
+            let of_date = of_tickers[*key as usize].iter().filter(|(suspect, _)| suspect.have(dates.value(row)));
+            let is_it = |(suspect, _): &&(&SuspectDates, Option<i64>)| {
                 let digest = || digest(titles.value(row), links.value(row), copies[row]);
                 suspect.articles.as_ref().is_none_or(|articles| articles.contains(&digest()))
             };
-            of_date.filter(is_it).map(|suspect| suspect.since).min()
+            let mut all: Vec<Suspicion> =
+                of_date.filter(is_it).map(|(suspect, ended)| (suspect.since, *ended)).collect();
+            all.sort_unstable_by_key(|(since, _)| *since);
+            all
         };
-        tickers.keys().values().iter().enumerate().map(since).collect()
+        tickers.keys().values().iter().enumerate().map(of_row).collect()
     }
 }
 
 fn dates(rows: &RecordBatch) -> &TimestampMicrosecondArray {
     rows.column_by_name("date").expect("signals and articles have dates").as_primitive()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn an_article_counts_again_once_it_is_listed_again() {
+        let ever = (10, None);
+        assert_eq!(without(&[], ever), [(10, None, false)]);
+        assert_eq!(without(&[(20, None)], ever), [(10, Some(20), true)]);
+        assert_eq!(without(&[(20, Some(30))], ever), [(10, Some(20), true), (30, None, false)]);
+        let twice = [(20, Some(30)), (40, None)];
+        assert_eq!(without(&twice, ever), [(10, Some(20), true), (30, Some(40), true)]);
+        // A value that came, or went, meanwhile.
+        assert_eq!(without(&twice, (25, Some(35))), [(30, Some(35), false)]);
+        assert_eq!(without(&twice, (10, Some(20))), [(10, Some(20), false)]);
+        assert_eq!(without(&twice, (10, Some(25))), [(10, Some(20), true)]);
+        assert_eq!(without(&twice, (50, None)), []);
+    }
 }

@@ -93,6 +93,8 @@ pub(super) struct NewsItem {
     is_of_first: bool,
     pub(super) score: Option<f64>,
     seen: ObservedSpan,
+    /// Whether it ends because it was suspect from then on.
+    is_suspect_after: bool,
 }
 
 impl NewsItem {
@@ -105,9 +107,9 @@ impl NewsItem {
         self.is_of_first
     }
 
-    /// Whether it had been listed, even if it was withdrawn since.
+    /// Whether it had been listed, even if it was withdrawn since, and was not suspect.
     pub(super) fn is_listed(&self, cut: Cutoff) -> bool {
-        cut.has_seen(self.seen.from)
+        cut.has_seen(self.seen.from) && !(self.is_suspect_after && cut.has_seen(self.seen.until))
     }
 
     /// Orders the articles of a ticker from the first known to the last.
@@ -301,6 +303,7 @@ pub(super) fn read_articles(
     let places = column(rows, "place").as_primitive::<Int32Type>();
     let repeats = column(rows, "repeats").as_primitive::<Int32Type>();
     let scores = column(rows, "score").as_primitive::<Float64Type>();
+    let suspect = column(rows, "suspect").as_boolean();
     let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
@@ -314,6 +317,7 @@ pub(super) fn read_articles(
             is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
             score: scores.is_valid(row).then(|| scores.value(row)),
             seen: sightings.availability(row, plan),
+            is_suspect_after: suspect.value(row),
         }
     };
     let mut articles: Vec<NewsItem> = codes.into_iter().enumerate().map(of_row).collect();
@@ -388,7 +392,7 @@ impl NewsItem {
     pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
         let written = Date { micros: date, offset_minutes: None };
         let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
-        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen }
+        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen, is_suspect_after: false }
     }
 }
 

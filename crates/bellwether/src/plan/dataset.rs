@@ -195,7 +195,13 @@ impl DatasetPlan {
     /// design.
     #[must_use]
     pub fn as_published(&self) -> Self {
-        let is_final = |column: &Column| !matches!(column, Column::Revisions | Column::WatchedUntil);
+        // A later run may ask for the news of a signal, still in time.
+        let is_complete = self.inputs().is_empty();
+        let is_final = |column: &Column| match column {
+            Column::Revisions | Column::WatchedUntil => false,
+            Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
+            _ => true,
+        };
         self.clone().of_columns(self.columns.iter().copied().filter(is_final).collect())
     }
 

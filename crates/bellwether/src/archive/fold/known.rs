@@ -58,7 +58,7 @@ impl Cells {
     /// Every value of the cells up to an instant, and from when to when it was current. Those of suspect articles are left
     /// out, or end when these were contradicted.
     pub(in crate::archive) fn spans_of(&self, as_of: i64, suspects: &SuspectFilter) -> Result<RecordBatch> {
-        let Spans { rows, from, until } = suspects.of_spans(self.table, &self.rows, self.spans(as_of));
+        let (Spans { rows, from, until }, suspect) = suspects.of_spans(self.table, &self.rows, self.spans(as_of));
         let schema = Slab::news_schema(self.table);
         let batch = || {
             // The columns that a file has.
@@ -68,6 +68,7 @@ impl Cells {
             let mut columns = rows.of_columns(&values)?;
             columns.push(instants(from));
             columns.push(instants(until));
+            columns.push(Arc::new(suspect));
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
         batch().map_err(ArchiveError::merge)
