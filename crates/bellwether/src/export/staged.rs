@@ -22,8 +22,10 @@ pub(crate) struct Staged {
 pub(crate) struct Dataset {
     /// The folder of this version.
     pub path: PathBuf,
-    /// The link that now points to it; `None` for an ad hoc build.
+    /// The link that now points to it; `None` for an ad hoc build, and if it was overtaken.
     pub latest: Option<PathBuf>,
+    /// The version that knows more and was published while it was made, which `latest` stays at.
+    pub overtaken_by: Option<String>,
     /// Number of rows; for a wide dataset, summed over matrices.
     pub rows: u64,
     /// Its files.
@@ -45,14 +47,15 @@ impl Staged {
     }
 
     /// Writes the record, and gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
-    /// an ad hoc build does neither.
+    /// an ad hoc build does neither. `latest` never goes back to what knows less.
     pub(crate) fn publish(self) -> Result<Dataset> {
         let Self { home, staging, record, keep } = self;
         file::write_json(&staging.file(RECORD), &record)?;
-        let VersionRecord { version, rows, files, content, .. } = *record;
+        let VersionRecord { version, rows, files, content, as_of, .. } = *record;
         let folder = &home.folder;
         let path = folder.join(&version);
-        let latest = if home.is_own() {
+        let overtaken_by = home.overtaken_by(as_of);
+        let latest = if home.is_own() && overtaken_by.is_none() {
             let link = Link::prepare(folder, &version, &version)?;
             staging.publish(&path)?;
             Some(link.show()?)
@@ -64,6 +67,6 @@ impl Staged {
         if let Err(error) = retention::tidy(folder, &version, keep) {
             tracing::warn!(folder = %folder.display(), %error, "cannot look for old versions of a dataset");
         }
-        Ok(Dataset { path, latest, rows, files, content })
+        Ok(Dataset { path, latest, overtaken_by, rows, files, content })
     }
 }

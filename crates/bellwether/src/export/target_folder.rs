@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::link;
+use super::record::VersionRecord;
 use crate::disk::file::{FileError, Staging};
 use crate::error::Result;
 use crate::plan::AdHoc;
@@ -27,6 +28,8 @@ pub(super) struct TargetFolder {
     pub(super) folder: PathBuf,
     /// The options in its name; `None` for the definition's own.
     label: Option<String>,
+    /// The version that was the latest when the work began.
+    latest_before: Option<String>,
 }
 
 impl TargetFolder {
@@ -35,7 +38,7 @@ impl TargetFolder {
         let folder = datasets.join(name);
         link::check(&folder)?;
         if ad_hoc.is_none() {
-            return Ok(Self { folder, label: None });
+            return Ok(Self { latest_before: link::latest_target(&folder), folder, label: None });
         }
         let builds = folder.join(BUILDS);
         match fs::symlink_metadata(&builds) {
@@ -43,13 +46,20 @@ impl TargetFolder {
                 let found = if found.is_symlink() { "a symbolic link" } else { "a file" };
                 Err(FileError::Occupied { path: builds, found, wanted: "a folder" }.into())
             }
-            _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)) }),
+            _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)), latest_before: None }),
         }
     }
 
     /// Whether it is for the definition's own versions.
     pub(super) fn is_own(&self) -> bool {
         self.label.is_none()
+    }
+
+    /// The latest version, if another process published it meanwhile and it knows more than one as of an instant.
+    pub(super) fn overtaken_by(&self, as_of: DateTime<Utc>) -> Option<String> {
+        let latest = link::latest_target(&self.folder).filter(|latest| Some(latest) != self.latest_before.as_ref())?;
+        let record = VersionRecord::open(&self.folder.join(&latest)).ok()?;
+        (record.as_of > as_of).then_some(latest)
     }
 
     /// Starts a version: its name, and the hidden folder it is written in.

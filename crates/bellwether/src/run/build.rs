@@ -268,7 +268,14 @@ impl Builder<'_> {
         let new_rejects = report.work.rejects.new;
         self.control.note(changed.as_slice());
         notes.extend(changed);
-        Ok(PublishedDataset { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
+        let dataset = staged.publish()?;
+        let overtaken = dataset
+            .overtaken_by
+            .as_ref()
+            .map(|newer| format!("`latest` stays at version {newer}, which was published meanwhile and knows more"));
+        self.control.note(overtaken.as_slice());
+        notes.extend(overtaken);
+        Ok(PublishedDataset { facts: report.facts, dataset, as_of, new_rejects, notes })
     }
 
     /// The note on a definition that changed since the version before.

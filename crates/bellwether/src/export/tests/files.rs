@@ -10,7 +10,7 @@ use tempfile::tempdir;
 
 use super::{moment, parquet_rows, plan, provenance, publish, publish_as, record, rows, schema, signals};
 use crate::disk::file::{FileRecord, TargetFile, WhenExists};
-use crate::export::{Destination, RowEncoding, RowOutput};
+use crate::export::{Dataset, Destination, Provenance, Publication, RowEncoding, RowOutput};
 use crate::plan::{Codec, Format};
 use crate::process::cancel::CancellationToken;
 
@@ -163,4 +163,29 @@ fn an_empty_dataset_has_files_with_all_columns() {
     let text = fs::read_to_string(dataset.path.join("demo.csv")).unwrap();
     assert!(text.starts_with("ticker,date,period,") && text.ends_with("backfilled\n"), "{text}");
     assert_eq!(FileReader::try_new(File::open(dataset.path.join("demo.arrow")).unwrap(), None).unwrap().count(), 0);
+}
+
+#[test]
+fn latest_does_not_go_back_to_a_version_that_knows_less() {
+    let place = tempdir().unwrap();
+    let plan = plan(&[Format::Csv]);
+    let at =
+        |as_of: &str, built_at: &str| Provenance { as_of: moment(as_of), built_at: moment(built_at), ..provenance() };
+    let begin = |provenance| Publication::begin(place.path(), &plan, provenance, &CancellationToken::new()).unwrap();
+    let finish =
+        |publication: Publication| publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
+    let latest = || fs::read_link(place.path().join("demo/latest")).unwrap();
+    let name = |dataset: &Dataset| dataset.path.file_name().unwrap().to_str().unwrap().to_owned();
+    let slow = begin(at("2026-11-20T21:30:00Z", "2026-11-21T08:00:00Z"));
+    let same = begin(at("2026-11-22T21:30:00Z", "2026-11-22T21:30:01Z"));
+    let newer = finish(begin(at("2026-11-22T21:30:00Z", "2026-11-22T21:31:00Z")));
+    let slow = finish(slow);
+    assert_eq!((slow.latest.as_ref(), slow.overtaken_by.as_ref()), (None, Some(&name(&newer))));
+    assert_eq!(latest(), Path::new(&name(&newer)));
+    assert!(slow.path.join("dataset.json").exists(), "it is published all the same");
+    let same = finish(same);
+    assert_eq!(latest(), Path::new(&name(&same)));
+    // What knows less on purpose, because a run was taken back, was not overtaken.
+    let fewer = finish(begin(at("2026-11-20T21:30:00Z", "2026-11-23T08:00:00Z")));
+    assert_eq!(latest(), Path::new(&name(&fewer)));
 }
