@@ -6,7 +6,7 @@ use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatasetError {
     /// A dataset without rows.
-    #[error("`{name}` has no rows: no signals match")]
+    #[error("`{name}` has no rows")]
     Empty { name: String },
 
     /// A join that failed.
@@ -31,7 +31,9 @@ impl Diagnostic for DatasetError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Empty { .. } => Some("check the sectors, periods and regimes, and the filters".to_owned()),
+            Self::Empty { .. } => {
+                Some("check the sectors, periods, regimes or tickers that it asks for, and the filters".to_owned())
+            }
             Self::Join { .. } => None,
         }
     }

@@ -28,6 +28,10 @@ pub(crate) enum ExportError {
     #[error("no version `{given}` in `{}`", datasets.display())]
     NoVersion { given: String, datasets: PathBuf, known: Vec<String> },
 
+    /// A ticker that has the name of the dates in a matrix.
+    #[error("`{name}` is the name of a ticker and of the dates beside it")]
+    TickerLikeDates { name: String },
+
     /// A wide version where rows are needed.
     #[error("`{}` is wide, expected a long dataset", path.display())]
     Wide { path: PathBuf },
@@ -44,7 +48,7 @@ pub fn stream_failure(error: &Error) -> Option<&io::Error> {
 impl Diagnostic for ExportError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooManyFolders { .. } | Self::Wide { .. } => ErrorKind::Data,
+            Self::TooManyFolders { .. } | Self::TickerLikeDates { .. } | Self::Wide { .. } => ErrorKind::Data,
             Self::Stream { .. } => ErrorKind::Storage,
             Self::NoDataset { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
         }
@@ -56,6 +60,7 @@ impl Diagnostic for ExportError {
                 return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
             }
             Self::Stream { .. } => return None,
+            Self::TickerLikeDates { .. } => "give the dates another name: `date = \"…\"` in `[dataset.rename]`",
             Self::NoDataset { .. } => "publish it first: `bellwether run NAME`; or choose another folder with `--data`",
             Self::NoVersion { known, .. } if known.is_empty() => "publish one first: `bellwether run NAME`",
             Self::NoVersion { given, known, .. } => {

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 
 use super::Encoding;
 use super::content::{self, Content};
+use super::error::ExportError;
 use super::folder_names::escape;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
@@ -146,6 +147,9 @@ impl Publication {
         self.rows += rows.num_rows() as u64;
         let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escape(self.names.of(value)));
         let date = self.names.of(Column::Date.name());
+        if rows.schema_ref().fields().iter().skip(1).any(|ticker| ticker.name() == date) {
+            return Err(ExportError::TickerLikeDates { name: date.to_owned() }.into());
+        }
         let rows = &rename_dates(rows, date);
         let mut content = Content::new(rows.schema());
         let hashed =

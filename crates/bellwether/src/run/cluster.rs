@@ -99,7 +99,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
     let ExternalVersion { files, rows, content, .. } = described;
-    let dataset = Dataset { path, latest: None, rows, files, content };
+    let dataset = Dataset { path, latest: None, overtaken_by: None, rows, files, content };
     let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
     Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
 }

@@ -103,8 +103,7 @@ fn the_same_rows_give_the_same_bytes_at_any_time_and_in_any_batches() {
         let folder = tempdir().unwrap();
         let mut plan = plan(&ALL);
         plan.files.row_group_rows = 1000;
-        let provenance =
-            super::Provenance { built_at: moment(&format!("2026-11-21T{hour:02}:00:00Z")), ..provenance() };
+        let provenance = Provenance { built_at: moment(&format!("2026-11-21T{hour:02}:00:00Z")), ..provenance() };
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let batches: Vec<RecordBatch> = starts.zip(ends).map(|(from, end)| whole.slice(from, end - from)).collect();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -112,3 +112,13 @@ fn rows_and_matrices_do_not_mix() {
     assert_eq!(tree(folder.path()), Vec::<String>::new());
     assert_eq!(rows.column(1).null_count(), 1);
 }
+
+#[test]
+fn a_ticker_with_the_name_of_the_dates_is_refused() {
+    let folder = tempdir().unwrap();
+    let mut publication = Publication::begin(folder.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
+    let rows = matrix(&["AAPL", "date"], 3);
+    let error = publication.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).unwrap_err();
+    assert_eq!(error.to_string(), "`date` is the name of a ticker and of the dates beside it");
+    assert!(error.hint().unwrap().contains("[dataset.rename]"));
+}
