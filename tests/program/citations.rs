@@ -199,6 +199,13 @@ fn without_a_license_none_is_invented_and_one_that_is_none_is_refused_at_its_pla
     place.define("wrong", "source.service = \"demo\"\nsignals.sectors = \"energy\"\ndataset.license = \"all mine\"\n");
     let refused = place.run(["check", "wrong"]).failed_with(2).stderr;
     assert!(refused.contains("not the identifier of a license") && refused.contains(":3:"), "{refused}");
+    // A file that rows depend on is not kept with them.
+    fs::write(place.file("ids.csv"), "ticker,from,to,id\nXOM,,,exxon\n").expect("a file");
+    let text = fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition");
+    place.define("it", &format!("{}[identity]\nfile = \"ids.csv\"\n", text.replace("\"revisions\"", "\"id\"")));
+    place.run(["build", "it", "-q"]).expect_success();
+    let noted = cite(&place, &["it"]).stderr;
+    assert!(noted.contains("does not keep \"ids.csv\" of `identity.file`"), "{noted}");
     let unknown = place.run(["cite", "other"]).failed_with(1).stderr;
     assert!(unknown.starts_with("error: no version `other` in `output/datasets`"), "{unknown}");
 }

@@ -294,3 +294,21 @@ fn keys_without_effect_on_a_kind_are_refused_with_their_location() {
     let shown = place.run(["check", "odd"]).failed_with(2).stderr;
     assert!(shown.starts_with("error: no tickers to fetch news for\n"), "{shown}");
 }
+
+#[test]
+fn an_empty_title_is_one_however_the_files_are_written() {
+    let service = Scripted::start(|_| {
+        let article = |title: &str| json!({ "date": "2026-11-20", "title": title, "score": 0.5, "link": "l" });
+        answer("200 OK", &json!([article(""), article("t")]).to_string())
+    });
+    let place = Place::new();
+    let news = "[sentiment]\ntickers = \"XOM\"\n[dataset]\nkind = \"news\"\n[output]\nformat = ";
+    for (name, format) in [("it", "parquet"), ("text", "csv.zst")] {
+        place.define(name, &format!("[source]\n{}{news}\"{format}\"\n", service.source()));
+    }
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
+    place.run(["build", "text", "-q"]).expect_success();
+    let shown = |name: &str| place.run(["show", name, "--format", "json"]).expect_success().stdout;
+    assert!(shown("it").contains("\"title\":\"\""), "{}", shown("it"));
+    assert_eq!(shown("text"), shown("it"));
+}

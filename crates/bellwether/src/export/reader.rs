@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -270,11 +270,17 @@ impl PublishedReader {
         })
     }
 
+    /// Whether a column may be null, by its name in the files.
+    fn may_be_null(&self, name: &str) -> bool {
+        self.record.columns.iter().any(|column| column.name == name && column.nullable)
+    }
+
     /// Rows of a file in the columns that the record declares.
     fn cast(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
         let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
             if let Some(column) = batch.column_by_name(field.name()) {
-                return cast(column, field.data_type());
+                let column = cast(column, field.data_type())?;
+                return Ok(if self.may_be_null(field.name()) { column } else { without_nulls(column) });
             }
             let index = self.record.partition_by.iter().position(|name| name == field.name());
             let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
@@ -292,6 +298,16 @@ impl PublishedReader {
 
 pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
     Format::of_file(Path::new(&file.name)) == Some(format)
+}
+
+/// Text that is never null. CSV is read without its quotes, which tell empty text from none.
+fn without_nulls(column: ArrayRef) -> ArrayRef {
+    match column.as_string_opt::<i32>() {
+        Some(texts) if texts.null_count() > 0 => {
+            Arc::new(StringArray::from_iter_values(texts.iter().map(Option::unwrap_or_default)))
+        }
+        _ => column,
+    }
 }
 
 /// A field for the CSV reader, which knows UTC only as an offset.

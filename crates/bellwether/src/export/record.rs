@@ -156,7 +156,7 @@ pub(super) struct ColumnRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) column: Option<String>,
     pub(super) r#type: String,
-    nullable: bool,
+    pub(super) nullable: bool,
 }
 
 impl ColumnRecord {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::published::version_of;
 use super::record::{VersionRecord, VersionShape};
+use crate::definition::changed_keys;
 use crate::error::Result;
 use crate::text::escape::shell;
 use crate::text::human::count_of;
@@ -50,6 +51,9 @@ impl std::str::FromStr for CitationFormat {
         found.ok_or_else(|| format!("`{text}` is not the form of a citation"))
     }
 }
+
+/// The keys of files that rows depend on.
+const FILES: [&str; 2] = ["calendar.sessions", "identity.file"];
 
 /// A version to cite.
 #[derive(Clone, Debug)]
@@ -109,6 +113,18 @@ impl Citation {
                 "the command gives the same rows with the same definition, where the archive has the same runs of that time",
             ),
         }.map(str::to_owned));
+        let keys = changed_keys("", &self.record.definition);
+        let files: Vec<String> = keys
+            .into_iter()
+            .filter(|key| FILES.contains(&key.key.as_str()))
+            .filter_map(|key| Some(format!("{} of `{}`", key.after?, key.key)))
+            .collect();
+        if !files.is_empty() {
+            notes.push(format!(
+                "the version does not keep {}: the command gives the same rows where they are the same",
+                files.join(", and ")
+            ));
+        }
         notes
     }
 
