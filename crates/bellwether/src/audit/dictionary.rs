@@ -110,7 +110,10 @@ fn disagreement() -> Vec<Meaning> {
                 "0.41",
             )
             .in_unit(SCALE),
-            Meaning::always(&format!("when {which} said so for the first time"), INSTANT),
+            Meaning::always(
+                &format!("when what {which} says was said for the first time, by whichever operation"),
+                INSTANT,
+            ),
         ]);
     }
     meanings

@@ -26,7 +26,7 @@ mod renames;
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 
 pub use findings::schema;
 pub use news::Window;
@@ -318,7 +318,7 @@ impl<'a> QualityAudit<'a> {
                 findings::push(&mut self.rows, &finding);
             }
         }
-        let dates = observed.known_rows(history).filter(|row| observed.dates.is_valid(*row));
+        let dates = observed.known_rows(history).filter(|row| subject.has_date(observed, *row));
         let dates = dates.map(|row| observed.dates.value(row));
         let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
         counted.suspect = suspect.len() as u64;
@@ -352,7 +352,8 @@ impl<'a> QualityAudit<'a> {
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> = observed.known_rows(history).filter(|&row| subject.has_date(observed, row)).collect();
-        let suspect = known.iter().filter(|row| since[**row].is_some()).map(|row| observed.dates.value(*row));
+        let suspect = observed.known_rows(history).filter(|row| since[*row].is_some());
+        let suspect = suspect.filter(|row| subject.may_use(observed, *row)).map(|row| observed.dates.value(row));
         let suspect: Vec<i64> = suspect.collect();
         counted.suspect = suspect.len() as u64;
         self.found.suspect_articles.extend(SuspectCells::at(&suspect).map(|cells| (history.key.ticker.clone(), cells)));
