@@ -28,6 +28,10 @@ pub(crate) enum ExportError {
     #[error("no version `{given}` in `{}`", datasets.display())]
     NoVersion { given: String, datasets: PathBuf, known: Vec<String> },
 
+    /// A file of a published version, which never changes.
+    #[error("`{}` is a file of a published version", path.display())]
+    Published { path: PathBuf },
+
     /// A ticker that has the name of the dates in a matrix.
     #[error("`{name}` is the name of a ticker and of the dates beside it")]
     TickerLikeDates { name: String },
@@ -49,7 +53,7 @@ impl Diagnostic for ExportError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::TooManyFolders { .. } | Self::TickerLikeDates { .. } | Self::Wide { .. } => ErrorKind::Data,
-            Self::Stream { .. } => ErrorKind::Storage,
+            Self::Published { .. } | Self::Stream { .. } => ErrorKind::Storage,
             Self::NoDataset { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
         }
     }
@@ -60,6 +64,7 @@ impl Diagnostic for ExportError {
                 return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
             }
             Self::Stream { .. } => return None,
+            Self::Published { .. } => "choose another file: its readers, and `verify`, count on its bytes",
             Self::TickerLikeDates { .. } => "give the dates another name: `date = \"…\"` in `[dataset.rename]`",
             Self::NoDataset { .. } => "publish it first: `bellwether run NAME`; or choose another folder with `--data`",
             Self::NoVersion { known, .. } if known.is_empty() => "publish one first: `bellwether run NAME`",

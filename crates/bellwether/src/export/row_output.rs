@@ -5,11 +5,13 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::error::ExportError;
+use super::record::{RECORD, VersionRecord};
 use super::stream::{self, OutputKind, RowEncoding, RowFormat, RowWriter};
 use crate::columns::Rows;
 use crate::disk::file::{self, FileError, TargetFile};
@@ -47,7 +49,11 @@ impl<'a> RowOutput<'a> {
         let (out, file, hidden): (Box<dyn Write + Send + 'a>, _, _) = match destination {
             Destination::Stream(out) => (out, None, HiddenFile(None)),
             Destination::File(target) => {
-                let hidden = file::hidden_beside(&target.check()?);
+                let to = target.check()?;
+                if is_published(&to) {
+                    return Err(ExportError::Published { path: target.path }.into());
+                }
+                let hidden = file::hidden_beside(&to);
                 // An error names the file that was asked for, not the hidden one.
                 let out = File::create_new(&hidden).map_err(FileError::write(&target.path))?;
                 (Box::new(out), Some(target), HiddenFile(Some(hidden)))
@@ -93,6 +99,17 @@ impl<'a> RowOutput<'a> {
         hidden.0 = None;
         file::sync_folder(file::folder_of(&to))
     }
+}
+
+/// Whether a file is one of a published version, which its record names.
+fn is_published(file: &Path) -> bool {
+    let is_of = |folder: &Path| {
+        let record = VersionRecord::open(folder).ok()?;
+        let name = file.strip_prefix(folder).ok()?.to_str()?;
+        Some(record.files.iter().any(|file| file.name == name))
+    };
+    let with_record = file.ancestors().skip(1).filter(|folder| folder.join(RECORD).is_file());
+    with_record.filter_map(is_of).any(|is_one| is_one)
 }
 
 fn failure(file: Option<&TargetFile>, error: Reason) -> Error {

@@ -85,20 +85,38 @@ pub(super) struct Presence {
     last: Option<Day>,
 }
 
-/// Days of a series that are in scope, in order.
-pub(super) fn days(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Vec<Day> {
-    let rows = observed.known_rows(history).filter(|row| subject.has_date(observed, *row));
-    let mut days: Vec<Day> = rows.filter_map(|row| observed.written_date(row)).map(day).collect();
-    days.sort_unstable();
-    days.dedup();
-    days
+/// The days of a series.
+#[derive(Debug)]
+pub(super) struct SeriesDays {
+    /// How often they come, by all that are known: a range of dates may have too few to tell.
+    cadence: Cadence,
+    /// Those in scope, in order.
+    in_scope: Vec<Day>,
+}
+
+impl SeriesDays {
+    pub(super) fn of(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Self {
+        let days = |is_wanted: &dyn Fn(usize) -> bool| {
+            let rows = observed.known_rows(history).filter(|row| is_wanted(*row));
+            let mut days: Vec<Day> = rows.filter_map(|row| observed.written_date(row)).map(day).collect();
+            days.sort_unstable();
+            days.dedup();
+            days
+        };
+        Self { cadence: Cadence::of(&days(&|_| true)), in_scope: days(&|row| subject.has_date(observed, row)) }
+    }
+
+    /// Whether none is in scope.
+    pub(super) fn is_empty(&self) -> bool {
+        self.in_scope.is_empty()
+    }
 }
 
 impl Presence {
-    pub(super) fn add(&mut self, days: &[Day]) {
+    pub(super) fn add(&mut self, SeriesDays { cadence, in_scope: days }: &SeriesDays) {
         let (Some(first), Some(last)) = (days.first(), days.last()) else { return };
         self.last = self.last.max(Some(*last));
-        if Cadence::of(days) != Cadence::Trading {
+        if *cadence != Cadence::Trading {
             return;
         }
         *self.begun.entry(*first).or_default() += 1;
@@ -157,8 +175,8 @@ impl TradingDays {
     }
 
     /// What a series with signals on some days should have had.
-    pub(super) fn due(&self, days: &[Day]) -> DueDays {
-        match Cadence::of(days) {
+    pub(super) fn due(&self, SeriesDays { cadence, in_scope: days }: &SeriesDays) -> DueDays {
+        match *cadence {
             Cadence::Trading => {
                 DueDays { due: self.between(days).len() as u64, gaps: self.gaps(days), behind: self.behind(days) }
             }
@@ -211,16 +229,20 @@ impl TradingDays {
 
 #[cfg(test)]
 mod tests {
-    use super::{DayRange, DueDays, Presence};
+    use super::{Cadence, Day, DayRange, DueDays, Presence, SeriesDays};
+
+    fn whole(days: &[Day]) -> SeriesDays {
+        SeriesDays { cadence: Cadence::of(days), in_scope: days.to_vec() }
+    }
 
     #[test]
     fn a_trading_day_is_a_date_that_half_of_the_series_have() {
         let mut presence = Presence::default();
         // The second misses 3 and 4 and ends early, the third starts late, and the fourth trades on a holiday, 9.
         let series: [&[i64]; 4] = [&[1, 2, 3, 4, 7, 8], &[1, 2, 7], &[3, 4, 7, 8], &[1, 2, 3, 4, 7, 8, 9, 10]];
-        series.iter().for_each(|days| presence.add(days));
+        series.iter().for_each(|days| presence.add(&whole(days)));
         let mut holiday = Presence::default();
-        [&[1, 2, 3][..], &[1, 3], &[1, 3]].iter().for_each(|days| holiday.add(days));
+        [&[1, 2, 3][..], &[1, 3], &[1, 3]].iter().for_each(|days| holiday.add(&whole(days)));
         assert_eq!(holiday.calendar().trading, [1, 3]);
         let calendar = presence.calendar();
         assert_eq!(calendar.gaps(series[1]), [DayRange { first: 3, last: 4, days: 2 }]);
@@ -239,18 +261,21 @@ mod tests {
             (day("2026-01-02")..=day("2026-10-02")).filter(|day| !matches!((day + 3) % 7, 5 | 6)).collect();
         let mut presence = Presence::default();
         // Most series are not daily, and yet each is due by its own cadence.
-        [&months[..], &months[..], &weeks, &weeks, &daily].into_iter().for_each(|days| presence.add(days));
+        [&months[..], &months[..], &weeks, &weeks, &daily].into_iter().for_each(|days| presence.add(&whole(days)));
         let calendar = presence.calendar();
         let range = |first: &str, last: &str, days| DayRange { first: day(first), last: day(last), days };
-        let found = calendar.due(&months);
+        let found = calendar.due(&whole(&months));
         // The median month has 32 days: March 31st and May 29th are two apart, and August and September have none.
-        let (april, late) = (range("2026-05-02", "2026-05-02", 1), range("2026-09-01", "2026-09-01", 1));
-        assert_eq!(found, DueDays { due: 7, gaps: vec![april], behind: Some(late) });
-        let found = calendar.due(&weeks);
+        let (april, late_month) = (range("2026-05-02", "2026-05-02", 1), range("2026-09-01", "2026-09-01", 1));
+        assert_eq!(found, DueDays { due: 7, gaps: vec![april], behind: Some(late_month) });
+        let found = calendar.due(&whole(&weeks));
         let (week, late) = (range("2026-02-20", "2026-02-20", 1), range("2026-07-31", "2026-10-02", 10));
         assert_eq!(found, DueDays { due: 30, gaps: vec![week], behind: Some(late) });
-        assert_eq!(calendar.due(&daily), DueDays { due: daily.len() as u64, gaps: Vec::new(), behind: None });
+        assert_eq!(calendar.due(&whole(&daily)), DueDays { due: daily.len() as u64, gaps: Vec::new(), behind: None });
+        // The last months of a range tell as little, but the series does.
+        let of_range = SeriesDays { cadence: Cadence::of(&months), in_scope: months[3..].to_vec() };
+        assert_eq!(calendar.due(&of_range), DueDays { due: 3, gaps: Vec::new(), behind: Some(late_month) });
         // A few days say nothing of a cadence.
-        assert_eq!(calendar.due(&[daily[0], daily[20]]).gaps.len(), 1);
+        assert_eq!(calendar.due(&whole(&[daily[0], daily[20]])).gaps.len(), 1);
     }
 }

@@ -44,7 +44,7 @@ use crate::process::in_order::in_order;
 use crate::split_days::SplitDays;
 use crate::tables::{Drift, SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
-use calendar::{DueDays, Presence, TradingDays};
+use calendar::{DueDays, Presence, SeriesDays, TradingDays};
 use findings::{Finding, FindingKind};
 use renames::{Candidates, Ended, Ends};
 
@@ -260,7 +260,7 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
         let observed = ObservedColumns::of(&histories);
         let (mut presence, mut ends) = (Presence::default(), Ends::default());
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            presence.add(&calendar::days(subject, history, &observed));
+            presence.add(&SeriesDays::of(subject, history, &observed));
             ends.add(subject, history, &observed);
         }
         Ok((presence, ends))
@@ -301,7 +301,7 @@ impl<'a> QualityAudit<'a> {
         observed: &ObservedColumns<'_>,
         calendar: &TradingDays,
     ) {
-        let days = calendar::days(subject, history, observed);
+        let days = SeriesDays::of(subject, history, observed);
         if days.is_empty() {
             return;
         }

@@ -188,3 +188,17 @@ fn latest_does_not_go_back_to_a_version_that_knows_less() {
     let fewer = finish(begin(at("2026-11-20T21:30:00Z", "2026-11-23T08:00:00Z")));
     assert_eq!(latest(), Path::new(&name(&fewer)));
 }
+
+#[test]
+fn a_file_of_a_version_is_not_replaced() {
+    let place = tempdir().unwrap();
+    let version = publish(place.path(), &plan(&[Format::Csv]), &[]).unwrap().path;
+    let write = |path: std::path::PathBuf| {
+        let to = Destination::File(TargetFile { path, when_exists: WhenExists::Replace });
+        RowOutput::begin(Format::Csv.into(), to, schema(), &RowEncoding::of(&plan(&[Format::Csv]))).map(drop)
+    };
+    for file in [version.join("demo.csv"), place.path().join("demo/latest/demo.csv")] {
+        assert!(write(file).unwrap_err().to_string().ends_with("demo.csv` is a file of a published version"));
+    }
+    write(version.join("mine.csv")).unwrap();
+}
