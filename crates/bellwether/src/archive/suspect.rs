@@ -152,7 +152,7 @@ impl SuspectFilter {
         for ((row, from), until) in places.iter().zip(from).zip(until) {
             let suspicions = &suspicions[row];
             let parts = match self.rule {
-                SuspectRule::End => without(suspicions, (from, until)),
+                SuspectRule::End => parts_without(suspicions, (from, until)),
                 _ if suspicions.iter().any(|(_, ended)| ended.is_none()) => Vec::new(),
                 _ => vec![(from, until, false)],
             };
@@ -168,7 +168,7 @@ impl SuspectFilter {
 }
 
 /// The parts of a span in which an article was not suspect, each with whether it ends because it was from then on.
-fn without(suspicions: &[Suspicion], (mut from, until): (i64, Option<i64>)) -> Vec<(i64, Option<i64>, bool)> {
+fn parts_without(suspicions: &[Suspicion], (mut from, until): (i64, Option<i64>)) -> Vec<(i64, Option<i64>, bool)> {
     let mut parts = Vec::new();
     for &(since, ended) in suspicions {
         if until.is_some_and(|until| since >= until) {
@@ -319,20 +319,20 @@ fn dates(rows: &RecordBatch) -> &TimestampMicrosecondArray {
 
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::parts_without;
 
     #[test]
     fn an_article_counts_again_once_it_is_listed_again() {
         let ever = (10, None);
-        assert_eq!(without(&[], ever), [(10, None, false)]);
-        assert_eq!(without(&[(20, None)], ever), [(10, Some(20), true)]);
-        assert_eq!(without(&[(20, Some(30))], ever), [(10, Some(20), true), (30, None, false)]);
+        assert_eq!(parts_without(&[], ever), [(10, None, false)]);
+        assert_eq!(parts_without(&[(20, None)], ever), [(10, Some(20), true)]);
+        assert_eq!(parts_without(&[(20, Some(30))], ever), [(10, Some(20), true), (30, None, false)]);
         let twice = [(20, Some(30)), (40, None)];
-        assert_eq!(without(&twice, ever), [(10, Some(20), true), (30, Some(40), true)]);
+        assert_eq!(parts_without(&twice, ever), [(10, Some(20), true), (30, Some(40), true)]);
         // A value that came, or went, meanwhile.
-        assert_eq!(without(&twice, (25, Some(35))), [(30, Some(35), false)]);
-        assert_eq!(without(&twice, (10, Some(20))), [(10, Some(20), false)]);
-        assert_eq!(without(&twice, (10, Some(25))), [(10, Some(20), true)]);
-        assert_eq!(without(&twice, (50, None)), []);
+        assert_eq!(parts_without(&twice, (25, Some(35))), [(30, Some(35), false)]);
+        assert_eq!(parts_without(&twice, (10, Some(20))), [(10, Some(20), false)]);
+        assert_eq!(parts_without(&twice, (10, Some(25))), [(10, Some(20), true)]);
+        assert_eq!(parts_without(&twice, (50, None)), []);
     }
 }

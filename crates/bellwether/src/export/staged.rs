@@ -54,7 +54,7 @@ impl Staged {
         let VersionRecord { version, rows, files, content, as_of, .. } = *record;
         let folder = &home.folder;
         let path = folder.join(&version);
-        let overtaken_by = home.overtaken_by(as_of);
+        let overtaken_by = home.newer_version(as_of);
         let latest = if home.is_own() && overtaken_by.is_none() {
             let link = Link::prepare(folder, &version, &version)?;
             staging.publish(&path)?;

@@ -56,7 +56,7 @@ impl TargetFolder {
     }
 
     /// The latest version, if another process published it meanwhile and it knows more than one as of an instant.
-    pub(super) fn overtaken_by(&self, as_of: DateTime<Utc>) -> Option<String> {
+    pub(super) fn newer_version(&self, as_of: DateTime<Utc>) -> Option<String> {
         let latest = link::latest_target(&self.folder).filter(|latest| Some(latest) != self.latest_before.as_ref())?;
         let record = VersionRecord::open(&self.folder.join(&latest)).ok()?;
         (record.as_of > as_of).then_some(latest)

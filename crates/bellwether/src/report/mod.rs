@@ -117,7 +117,7 @@ impl Version {
     }
 
     /// The version before it, if the two can be compared row by row.
-    fn comparable(&self) -> Option<&str> {
+    fn version_to_compare(&self) -> Option<&str> {
         self.before.as_deref().filter(|_| self.shape == VersionShape::Long)
     }
 }

@@ -40,7 +40,7 @@ impl Report {
     /// How to load the version, and how to see what changed since the one before.
     pub(in crate::report) fn commands(&self) -> Vec<String> {
         let Some(version) = &self.identity.version else { return Vec::new() };
-        let (Version { reference, files, .. }, before) = (version, version.comparable());
+        let (Version { reference, files, .. }, before) = (version, version.version_to_compare());
         let load = format!("bellwether.load(\"{reference}\")");
         let diff = before.map(|before| format!("bellwether diff {}/{before} {reference}", self.identity.name));
         let more =
