@@ -32,9 +32,13 @@ impl Cite {
         let citation = Citation::find(&self.folders.data(project).join("datasets"), &self.dataset)?;
         let format = self.format.unwrap_or(CitationFormat::Bibtex);
         say(&citation.text(format)?)?;
-        let forgotten = forgotten_run_of(&self.folders.archive(project), citation.record())?.map(|run| {
-            format!("run `{run}`, which this version was built from, was forgotten since: the command is refused")
-        });
+        // A version can be cited whatever became of the archive.
+        let forgotten = match forgotten_run_of(&self.folders.archive(project), citation.record()) {
+            Ok(run) => run.map(|run| {
+                format!("run `{run}`, which this version was built from, was forgotten since: the command is refused")
+            }),
+            Err(error) => Some(format!("whether a run of this version was forgotten since cannot be told: {error}")),
+        };
         citation.notes(format).into_iter().chain(forgotten).for_each(|text| note(&format!("note: {text}")));
         Ok(())
     }

@@ -107,6 +107,11 @@ impl Endpoint {
         self.path().strip_suffix(TICKER).unwrap_or(self.path())
     }
 
+    /// Whether it returns the latest signal alone, and nothing of the dates before it.
+    pub fn is_latest(self) -> bool {
+        matches!(self, Self::Signals | Self::LegacySignals)
+    }
+
     /// Whether the path names one ticker.
     pub fn is_of_one_ticker(self) -> bool {
         self.path().ends_with(TICKER)

@@ -55,9 +55,8 @@ impl Coverage {
 
     /// What the answer of an operation with an oldest date covers.
     pub(super) fn from(source: Endpoint, from: i64, extent: Extent) -> Self {
-        let is_latest = matches!(source, Endpoint::Signals | Endpoint::LegacySignals);
         match extent {
-            _ if is_latest => Self::Dates { from, until: from.saturating_add(1) },
+            _ if source.is_latest() => Self::Dates { from, until: from.saturating_add(1) },
             Extent::FromOldest => Self::Dates { from, until: i64::MAX },
             Extent::Whole => Self::Dates { from: FIRST_DATE, until: i64::MAX },
         }

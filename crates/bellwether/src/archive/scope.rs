@@ -34,7 +34,7 @@ pub enum SuspectRule {
     Keep,
     /// They do not count.
     Drop,
-    /// They count until their dates were contradicted.
+    /// They do not count while their dates were contradicted.
     End,
 }
 
@@ -95,11 +95,9 @@ impl Scope {
     }
 }
 
-/// Whether answers of another operation tell of the series of an operation until when they were watched. A latest signal
-/// says nothing of the dates before it.
+/// Whether an answer of another operation shows that the series of an operation were still watched.
 pub(crate) fn watches(source: Endpoint, other: Endpoint) -> bool {
-    let is_latest = matches!(other, Endpoint::Signals | Endpoint::LegacySignals);
-    other == source || (Table::of(other) == Table::of(source) && !is_latest)
+    other == source || (Table::of(other) == Table::of(source) && !other.is_latest())
 }
 
 /// The tickers that some requests have listed.

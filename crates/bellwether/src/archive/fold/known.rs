@@ -56,7 +56,7 @@ impl Cells {
     }
 
     /// Every value of the cells up to an instant, and from when to when it was current. Those of suspect articles are left
-    /// out, or end when these were contradicted.
+    /// out, or only while these were contradicted.
     pub(in crate::archive) fn spans_of(&self, as_of: i64, suspects: &SuspectFilter) -> Result<RecordBatch> {
         let (Spans { rows, from, until }, suspect) = suspects.of_spans(self.table, &self.rows, self.spans(as_of));
         let schema = Slab::news_schema(self.table);

@@ -96,14 +96,14 @@ pub(super) struct SeriesDays {
 
 impl SeriesDays {
     pub(super) fn of(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Self {
-        let days = |is_wanted: &dyn Fn(usize) -> bool| {
-            let rows = observed.known_rows(history).filter(|row| is_wanted(*row));
-            let mut days: Vec<Day> = rows.filter_map(|row| observed.written_date(row)).map(day).collect();
-            days.sort_unstable();
-            days.dedup();
-            days
-        };
-        Self { cadence: Cadence::of(&days(&|_| true)), in_scope: days(&|row| subject.has_date(observed, row)) }
+        let dated = |row| Some((day(observed.written_date(row)?), subject.has_date(observed, row)));
+        let mut dated: Vec<(Day, bool)> = observed.known_rows(history).filter_map(dated).collect();
+        dated.sort_unstable();
+        dated.dedup();
+        let mut days: Vec<Day> = dated.iter().map(|(day, _)| *day).collect();
+        days.dedup();
+        let in_scope = dated.into_iter().filter(|(_, is_in_scope)| *is_in_scope).map(|(day, _)| day).collect();
+        Self { cadence: Cadence::of(&days), in_scope }
     }
 
     /// Whether none is in scope.

@@ -227,7 +227,7 @@ impl Comparing {
                 if is_of_older_model(sources[0]) != is_of_older_model(sources[1]) {
                     continue;
                 }
-                let is_by_day = sources.into_iter().any(is_latest);
+                let is_by_day = sources.into_iter().any(Endpoint::is_latest);
                 let [ones, others] = [one, other].map(|answer| {
                     let date = |row: usize| {
                         let date = observed.written_date(row).filter(|_| subject.has_date(observed, row))?;
@@ -285,10 +285,6 @@ fn listed_rows<'a>(
     let last = move |cell: Range<usize>| cell.rev().find(by_then).filter(|&row| !observed.is_withdrawn(row));
     let date = |row: usize| observed.dates.is_valid(row).then(|| observed.dates.value(row));
     history.groups.cells().filter_map(last).filter(move |&row| answer.covers.holds(Table::Signals, date(row)))
-}
-
-fn is_latest(source: Endpoint) -> bool {
-    matches!(source, Endpoint::Signals | Endpoint::LegacySignals)
 }
 
 fn is_of_older_model(source: Endpoint) -> bool {
