@@ -52,7 +52,8 @@ impl Runs {
                     return Err(Failure::ForgottenRun { what: forgotten.to_string() });
                 }
                 let found = find_run(&runs, run, &folder)?;
-                self.json.say(|| RunDetails::of(found), || details(found))
+                let documented = RunDetails::of(found)?;
+                self.json.say(|| &documented, || details(found, documented.listed.rejected))
             }
         }
     }
@@ -110,7 +111,7 @@ fn run_lines(listing: &RunListing) -> String {
     text
 }
 
-fn details(run: &SealedRun) -> String {
+fn details(run: &SealedRun, rejected: u64) -> String {
     let seal = run.seal();
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));
@@ -131,6 +132,9 @@ fn details(run: &SealedRun) -> String {
     line(&mut text, format_args!("cells       {added} added, {revised} revised, {withdrawn} withdrawn"));
     let [listed, delisted] = [changes.listed, changes.delisted].map(group_digits);
     line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
+    if rejected > 0 {
+        line(&mut text, format_args!("rejected    {}", count_of(rejected, "record", "records")));
+    }
     for file in &seal.files {
         let (rows, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));
         line(&mut text, format_args!("file        {:26} {rows:>18} {size:>10}", file.name));

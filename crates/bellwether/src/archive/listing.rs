@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::forgotten::{ForgottenCause, ForgottenRun};
 use super::sealed::catalog::Archive;
-use super::sealed::seal::Seal;
 use super::sealed::sealed_run::SealedRun;
 use super::services::open_all;
 use super::unfinished::{UnfinishedRun, unfinished_runs};
@@ -32,7 +31,7 @@ pub struct RunListing {
 }
 
 /// A sealed run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ListedRun {
     /// Its name.
     pub run: String,
@@ -116,10 +115,10 @@ impl RunListing {
         let archives = open_all(archive)?;
         let unfinished =
             archives.iter().map(|(_, archive)| unfinished_runs(archive.path())).collect::<Result<Vec<_>>>()?;
-        let of_archive = |(service, archive): &(String, Archive)| -> Vec<ListedRun> {
-            archive.runs().iter().map(|run| ListedRun::of(service, run.seal())).collect()
+        let of_archive = |(service, archive): &(String, Archive)| {
+            archive.runs().iter().map(|run| ListedRun::of(service, run)).collect::<Result<Vec<_>>>()
         };
-        let mut runs: Vec<ListedRun> = archives.iter().flat_map(of_archive).collect();
+        let mut runs = archives.iter().map(of_archive).collect::<Result<Vec<_>>>()?.concat();
         let archives = || archives.iter().map(|(_, archive)| archive);
         runs.sort_by_key(|run| run.sealed_at);
         Ok(Self {
@@ -132,8 +131,9 @@ impl RunListing {
 }
 
 impl ListedRun {
-    fn of(service: &str, seal: &Seal) -> Self {
-        Self {
+    fn of(service: &str, run: &SealedRun) -> Result<Self> {
+        let seal = run.seal();
+        Ok(Self {
             run: seal.run.clone(),
             service: service.to_owned(),
             definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
@@ -144,18 +144,22 @@ impl ListedRun {
             added: seal.changes.added,
             revised: seal.changes.revised,
             withdrawn: seal.changes.withdrawn,
-            rejected: seal.rows("rejects.parquet"),
+            rejected: run.reject_count()?,
             bytes: seal.bytes(),
-        }
+        })
     }
 }
 
 impl RunDetails {
     /// A run with its files.
-    pub fn of(run: &SealedRun) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If its requests cannot be read.
+    pub fn of(run: &SealedRun) -> Result<Self> {
         let seal = run.seal();
-        Self {
-            listed: ListedRun::of(&seal.service.name, seal),
+        Ok(Self {
+            listed: ListedRun::of(&seal.service.name, run)?,
             folder: run.path().display().to_string(),
             definition_digest: seal.definition.as_ref().map(|definition| definition.digest.clone()),
             written_by: seal.bellwether.clone(),
@@ -164,7 +168,7 @@ impl RunDetails {
             series_delisted: seal.changes.delisted,
             files: seal.files.clone(),
             unknown_fields: seal.drift.clone(),
-        }
+        })
     }
 }
 

@@ -310,7 +310,7 @@ impl RejectTally {
     fn of(runs: &[&SealedRun], requests: &mut HashMap<String, LatestAnswers>) -> Result<Self> {
         let mut rejecting = Self::default();
         let read: BTreeSet<usize> = requests.values().flat_map(LatestAnswers::both).map(|answer| answer.run).collect();
-        for run in read.into_iter().filter(|&run| runs[run].reject_count() > 0) {
+        for run in read.into_iter().filter(|&run| runs[run].has_rejects()) {
             for rows in runs[run].rejects()? {
                 rejecting.count(run, &rows?, requests);
             }

@@ -50,9 +50,14 @@ impl SealedRun {
         self.seal.claimed.is_some()
     }
 
-    /// Number of rejected records.
-    pub fn reject_count(&self) -> u64 {
-        self.seal.rows(REJECTS)
+    /// Whether records were rejected.
+    pub(crate) fn has_rejects(&self) -> bool {
+        self.seal.rows(REJECTS) > 0
+    }
+
+    /// The number of rejected records, of which the file has one for a whole history, and not all if they are very many.
+    pub(in crate::archive) fn reject_count(&self) -> Result<u64> {
+        if self.has_rejects() { Ok(self.requests()?.iter().map(|request| request.rejects).sum()) } else { Ok(0) }
     }
 
     /// The answered requests.
