@@ -1,7 +1,5 @@
 //! `bellwether build`: a dataset from the archive, as of an instant.
 
-use super::help::{OUTPUT, PROGRESS, SELECTION};
-use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::IsTerminal as _;
@@ -16,7 +14,8 @@ use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
 use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summary};
-use bellwether::sql::Engine;
+#[cfg(feature = "spark")]
+use bellwether::spark::TOKEN;
 use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 use schemars::JsonSchema;
@@ -24,9 +23,11 @@ use serde::Serialize;
 
 use super::document::AsJson;
 use super::folders::Folders;
+use super::help::{OUTPUT, PROGRESS, SELECTION};
 use super::include::Include;
 use super::log::{LogForm, LogLevel};
 use super::note;
+use super::outcome::{Failure, Result};
 use super::rows::{Force, name_mismatch};
 use super::store::StoreOption;
 use super::talk::data as stdout;
@@ -152,14 +153,7 @@ impl Build {
         let (ad_hoc, store) = (self.ad_hoc(&past)?, self.store.url()?);
         let plan = past.plan;
         if let Some(engine) = &self.engine {
-            // Not by the parser, which would repeat a token in the address.
-            let engine: Engine = engine.parse().map_err(|refusal: String| {
-                usage::<Failure>(
-                    &format!("invalid `--engine`: {refusal}"),
-                    "use an address such as `spark://host:15002`; a token comes from `SPARK_CONNECT_AUTHENTICATE_TOKEN`",
-                )
-            })?;
-            return self.on_cluster(&engine, plan, ad_hoc, project);
+            return self.on_cluster(engine, plan, ad_hoc, project);
         }
         let to = self.destination(&plan, &ad_hoc)?;
         let data = match &to {
@@ -209,8 +203,14 @@ impl Build {
 
     /// Has a cluster build it.
     #[cfg(feature = "spark")]
-    fn on_cluster(&self, engine: &Engine, plan: Plan, ad_hoc: AdHoc, project: &Project) -> Result<()> {
-        let engine = engine.clone();
+    fn on_cluster(&self, engine: &str, plan: Plan, ad_hoc: AdHoc, project: &Project) -> Result<()> {
+        // Not by the parser, which would repeat a token in the address.
+        let engine = engine.parse().map_err(|refusal: String| {
+            usage::<Failure>(
+                &format!("invalid `--engine`: {refusal}"),
+                &format!("use an address such as `spark://host:15002`; a token comes from `{TOKEN}`"),
+            )
+        })?;
         let output = self.output.as_deref().unwrap_or(Path::new("")).to_string_lossy().parse().map_err(|_| {
             usage::<Failure>(
                 "with `--engine`, `--output` is the address of a store",
@@ -231,7 +231,7 @@ impl Build {
     }
 
     #[cfg(not(feature = "spark"))]
-    fn on_cluster(&self, _: &Engine, _: Plan, _: AdHoc, _: &Project) -> Result<()> {
+    fn on_cluster(&self, _: &str, _: Plan, _: AdHoc, _: &Project) -> Result<()> {
         Err(usage("this build has no client of Spark", "install bellwether with `--features spark`"))
     }
 

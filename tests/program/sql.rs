@@ -248,9 +248,9 @@ fn unsupported_datasets_are_refused_before_connecting_to_a_cluster() {
     };
     let store = format!("file://{}", place.file("store").display());
     let on = ["--engine", "spark://127.0.0.1:1", "--output"];
-    refused(&["it", "--engine", "http://127.0.0.1", on[2], &store], "not the address of a cluster");
-    refused(&["it", "--engine", "spark://host/;token=my-token", on[2], &store], "an address with a token");
     if cfg!(feature = "spark") {
+        refused(&["it", "--engine", "http://127.0.0.1", on[2], &store], "not the address of a cluster");
+        refused(&["it", "--engine", "spark://host/;token=my-token", on[2], &store], "an address with a token");
         refused(&["it", on[0], on[1], on[2], "file.parquet"], "`--output` is the address of a store");
         refused(&["text", on[0], on[1], on[2], &store], "Spark cannot write a dataset with `format = \"csv\"`");
         let renamed = "Spark cannot write a dataset that leaves out or renames columns";

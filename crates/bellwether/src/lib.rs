@@ -62,7 +62,7 @@
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
-//! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
+//! | `spark` | a Spark cluster that runs such a statement: the crate `bellwether-spark` (a cargo feature) |
 //! | [`serve`] | the service's interface, answered from an archive or by the demo, whose market is the crate `bellwether-demo` |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
@@ -133,6 +133,9 @@ pub mod harness;
 mod identity;
 #[doc(inline)]
 pub use bellwether_interface as interface;
+#[cfg(feature = "spark")]
+#[doc(hidden)]
+pub use bellwether_spark as spark;
 pub mod key;
 pub mod load;
 #[doc(hidden)]
@@ -145,8 +148,6 @@ pub mod report;
 pub mod run;
 pub mod serve;
 mod sessions;
-#[cfg(feature = "spark")]
-mod spark;
 mod split_days;
 pub mod sql;
 mod store;

@@ -5,22 +5,22 @@ use std::str::FromStr;
 
 /// The address of a Spark Connect server: `spark://host:15002`, or with TLS `spark://host:15002/;use_ssl=true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Engine(String);
+pub struct Address(String);
 
-impl Engine {
+impl Address {
     /// The address as it was typed.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Engine {
+impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl FromStr for Engine {
+impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

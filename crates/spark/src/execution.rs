@@ -9,10 +9,10 @@ use std::time::Duration;
 use spark_connect_core::{ExecutePlanResponseReattachableIterator as Execution, SparkError as Fault};
 use spark_connect_proto::execute_plan_response::{ObservedMetrics, ResponseType};
 use spark_connect_proto::{ExecutePlanRequest, ExecutePlanResponse, Plan, UserContext, plan};
+use tokio_util::sync::CancellationToken;
 
-use super::error::is_broken_connection;
-use super::{Cluster, SparkError};
-use crate::error::{Error, Result};
+use crate::error::is_broken_connection;
+use crate::{Cluster, SparkError};
 
 /// The longest silence before the connection counts as broken. The server reports progress every few seconds.
 const SILENCE: Duration = Duration::from_secs(180);
@@ -28,18 +28,21 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The tasks of an execution, as far as the server has planned them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tasks {
-    pub(crate) done: u64,
-    pub(crate) planned: u64,
+pub struct Tasks {
+    /// How many have finished.
+    pub done: u64,
+    /// How many there are.
+    pub planned: u64,
 }
 
 impl Cluster {
-    /// Executes a plan to the end, and returns its observed metrics.
-    pub(super) async fn execute(
+    /// Executes a plan to the end, and returns its observed metrics, or `None` if it was stopped.
+    pub(crate) async fn execute(
         &self,
         plan: plan::OpType,
+        stop: &CancellationToken,
         mut progress: impl FnMut(Tasks),
-    ) -> Result<Vec<ObservedMetrics>> {
+    ) -> Result<Option<Vec<ObservedMetrics>>, SparkError> {
         let user_id = self.client.user_id().unwrap_or_default().to_owned();
         let execution = Execution::new(ExecutePlanRequest {
             session_id: self.client.session_id().to_owned(),
@@ -60,20 +63,24 @@ impl Cluster {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => {
+            () = stop.cancelled() => {
                 let interrupt = self.client.interrupt_operation(execution.operation_id());
                 let _ = tokio::time::timeout(FAREWELL, interrupt).await;
-                Err(Error::interruption())
+                Ok(None)
             }
             done = self.complete(&execution, each) => {
                 let release = execution.create_release_request(true).await;
                 let _ = tokio::time::timeout(FAREWELL, self.client.release_execute(release)).await;
-                done.map(|()| metrics)
+                done.map(|()| Some(metrics))
             }
         }
     }
 
-    async fn complete(&self, execution: &Execution, mut each: impl FnMut(ExecutePlanResponse)) -> Result<()> {
+    async fn complete(
+        &self,
+        execution: &Execution,
+        mut each: impl FnMut(ExecutePlanResponse),
+    ) -> Result<(), SparkError> {
         let mut failures = 0;
         let mut stream = self.client.execute_plan(execution.request().clone()).await;
         loop {
@@ -103,7 +110,7 @@ impl Cluster {
             let is_unknown = broken.error_class == UNKNOWN;
             let is_new = execution.last_response_id().await.is_none();
             if !(may_pass(&broken) || is_unknown && is_new) || failures >= ATTEMPTS {
-                return Err(SparkError::of(&self.engine, &broken).into());
+                return Err(SparkError::of(&self.address, &broken));
             }
             if failures > 0 {
                 tokio::time::sleep(Duration::from_millis(250 << failures.min(8)).min(LONGEST_WAIT)).await;

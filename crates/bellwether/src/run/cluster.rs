@@ -2,6 +2,7 @@
 //! checked, described and sealed as a version in an object store.
 
 use std::collections::HashSet;
+use std::env;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,12 @@ use crate::disk::remove;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD, REPORT};
 use crate::interface::Ticker;
-use crate::plan::{Claims, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
+use crate::key;
+use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
-use crate::spark::{Cluster, RowDigest, SUCCESS, Write};
-use crate::sql::{Dialect, Engine, ForgottenRuns, Question, statement};
+use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
+use crate::sql::{Dialect, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::time::unique_name;
@@ -41,7 +43,7 @@ use crate::time::unique_name;
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
     /// The cluster.
-    pub engine: Engine,
+    pub engine: Address,
     /// The store that gets the version.
     pub output: StoreUrl,
     /// The local folder of the datasets and the archive.
@@ -135,19 +137,34 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
 /// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long it took.
 async fn compute(
     plan: &Plan,
-    engine: &Engine,
+    engine: &Address,
     statement: &str,
     folder: &str,
     control: &Control,
 ) -> Result<(RowDigest, Timing)> {
-    let cluster = Cluster::connect(engine, &control.stop).await?;
+    // It is masked wherever text is shown.
+    key::mask(env::var(TOKEN));
+    let stop = &control.stop;
+    let cluster = stop.run_until_cancelled(Cluster::connect(engine)).await.ok_or_else(Error::interruption)??;
     let stage = Stage::of_tasks(control, "spark");
     let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let write = Write { statement, folder, columns: &columns, codec: plan.files.codec };
-    let digest = cluster.write(write, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
+    let write = Write { statement, columns: &columns, folder, options: options_of(plan.files.codec) };
+    let digest = cluster.write(write, stop, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
+    let digest = digest.ok_or_else(Error::interruption)?;
     let computed = stage.finish();
-    cluster.close().await;
+    stop.run_until_cancelled(cluster.close()).await;
     Ok((digest, computed))
+}
+
+/// A codec as options of Spark's writer.
+fn options_of(codec: Codec) -> Vec<(&'static str, String)> {
+    match codec {
+        Codec::Zstd(level) => {
+            vec![("compression", "zstd".to_owned()), ("parquet.compression.codec.zstd.level", level.to_string())]
+        }
+        Codec::Snappy => vec![("compression", "snappy".to_owned())],
+        Codec::None => vec![("compression", "none".to_owned())],
+    }
 }
 
 /// Refuses datasets that a cluster cannot build.

@@ -8,6 +8,8 @@ use chrono::{DateTime, Utc};
 use crate::disk::lock::Holder;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 use crate::plan::ServiceIdentity;
+#[cfg(feature = "spark")]
+use crate::spark::SparkError;
 use crate::text::human::{count_of, group_digits, percent};
 use crate::time::to_record;
 
@@ -203,4 +205,35 @@ fn addresses(service: &ServiceIdentity) -> String {
 
 fn by(holder: Option<&Holder>) -> String {
     holder.map_or_else(String::new, |holder| format!(": {holder}"))
+}
+
+#[cfg(feature = "spark")]
+impl Diagnostic for SparkError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreachable { .. } => ErrorKind::Temporary,
+            _ => ErrorKind::Service,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreachable { .. } => {
+                "check that a Spark Connect server listens there (`sbin/start-connect-server.sh`), and run the same \
+                 command again"
+            }
+            Self::Denied { .. } => {
+                "set `SPARK_CONNECT_AUTHENTICATE_TOKEN`, which is sent with `/;use_ssl=true` at the end of the address, or to \
+                 this machine"
+            }
+            Self::Refused { .. } => {
+                "every worker must be able to read the archive: keep it in a store, or on a file system that all of them have"
+            }
+            Self::Failed { .. } => {
+                "the log of the driver says more; every worker must be able to read the archive and write the output"
+            }
+            Self::Answer { .. } => "use Spark 4",
+        };
+        Some(hint.to_owned())
+    }
 }

@@ -13,7 +13,6 @@
 //! it orders only by the kind of change.
 
 mod dialect;
-mod engine;
 mod news;
 mod refusal;
 mod signals;
@@ -32,7 +31,6 @@ use crate::tables::ClaimedUntil;
 use crate::time::to_record;
 
 pub use dialect::Dialect;
-pub use engine::Engine;
 pub use refusal::SqlRefusal;
 
 use news::NewsQuery;
