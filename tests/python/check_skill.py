@@ -14,6 +14,7 @@ import scipy.fft
 import scipy.linalg
 import scipy.optimize
 import scipy.stats
+from check_statistics import highest_fifth
 from statsmodels.stats.multitest import multipletests
 
 ARCHIVE, PRICES = sys.argv[1:3]
@@ -165,11 +166,11 @@ def exit_of(sessions, entry, period):
     return exits[entry, period]
 
 
-def dated_entry(sessions, date):
-    if (LAG, date) not in entries:
-        after = int(sessions.searchsorted(date, side="right")) + LAG - 1
-        entries[LAG, date] = after if LAG else int(sessions.searchsorted(date))
-    return entries[LAG, date]
+def dated_entry(sessions, date, lag):
+    if (lag, date) not in entries:
+        after = int(sessions.searchsorted(date, side="right")) + lag - 1
+        entries[lag, date] = after if lag else int(sessions.searchsorted(date))
+    return entries[lag, date]
 
 
 def measure_cells(cells, prices):
@@ -177,7 +178,7 @@ def measure_cells(cells, prices):
     sessions = prices.index
     what, begins, returns, ends, lagged = [], [], [], [], [[] for _ in range(LAGS)]
     for cell in cells.itertuples():
-        entry = dated_entry(sessions, cell.date)
+        entry = dated_entry(sessions, cell.date, min(LAG, 1) if cell.live else LAG)
         if cell.live:
             entry = max(entry, int(sessions.searchsorted(cell.first_seen.normalize(), side="right")))
         end = exit_of(sessions, entry, cell.period) if entry < len(sessions) else len(sessions)
@@ -221,10 +222,6 @@ def rank_correlation(x, y):
     return None if x is None or y is None else float(x @ y / numpy.sqrt((x @ x) * (y @ y)))
 
 
-def fifths(values):
-    return numpy.searchsorted(numpy.quantile(values, [0.2, 0.4, 0.6, 0.8]), values, side="left")
-
-
 def side(is_taken, sign, excess, direction):
     sign, excess, direction = sign[is_taken], excess[is_taken], direction[is_taken]
     hits = int((sign * excess > 0).sum())
@@ -234,15 +231,14 @@ def side(is_taken, sign, excess, direction):
 def measure_date(frame):
     """Figures of a date from columns `signed`, `sell`, `value`, `excess`."""
     signed, sell, value, excess = (frame[name].to_numpy() for name in ("signed", "sell", "value", "excess"))
-    sign, one = numpy.where(sell, -1, 1), numpy.ones(len(frame))
-    place = fifths(signed)
-    high, low = value[place == 4], value[place == 0]
+    sign, one, size = numpy.where(sell, -1, 1), numpy.ones(len(frame)), numpy.abs(signed)
+    high, low = value[signed >= highest_fifth(signed)], value[-signed >= highest_fifth(-signed)]
     return dict(
         names=len(frame),
         correlation=rank_correlation(signed, value),
         buys=side(~sell, sign, excess, one),
         sells=side(sell, sign, excess, one),
-        confident=side(fifths(numpy.abs(signed)) == 4, sign, excess, sign),
+        confident=side(size >= highest_fifth(size), sign, excess, sign),
         spread=high.mean() - low.mean() if len(high) and len(low) else None,
     )
 

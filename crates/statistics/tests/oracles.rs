@@ -18,7 +18,7 @@ use bellwether_statistics::distributions::{
 };
 use bellwether_statistics::mean::{MeanTest, Refusal};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm};
-use bellwether_statistics::quantiles::quantile_of;
+use bellwether_statistics::quantiles::highest_fifth;
 use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{
     ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Windows, isotonic_regression, rank_correlation,
@@ -92,7 +92,7 @@ fn compare_ranks(comparison: &mut Comparison, random: &mut Random) {
         let (x, y) = (numbers(random, count, ties), numbers(random, count, ties));
         comparison.add("rank_correlation", &[&x, &y, &[rank_correlation(&x, &y).unwrap()]]);
         comparison.add("correlation", &[&x, &y, &[correlation(&x, &y).unwrap()]]);
-        comparison.add("quantile_of", &[&x, &[0.2], &[quantile_of(&x, 0.2).unwrap()]]);
+        comparison.add("highest_fifth", &[&x, &[highest_fifth(&x).unwrap()]]);
     }
 }
 

@@ -6,7 +6,7 @@ use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Flips, Share, clustered_sign_test, sign_test};
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::multiple::{benjamini_hochberg, holm};
-use bellwether_statistics::quantiles::quantile_of;
+use bellwether_statistics::quantiles::highest_fifth;
 use bellwether_statistics::{
     CONFIDENCE, Order, OverlappingSeries, Random, RankedCases, isotonic_regression, rank_correlation,
 };
@@ -32,7 +32,7 @@ fn rows_may_be_in_any_order() {
         let (x, y): (Vec<f64>, Vec<f64>) = rows.iter().copied().unzip();
         let forecasts: Vec<f64> = x.iter().map(|x| 1.0 / (1.0 + x.exp())).collect();
         let outcomes: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
-        (rank_correlation(&x, &y), Calibration::of(&forecasts, &outcomes), quantile_of(&y, 0.2))
+        (rank_correlation(&x, &y), Calibration::of(&forecasts, &outcomes), highest_fifth(&y))
     };
     let before = statistics(&rows);
     shuffle(&mut random, &mut rows);

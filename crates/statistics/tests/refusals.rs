@@ -6,7 +6,7 @@ use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
 use bellwether_statistics::mean::{NotFinite, mean, values_needed};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
-use bellwether_statistics::quantiles::quantile_of;
+use bellwether_statistics::quantiles::highest_fifth;
 use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{OverlappingSeries, Refusal, Windows, rank_correlation};
 
@@ -36,7 +36,7 @@ fn what_is_not_a_number_has_no_rank() {
     assert_eq!(rank_correlation(&values, &[1.0, 2.0, 3.0]), None);
     assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &values), None);
     assert_eq!(correlation(&values, &[1.0, 2.0, 3.0]), None);
-    assert_eq!(quantile_of(&values, 0.5), None);
+    assert_eq!(highest_fifth(&values), None);
     // Infinity has a rank, but no distance from a mean.
     assert_eq!(rank_correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), Some(1.0));
     assert_eq!(correlation(&[1.0, f64::INFINITY, 2.0], &[1.0, 3.0, 2.0]), None);
@@ -93,7 +93,7 @@ fn nothing_is_known_of_no_cases() {
     assert_eq!(clustered_sign_test(&[0, 0]), None);
     assert_eq!(clustered_sign_test(&[i64::MAX, i64::MAX, 2]), None);
     assert_eq!(mean(&[]), None);
-    assert_eq!(quantile_of(&[], 0.2), None);
+    assert_eq!(highest_fifth(&[]), None);
     assert_eq!(effective_number(&[]), None);
     assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
     assert_eq!((expected_best(0.0), expected_best(1.0), expected_best(1.1)), (0.0, 0.0, 0.0));

@@ -385,11 +385,15 @@ impl Intake<'_> {
             *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
             return;
         };
-        let mut entry = self.entries.entry(day as Day);
-        if is_live {
-            let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
-            entry = entry.max(first_after(sessions, Day::try_from(seen).unwrap_or(Day::MAX)));
-        }
+        let entry = match is_live {
+            true => {
+                let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
+                // One that is dated ahead is not entered before the close of its date, or with a lag the one after it.
+                let before = day as Day - Day::from(self.rules.lag == 0);
+                first_after(sessions, before.max(Day::try_from(seen).unwrap_or(Day::MAX)))
+            }
+            false => self.entries.entry(day as Day),
+        };
         let Some(exit) = self.exits.exit(period, entry) else {
             found.counts.incomplete += 1;
             return;

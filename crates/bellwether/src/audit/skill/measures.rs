@@ -1,6 +1,6 @@
 //! The measures of a pair: by date as published, as it stands today, and both on the same cells.
 
-use bellwether_statistics::quantiles::{quantile_of, relative_to_mean};
+use bellwether_statistics::quantiles::{highest_fifth, relative_to_mean};
 use bellwether_statistics::{Order, Windows};
 
 use super::answer::{DateReturns, Measure, Side, State};
@@ -19,9 +19,6 @@ use crate::interface::{Period, Regime};
 
 /// A date with fewer names is not measured.
 pub(super) const LEAST_NAMES: usize = 5;
-
-/// Where the lowest fifth ends, and the highest begins.
-const FIFTHS: [f64; 2] = [0.2, 0.8];
 
 /// A pair as it was measured.
 #[derive(Clone, Debug)]
@@ -123,12 +120,12 @@ impl MeasuredColumns {
     /// What followed.
     pub(super) fn measure(&self) -> DateReturns {
         let sizes: Vec<f64> = self.confidences.iter().map(|confidence| confidence.abs()).collect();
-        let sure = quantile_of(&sizes, FIFTHS[1]).unwrap_or(f64::INFINITY);
+        let sure = highest_fifth(&sizes).unwrap_or(f64::INFINITY);
         let [mut buys, mut sells, mut confident] = [SideSum::default(); 3];
         for (row, (size, excess)) in sizes.iter().zip(&self.excesses).enumerate() {
             let is_hit = self.is_hit(row);
             (if self.are_sells[row] { &mut sells } else { &mut buys }).add(*excess, is_hit);
-            if *size > sure {
+            if *size >= sure {
                 confident.add(excess * self.direction(row), is_hit);
             }
         }
@@ -141,15 +138,15 @@ impl MeasuredColumns {
         self.returns.iter().sum::<f64>() / self.returns.len() as f64
     }
 
-    /// The mean return of the names in the highest fifth less that of the lowest; none if either is empty.
+    /// The mean return of the names in the highest fifth less that of the lowest; none if all are equal.
     fn spread(&self) -> Option<f64> {
-        let [low, high] = FIFTHS.map(|share| quantile_of(&self.confidences, share));
-        let (low, high) = low.zip(high)?;
+        let opposites: Vec<f64> = self.confidences.iter().map(|confidence| -confidence).collect();
+        let (low, high) = (-highest_fifth(&opposites)?, highest_fifth(&self.confidences)?);
         let rows = || self.confidences.iter().zip(&self.returns);
         let of = |is_taken: &dyn Fn(f64) -> bool| {
             mean(rows().filter(|(confidence, _)| is_taken(**confidence)).map(|(_, value)| *value))
         };
-        Some(of(&|confidence| confidence > high)? - of(&|confidence| confidence <= low)?)
+        Some(of(&|confidence| confidence >= high)? - of(&|confidence| confidence <= low)?)
     }
 }
 
