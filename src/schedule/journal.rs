@@ -89,7 +89,7 @@ impl Journal {
 
 /// The file that grows.
 pub(super) fn path(data: &Path, definition: &str) -> PathBuf {
-    data.join(JOURNAL).join(definition).with_extension("jsonl")
+    data.join(JOURNAL).join(format!("{definition}.jsonl"))
 }
 
 /// The segments of a definition, oldest first.

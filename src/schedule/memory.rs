@@ -99,7 +99,7 @@ pub(super) enum Decision {
         /// How many.
         missed: usize,
     },
-    /// A retry would come after the deadline.
+    /// A retry would come after the deadline, or the time of the next run has come.
     GiveUp {
         /// The time that the run was for.
         due: DateTime<Utc>,
@@ -114,7 +114,7 @@ impl MemoryFile {
     }
 
     pub(super) fn file(&self) -> PathBuf {
-        self.folder.join(&self.name).with_extension("json")
+        self.folder.join(format!("{}.json", self.name))
     }
 
     /// The right to run the definition for a due time: none while another scheduler has it.
@@ -190,7 +190,11 @@ impl Memory {
         let Times { due, missed, next } = Times::at(schedule, self.done, now);
         let retry = self.retry.filter(|retry| retry.due > self.done);
         match (due, retry) {
-            (Some(due), Some(retry)) if retry.due < due => Decision::Run { due, attempts: 0, missed },
+            (Some(due), Some(retry)) if retry.due < due && retry.interrupted => {
+                Decision::Run { due, attempts: 0, missed }
+            }
+            // The next run takes its place.
+            (Some(due), Some(retry)) if retry.due < due => Decision::GiveUp { due: retry.due },
             (_, Some(retry)) if now < retry.at => {
                 Decision::Wait(next.map_or(Some(retry.at), |next| Some(next.min(retry.at))))
             }
@@ -269,12 +273,17 @@ mod tests {
         assert_eq!(failed.postpone(&schedule, (due, 0), due + TimeDelta::seconds(5)), failed.retry_at());
         assert_eq!(failed.decide(&schedule, soon), Decision::Run { due, attempts: 1, missed: 0 });
         assert_eq!(failed.decide(&schedule, late), Decision::GiveUp { due });
+        // So it is if the next run comes first, which then has missed nothing.
+        let next = due + TimeDelta::days(1);
+        let mut superseded = failed.clone();
+        assert_eq!(superseded.decide(&schedule, next), Decision::GiveUp { due });
+        superseded.finish(due);
+        assert_eq!(superseded.decide(&schedule, next), Decision::Run { due: next, attempts: 0, missed: 0 });
 
         let mut interrupted = failed;
         interrupted.interrupt((due, 1), soon);
         assert_eq!(interrupted.decide(&schedule, late), Decision::Run { due, attempts: 1, missed: 0 });
         // The next day's run takes its place.
-        let next = due + TimeDelta::days(1);
         assert_eq!(interrupted.decide(&schedule, next), Decision::Run { due: next, attempts: 0, missed: 1 });
     }
 }

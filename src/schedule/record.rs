@@ -176,12 +176,12 @@ impl RunRecord {
         Self { outcome, exit_code, hint, reasons, ..Self::begin(definition, Some(due), now) }
     }
 
-    /// Adds that it is not tried again.
-    pub(super) fn give_up(&mut self) {
+    /// Adds that it is not tried again, and why.
+    pub(super) fn give_up(&mut self, why: &str) {
         self.outcome = Outcome::Failure;
         // The same command would not try it again.
         (self.exit_code, self.hint) = (ErrorKind::Service.exit_code(), None);
-        self.reasons.push("the deadline for retries has passed".to_owned());
+        self.reasons.push(why.to_owned());
     }
 
     /// What failed and why, on one line; `None` if nothing did.

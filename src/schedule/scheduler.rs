@@ -80,6 +80,8 @@ pub struct Scheduler {
     unwritten: BTreeMap<String, Memory>,
     /// The newest due time of a definition that was reported as not started.
     not_started: BTreeMap<String, DateTime<Utc>>,
+    /// The due times that wait until fewer others run: they are not missed, however long that takes.
+    waiting: BTreeMap<String, DateTime<Utc>>,
     looks: Arc<Looks>,
     look_file: LookFile,
 }
@@ -89,6 +91,8 @@ pub struct Scheduler {
 struct Due {
     name: String,
     due: DateTime<Utc>,
+    /// What is next of it.
+    decision: Decision,
 }
 
 impl Scheduler {
@@ -101,6 +105,7 @@ impl Scheduler {
             obstacles: Obstacles::new(Arc::clone(&options.watcher)),
             unwritten: BTreeMap::new(),
             not_started: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             options,
             memories: BTreeMap::new(),
             paused: BTreeMap::new(),
@@ -258,8 +263,10 @@ impl Scheduler {
             let Some(memory) = self.memory(&name, &schedule, now) else { continue };
             match memory.decide(&schedule, now) {
                 Decision::Wait(at) => at.into_iter().for_each(&mut wake_at),
-                Decision::Run { due: at, .. } => due.push(Due { name, due: at }),
-                Decision::Skip { .. } | Decision::GiveUp { .. } => due.push(Due { name, due: now }),
+                decision @ Decision::Run { due: at, .. } => due.push(Due { name, due: at, decision }),
+                decision @ (Decision::Skip { .. } | Decision::GiveUp { .. }) => {
+                    due.push(Due { name, due: now, decision });
+                }
             }
         }
         due.sort_by(|one, other| (one.due, &one.name).cmp(&(other.due, &other.name)));
@@ -272,6 +279,7 @@ impl Scheduler {
             FileChange::Read(name) => {
                 let was_known = self.memories.remove(&name).is_some();
                 self.paused.remove(&name);
+                self.waiting.remove(&name);
                 for kind in [ObstacleKind::State, ObstacleKind::Invalid] {
                     self.obstacles.clear(&Subject::Definition(name.clone()), kind);
                 }
@@ -287,6 +295,7 @@ impl Scheduler {
             }
             FileChange::Removed(name) => {
                 self.obstacles.forget(&name);
+                self.waiting.remove(&name);
                 if self.memories.remove(&name).is_some() {
                     watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
                 }
@@ -361,14 +370,20 @@ impl Scheduler {
         }));
     }
 
-    /// Starts as many due definitions as may run at once. Returns those that were tried.
+    /// Starts as many due definitions as may run at once. Returns those that were tried; of one that gave up a run, the next
+    /// one is still to come.
     fn start(&mut self, due: Vec<Due>) -> Vec<String> {
         let mut tried = Vec::new();
-        for Due { name, .. } in due {
+        for Due { name, decision, .. } in due {
             if self.running.len() >= self.options.jobs.get() || self.options.stop.is_cancelled() {
-                break;
+                if let Decision::Run { due, .. } = decision {
+                    self.waiting.insert(name, due);
+                }
+                continue;
             }
-            tried.push(name.clone());
+            if !matches!(decision, Decision::GiveUp { .. }) {
+                tried.push(name.clone());
+            }
             let now = self.options.clock.now();
             match self.begin(&name, now) {
                 Ok(Some(run)) => {
@@ -402,7 +417,12 @@ impl Scheduler {
         };
         let watcher = Arc::clone(&self.options.watcher);
         let mut turn = Turn { plan, schedule, place, memory, options: self.options(name), watcher, _lock: lock };
-        let decision = turn.memory.decide(&turn.schedule, now);
+        let decision = match (turn.memory.decide(&turn.schedule, now), self.waiting.remove(name)) {
+            (Decision::Skip { missed }, Some(due)) if due > turn.memory.done => {
+                Decision::Run { due, attempts: 0, missed: missed.saturating_sub(1) }
+            }
+            (decision, _) => decision,
+        };
         let run = turn.settle(decision, now)?;
         self.memories.insert(name.to_owned(), turn.memory.clone());
         Ok(run.map(|task| Box::pin(turn.perform(task)) as Pin<Box<dyn Future<Output = Ended>>>))

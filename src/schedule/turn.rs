@@ -13,7 +13,8 @@ use chrono::{DateTime, Utc};
 
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::{conclude, perform};
-use super::memory::{Decision, Memory, MemoryFile};
+use super::journal;
+use super::memory::{Decision, Memory, MemoryFile, deadline};
 use super::record::{Outcome, RunRecord};
 
 /// A run that has ended.
@@ -74,7 +75,7 @@ impl Turn {
     pub(super) async fn perform(mut self, task: Task) -> Ended {
         let (name, clock) = (self.plan.name.clone(), self.options.clock);
         let (mut record, due, attempts) = match task {
-            Task::GiveUp { due } => (Some(given_up(&name, due, clock.now())), due, 0),
+            Task::GiveUp { due } => (Some(self.given_up(due, clock.now())), due, 0),
             Task::Run { due, attempts } => {
                 self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempt: attempts + 1 });
                 let options = Options { interrupted: Interrupted::ResumeSince(due), ..self.options.clone() };
@@ -93,7 +94,7 @@ impl Turn {
         }
         match &mut record {
             _ if !is_later || retry.is_some() => {}
-            Some(record) => record.give_up(),
+            Some(record) => record.give_up(DEADLINE),
             None => {
                 self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry });
                 record = Some(record_of_wait(&name, due, clock.now()));
@@ -109,6 +110,17 @@ impl Turn {
         }
         Ended { name, memory: Some(self.memory), record, error }
     }
+
+    /// The record of a run that is no longer retried, with the reasons of its last attempt.
+    fn given_up(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
+        let mut record = RunRecord::begin(&self.plan.name, Some(due), now);
+        let runs = journal::read(&self.options.data, &self.plan.name).map(|journal| journal.runs).unwrap_or_default();
+        let last = runs.into_iter().rev().find(|run| run.due == Some(due));
+        record.reasons = last.map(|run| run.reasons).unwrap_or_default();
+        let is_late = now - due > deadline(&self.schedule);
+        record.give_up(if is_late { DEADLINE } else { "the next run is due" });
+        record
+    }
 }
 
 /// What to do about a due definition.
@@ -118,17 +130,14 @@ pub(super) enum Task {
     GiveUp { due: DateTime<Utc> },
 }
 
-/// The record of a run that is no longer retried.
-fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
-    let mut record = RunRecord::begin(name, Some(due), now);
-    record.give_up();
-    record
-}
+/// Why a run is no longer retried.
+const DEADLINE: &str = "the deadline for retries has passed";
 
 /// The record of a run that waited for another one until its deadline.
 fn record_of_wait(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
-    let mut record = given_up(name, due, now);
-    record.reasons.insert(0, "another run of the definition was in progress".to_owned());
+    let mut record = RunRecord::begin(name, Some(due), now);
+    record.reasons.push("another run of the definition was in progress".to_owned());
+    record.give_up(DEADLINE);
     record
 }
 

@@ -37,6 +37,8 @@ enum Mood {
     Down,
     /// It leaves this sector without an answer.
     Hangs(&'static str),
+    /// It answers well, and takes hours for it.
+    Slow,
     /// It answers well, but first the definition of this name gets another text.
     Edits(PathBuf, String),
 }
@@ -69,6 +71,9 @@ impl World {
                 Mood::Edits(file, text) => {
                     fs::write(file, text).expect("as the test expects");
                     *mood = Mood::Well;
+                }
+                Mood::Slow => {
+                    _ = clock.fetch_add(TimeDelta::hours(2).num_microseconds().expect("few"), Ordering::SeqCst)
                 }
                 Mood::Hangs(_) | Mood::Well => {}
             }
@@ -410,4 +415,56 @@ fn only_a_manual_run_after_a_due_time_covers_it() {
         }
     });
     assert_eq!(message.count("AlreadyRun"), 1);
+}
+
+#[test]
+fn a_definition_that_waits_for_another_is_late_and_not_missed() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let world = World::new(at("2026-11-19T12:00:00Z"));
+    let punctual = NIGHTLY.replace("12h", "0s");
+    let sectors: Vec<&str> = SECTORS.iter().flat_map(|sectors| sectors.iter().copied()).collect();
+    for (name, sector) in ["first", "second", "third", "fourth"].iter().zip(&sectors) {
+        // Each has a service of its own: the clock stands still between two of them.
+        world.place.define(name, &world.text(&[*sector], &punctual).replace("\"vendor\"", &format!("{name:?}")));
+    }
+    let message = Arc::new(EventLog::default());
+    runtime.block_on(async {
+        let mut scheduler = world.scheduler(&message);
+        scheduler.once().await.unwrap();
+        let due = scheduler.next().unwrap();
+        world.set(due);
+        world.is(Mood::Slow);
+        // Two may run at once, and the others wait for hours.
+        let records = scheduler.once().await.unwrap();
+        assert_eq!(records.len(), sectors.len().min(4));
+        assert!(
+            records.iter().all(|record| record.outcome == Outcome::Success && record.due == Some(due)),
+            "{records:?}"
+        );
+    });
+}
+
+#[test]
+fn a_run_that_is_retried_until_the_next_one_is_due_has_failed() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let world = World::new(at("2026-11-19T12:00:00Z"));
+    world.place.define("it", &world.text(SECTORS[0], "[schedule]\ncron = \"0 * * * *\"\n"));
+    let message = Arc::new(EventLog::default());
+    let outcomes = runtime.block_on(async {
+        let mut scheduler = world.scheduler(&message);
+        scheduler.once().await.unwrap();
+        world.is(Mood::Down);
+        let mut records = Vec::new();
+        for hour in 1..4 {
+            world.set(at("2026-11-19T12:00:30Z") + TimeDelta::hours(hour));
+            records.extend(scheduler.once().await.unwrap());
+        }
+        records
+    });
+    let told: Vec<(Outcome, bool)> = outcomes
+        .iter()
+        .map(|record| (record.outcome, record.reason().is_some_and(|reason| reason.contains("did not answer"))))
+        .collect();
+    let (later, failure) = ((Outcome::Later, true), (Outcome::Failure, true));
+    assert_eq!(told, [later, failure, later, failure, later]);
 }

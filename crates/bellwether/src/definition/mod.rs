@@ -441,11 +441,12 @@ pub(crate) struct ScheduleSection {
     #[serde(default)]
     pub timezone: Option<Placed<Zone>>,
     /// How late a run may start. If the scheduler was down at a due time, or still busy with the previous run, the
-    /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Default: `1d`.
+    /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Waiting for other
+    /// definitions (`--jobs`) makes a run late, not missed. Default: `1d`.
     #[serde(default)]
     pub catch_up: Option<Placed<CatchUp>>,
-    /// Keep retrying a temporary failure (exit code 75) until this long after the due time. It never ends a run.
-    /// Default: `2h`.
+    /// Keep retrying a temporary failure (exit code 75) until this long after the due time, or until the next run is
+    /// due: then the run has failed. It never ends a run. Default: `2h`.
     #[serde(default)]
     pub deadline: Option<Placed<TimeSpan>>,
     /// The time before the first retry. It doubles with each retry, up to 15 minutes. Default: `1m`.
