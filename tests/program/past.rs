@@ -458,3 +458,59 @@ fn every_way_to_ask_for_signals_gives_what_was_known() {
         }
     }
 }
+
+/// A vendor of one ticker: its latest signal has a date on the first and the third day alone, and a sector lists another ticker
+/// on the first.
+fn vendor_of_latest(number: usize, request: &ScriptedRequest) -> Vec<Step> {
+    let history = |ticker: &str| {
+        json!({"ticker": ticker, "regime": "neutral", "period": "15d",
+               "predictions": [{"date": "2026-11-18T00:00:00+00:00", "signal": "buy", "confidence": 0.5,
+                                "period": "fifteen days"}]})
+    };
+    let body = match request.target.contains("sector=") {
+        true if number == 1 => json!({"CVX": history("CVX"), "XOM": history("XOM")}),
+        true => json!({"XOM": history("XOM")}),
+        false => {
+            let date = if number == 2 { Value::Null } else { json!("2026-11-19T00:00:00+00:00") };
+            json!({"ticker": "NEE", "date": date, "period": "15d", "regime": "neutral", "signal": "buy", "confidence": 0.5})
+        }
+    };
+    reply("200 OK", &body.to_string())
+}
+
+#[test]
+fn the_latest_signal_is_the_one_of_the_last_answer_and_what_is_no_longer_listed_is_still_known() {
+    let rest = "[checks]\nmissing = \"warn\"\n[rejects]\nkeep_extra = true\n[sentiment]\narticles = false\n[signals]\n";
+    let place = Place::new();
+    for number in 1..4 {
+        let service = Scripted::start(move |request| vendor_of_latest(number, request));
+        let address = format!("http://{}", service.address());
+        for (minute, signals) in [(0, "sectors = [\"energy\"]"), (1, "history = \"latest\"\ntickers = [\"NEE\"]")] {
+            let at = evening(day(2026, 11, 19 + number as u32)) + TimeDelta::minutes(minute);
+            let addresses = [&*format!("{address}/a"), &*format!("{address}/b")];
+            pull(&place, addresses, &format!("{rest}{signals}\n"), Clock::Fixed(at));
+        }
+    }
+    let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
+    let seals: Vec<DateTime<Utc>> = archive.runs().iter().map(|run| run.seal().sealed_at).collect();
+    let get = |instant: DateTime<Utc>, target: &str| {
+        let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All);
+        server.below(&format!("/at/{}", to_record(instant))).get(target)
+    };
+    // The second answer had no date, and the third repeated the first.
+    let dates = [(1, json!("2026-11-19T00:00:00+00:00")), (3, Value::Null), (5, json!("2026-11-19T00:00:00+00:00"))];
+    for (run, date) in dates {
+        let latest: Value = serde_json::from_slice(&get(seals[run], "/api/signals/NEE").body).expect("JSON");
+        assert_eq!(latest["date"], date, "{latest}");
+    }
+    // An unknown field of an entry has the name of a known one of a latest signal.
+    let latest = String::from_utf8(get(seals[5], "/api/signals/XOM").body).expect("text");
+    assert_eq!(latest.matches("\"period\":").count(), 1, "{latest}");
+    let gone = get(seals[5], "/api/signals-history/CVX");
+    assert_eq!(gone.status, 200);
+    let until =
+        |answer: &str| answer.split("until=").nth(1).expect("an end").parse::<DateTime<Utc>>().expect("an instant");
+    let (watch, before) = (&gone.headers["bellwether-watch"], get(seals[0], "/api/signals-history/CVX"));
+    assert!(watch.starts_with("not-watched") && until(watch) <= seals[2] && until(watch) > seals[1], "{watch}");
+    assert_eq!(until(&before.headers["bellwether-watch"]), until(watch), "nothing is known of it after that");
+}

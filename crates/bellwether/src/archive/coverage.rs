@@ -63,7 +63,7 @@ impl Coverage {
     }
 
     /// The oldest date of the answer.
-    pub(super) fn oldest(self) -> Option<i64> {
+    pub(crate) fn oldest(self) -> Option<i64> {
         match self {
             Self::Dates { from, .. } => Some(from),
             Self::Nothing | Self::Everything => None,

@@ -12,10 +12,12 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::coverage::Coverage;
 use super::error::ArchiveError;
 use super::fold::cells::Revision;
 use super::fold::histories::EVER;
 use super::fold::row_ranges::RowRanges;
+use super::sealed::answers::SeriesAnswer;
 use super::sealed::folder::Folder;
 use super::sealed::horizon::CountedShare;
 use super::sealed::keys;
@@ -72,16 +74,32 @@ impl View {
         Ok(SeriesReader { table, files: with_rows.map(open).collect::<Result<_>>()?, held: Mutex::default() })
     }
 
-    /// The series of a ticker that answers list, with the requests that do.
+    /// The series of a ticker, with the requests that list it or did.
     pub(crate) fn series_of(&self, ticker: &Ticker) -> Result<Vec<(SeriesKey, Vec<ListedBy>)>> {
-        let series = self.listings()?.of_ticker(ticker).filter_map(|(key, listings)| {
-            let listed = listings.iter().filter(|listing| listing.change == Change::Added);
-            let by: Vec<ListedBy> = listed
-                .map(|listing| ListedBy { request: listing.request.to_string(), since: listing.sealed_at })
-                .collect();
-            (!by.is_empty()).then(|| (key.clone(), by))
+        let series = self.listings()?.of_ticker(ticker).map(|(key, listings)| {
+            let by = listings.iter().map(|listing| ListedBy {
+                request: listing.request.to_string(),
+                since: listing.sealed_at,
+                gone: (listing.change == Change::Withdrawn).then_some(listing.observed_at),
+            });
+            (key.clone(), by.collect())
         });
         Ok(series.collect())
+    }
+
+    /// What the last answer with the latest signal of a series covered; none if there was no such answer.
+    pub(crate) fn last_latest(&self, key: &SeriesKey) -> Result<Option<Coverage>> {
+        let mut last: Option<SeriesAnswer> = None;
+        for run in self.runs().rev() {
+            // What a run was answered is not later than its seal.
+            if last.as_ref().is_some_and(|last| last.observed_at >= run.seal().sealed_at) {
+                break;
+            }
+            let is_it = |answer: &SeriesAnswer| answer.source.is_latest() && answer.key == *key;
+            let later = run.answers()?.into_iter().filter(is_it).chain(last.take());
+            last = later.max_by_key(|answer| answer.observed_at);
+        }
+        Ok(last.map(|answer| answer.covers))
     }
 
     /// The tickers that answers list, in order.
@@ -92,12 +110,14 @@ impl View {
     }
 }
 
-/// A request whose latest answer lists a series.
+/// A request of which an answer listed a series.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedBy {
     pub(crate) request: String,
     /// When the run was sealed that first had it listed.
     pub(crate) since: DateTime<Utc>,
+    /// The answer that no longer lists it.
+    pub(crate) gone: Option<DateTime<Utc>>,
 }
 
 impl SeriesReader {

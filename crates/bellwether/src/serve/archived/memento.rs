@@ -36,6 +36,8 @@ pub(super) struct Mementos {
     pub(super) original: Original,
     pub(super) instants: Vec<DateTime<Utc>>,
     pub(super) current: DateTime<Utc>,
+    /// The only instant that the server answers as of: its one state has the address of that.
+    pub(super) pinned: Option<DateTime<Utc>>,
 }
 
 impl Original {
@@ -71,8 +73,13 @@ impl Mementos {
         headers.insert(MEMENTO_DATETIME, value(http_date(self.current)));
         headers.insert(VARY, HeaderValue::from_static("accept-datetime"));
         headers.insert(ETAG, value(etag.to_owned()));
-        headers.insert(CONTENT_LOCATION, value(self.original.at(self.current)));
+        headers.insert(CONTENT_LOCATION, value(self.address(self.current)));
         headers.insert(LINK, value(self.links()));
+    }
+
+    /// The address of a state.
+    fn address(&self, state: DateTime<Utc>) -> String {
+        self.original.at(self.pinned.unwrap_or(state))
     }
 
     fn links(&self) -> String {
@@ -103,7 +110,7 @@ impl Mementos {
     }
 
     fn link(&self, instant: DateTime<Utc>, roles: &str) -> String {
-        format!("<{}>; rel=\"{roles}memento\"; datetime=\"{}\"", self.original.at(instant), http_date(instant))
+        format!("<{}>; rel=\"{roles}memento\"; datetime=\"{}\"", self.address(instant), http_date(instant))
     }
 
     /// All states in the link format.
@@ -123,8 +130,7 @@ impl Mementos {
 
     /// All states as JSON.
     pub(super) fn as_json(&self) -> String {
-        let memento =
-            |instant: &DateTime<Utc>| json!({"datetime": to_record(*instant), "uri": self.original.at(*instant)});
+        let memento = |instant: &DateTime<Utc>| json!({"datetime": to_record(*instant), "uri": self.address(*instant)});
         let list: Vec<_> = self.instants.iter().map(memento).collect();
         let map = json!({
             "original_uri": self.original.0,
@@ -171,6 +177,7 @@ mod tests {
             original: Original::of("/a", ""),
             instants: instants.to_vec(),
             current: instants[current],
+            pinned: None,
         };
         let first = mementos(0).links();
         let of_first =
@@ -186,5 +193,7 @@ mod tests {
         let last = mementos(2).links();
         assert!(last.contains("rel=\"last memento\"") && last.contains("rel=\"prev memento\""), "{last}");
         assert_eq!(mementos(0).as_links().lines().count(), 5);
+        let pinned = Mementos { pinned: Some(instant("2026-11-20T22:00:00Z").unwrap()), ..mementos(1) };
+        assert!(pinned.links().contains("</at/2026-11-20T22:00:00.000000Z/a>; rel=\"memento\""), "{}", pinned.links());
     }
 }

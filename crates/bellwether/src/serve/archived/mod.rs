@@ -27,6 +27,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::question::{Question, Read};
 use super::refusal::{Refusal, WATCH};
+use crate::archive::{ListedBy, View};
 use crate::error::{Error, causes};
 use crate::interface::{ChangeSet, Endpoint, HistoryKey, Sector, Ticker};
 use crate::net::listen::{Answer, whole};
@@ -101,7 +102,7 @@ impl ArchivedServices {
         let mut instants: Vec<DateTime<Utc>> = instants.collect();
         instants.dedup();
         let original = Original::of(&given.path, &given.query);
-        let mementos = Mementos { original, instants, current: state.at };
+        let mementos = Mementos { original, instants, current: state.at, pinned: self.as_of };
         if given.subject == AddressSubject::States {
             return Ok(states(&mementos, &given.headers));
         }
@@ -176,11 +177,18 @@ impl Asked {
         let answered = |request: &str| opened.answered.get(request).map(|(_, watch)| *watch);
         let own = answered(&request.to_string()).filter(|watch| watch.since <= state.at);
         let Some(key) = self.series() else { return Ok(own) };
-        let series = state.view.series_of(&key.ticker).map_err(unreadable)?;
-        let listed = series.into_iter().find(|(known, _)| *known == key).map(|(_, listed)| listed).unwrap_or_default();
-        let of_listing =
-            listed.iter().filter_map(|listed| Some(Watch { since: listed.since, ..answered(&listed.request)? }));
-        Ok(of_listing.chain(own).reduce(Watch::and))
+        let listed_in = |view: &View| {
+            let series = view.series_of(&key.ticker).map_err(unreadable)?.into_iter();
+            Ok(series.filter(|(known, _)| *known == key).flat_map(|(_, by)| by).collect::<Vec<ListedBy>>())
+        };
+        let today = listed_in(&opened.latest)?;
+        let of_listing = |by: &ListedBy| {
+            // After an answer that no longer lists it, nothing is known of it, whatever else that request was answered.
+            let gone = today.iter().find(|today| today.request == by.request).and_then(|today| today.gone);
+            let watch = answered(&by.request)?;
+            Some(Watch { since: by.since, until: gone.unwrap_or(watch.until), ..watch })
+        };
+        Ok(listed_in(&state.view)?.iter().filter_map(of_listing).chain(own).reduce(Watch::and))
     }
 }
 
@@ -217,7 +225,7 @@ fn answer(
 ) -> Result<Answer, Refusal> {
     let request = asked.request.as_ref().ok_or(Refusal::NotFound)?;
     let history_key = given.change_set.history_key();
-    let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Naive, limit };
+    let batched = |limit| HistoryForm { key: HistoryKey::Items, dates: DateForm::Batched, limit };
     let of_sector = HistoryForm { key: HistoryKey::Predictions, dates: DateForm::Offset, limit: usize::MAX };
     let listed = || {
         let listing = state.view.listing(&BTreeSet::from([request.to_string()])).map_err(unreadable)?;
@@ -227,7 +235,7 @@ fn answer(
         let reader = opened.reader(Table::Signals).map_err(unreadable)?;
         stream::histories(reader, state.view.clone(), listed()?, form).map_err(unreadable)
     };
-    let of_series = |write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>| of_series(opened, state, asked, write);
+    let of_series = |write: &WriteSeries<'_>| of_series(opened, state, asked, write);
     match question {
         Question::Sector { .. } => histories(of_sector),
         Question::Batch { limit, .. } => histories(batched(limit)),
@@ -240,22 +248,31 @@ fn answer(
             of_series(&|key, rows| {
                 let mut texts = DateTexts::default();
                 texts.add(rows, form);
-                Some(records::history(String::new(), key, rows, form, &texts))
+                Ok(Some(records::history(String::new(), key, rows, form, &texts)))
             })
         }
-        Question::Latest { .. } => of_series(&|key, rows| records::latest(key, rows, given.change_set)),
-        Question::Summary { .. } => of_series(&|key, rows| Some(records::summary(key, rows, given.change_set))),
-        Question::Articles { .. } => of_series(&|_, rows| Some(records::articles(rows))),
-        Question::DailySentiment { .. } => of_series(&|_, rows| Some(records::sentiment_history(rows))),
+        Question::Latest { .. } => {
+            let last = |key: &SeriesKey| state.view.last_latest(key).map_err(unreadable);
+            of_series(&|key, rows| {
+                let last = if records::has_undated(rows) { last(key)? } else { None };
+                Ok(records::latest(key, rows, last, given.change_set))
+            })
+        }
+        Question::Summary { .. } => of_series(&|key, rows| Ok(Some(records::summary(key, rows, given.change_set)))),
+        Question::Articles { .. } => of_series(&|_, rows| Ok(Some(records::articles(rows)))),
+        Question::DailySentiment { .. } => of_series(&|_, rows| Ok(Some(records::sentiment_history(rows)))),
     }
 }
+
+/// Writes the rows of a series; none if they have no value.
+type WriteSeries<'a> = dyn Fn(&SeriesKey, &RecordBatch) -> Result<Option<String>, Refusal> + 'a;
 
 /// What a state answers about one series.
 fn of_series(
     opened: &OpenedArchive,
     state: &ArchiveState,
     asked: &Asked,
-    write: &dyn Fn(&SeriesKey, &RecordBatch) -> Option<String>,
+    write: &WriteSeries<'_>,
 ) -> Result<Answer, Refusal> {
     let ticker = asked.request.as_ref().and_then(|request| request.ticker.clone()).ok_or(Refusal::NotFound)?;
     let table = Table::of(asked.endpoint).ok_or(Refusal::NotFound)?;
@@ -265,7 +282,7 @@ fn of_series(
     let rows = known.into_iter().next().map(|(_, rows)| rows);
     let is_list = matches!(table, Table::Articles | Table::SentimentHistory);
     let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));
-    let text = rows.and_then(|rows| write(&key, &rows));
+    let text = rows.map(|rows| write(&key, &rows)).transpose()?.flatten();
     let empty = || Refusal::Unknown(format!("the service answered `{}` without a value", asked.target));
     Ok(whole(StatusCode::OK, "application/json", text.ok_or_else(empty)?))
 }

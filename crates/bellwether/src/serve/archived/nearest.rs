@@ -2,6 +2,8 @@
 
 use super::Asked;
 use super::state::{ArchiveState, OpenedArchive};
+use url::form_urlencoded;
+
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Ticker};
 use crate::plan::Request;
@@ -42,12 +44,15 @@ pub(super) fn of(opened: &OpenedArchive, state: &ArchiveState, asked: &Asked) ->
 
 /// The target of a request in words.
 pub(super) fn target_of(words: &str) -> String {
-    let mut target = words.to_owned();
-    for name in [" sector=", " period=", " regime="] {
-        let mark = if target.contains('?') { '&' } else { '?' };
-        target = target.replacen(name, &format!("{mark}{}", &name[1..]), 1);
+    let (mut path, mut query) = (words, Vec::new());
+    for name in ["regime", "period", "sector"] {
+        if let Some((before, value)) = path.rsplit_once(&format!(" {name}=")) {
+            path = before;
+            query.push((name, value));
+        }
     }
-    target.replace(' ', "+")
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query.into_iter().rev()).finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 #[cfg(test)]
@@ -62,6 +67,10 @@ mod tests {
             (
                 "signals-history-all sector=real estate period=1m regime=bull",
                 "signals-history-all?sector=real+estate&period=1m&regime=bull",
+            ),
+            (
+                "signals-history-all sector=oil & gas+#1 period=1m",
+                "signals-history-all?sector=oil+%26+gas%2B%231&period=1m",
             ),
         ] {
             assert_eq!(target_of(words), target);

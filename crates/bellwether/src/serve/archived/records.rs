@@ -2,7 +2,7 @@
 //!
 //! What an answer had besides the fields of the interface was kept as text, and is written back as it was. Scores are
 //! numbers here: whether one was sent as a string is not archived. A date without an offset is written without one, and so
-//! is every date of the batched shape.
+//! is one of the batched shape if another operation said its offset.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -17,6 +17,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use crate::archive::Coverage;
 use crate::interface::{
     ArticleReference, BatchedHistory, ChangeSet, Endpoint, HistoryEntry, HistoryKey, IndexedSignal, LatestForm,
     LatestSignal, NewsArticle, Period, Regime, Score, SectorHistory, SentimentSummary, Signal, SummaryForm, Ticker,
@@ -39,8 +40,8 @@ pub(super) struct HistoryForm {
 pub(super) enum DateForm {
     /// `2026-11-20T00:00:00+00:00`, if the service wrote an offset.
     Offset,
-    /// `2026-11-20T00:00:00`
-    Naive,
+    /// The same, if it wrote one in the batched shape, as it does not have to.
+    Batched,
     /// `2026-11-20`, if it has no time and no offset.
     Day,
 }
@@ -56,21 +57,26 @@ type DateKey = (i64, Option<i16>);
 struct SignalColumns<'a> {
     dates: &'a TimestampMicrosecondArray,
     offsets: &'a Int16Array,
+    /// Whether the offset of a row was written in the shape that is asked for; all were if there are none.
+    has_offset: Vec<bool>,
     signals: Vec<Signal>,
     confidences: &'a Float64Array,
     extras: &'a StringArray,
-    seen: &'a TimestampMicrosecondArray,
 }
 
 impl<'a> SignalColumns<'a> {
-    fn of(rows: &'a RecordBatch) -> Self {
+    fn of(rows: &'a RecordBatch, form: DateForm) -> Self {
+        let is_batched = |source: &str| {
+            let batched = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched];
+            batched.iter().any(|endpoint| endpoint.as_str() == source)
+        };
         Self {
+            has_offset: if form == DateForm::Batched { choices(rows, "source", is_batched) } else { Vec::new() },
             dates: column(rows, "date").as_primitive::<TimestampMicrosecondType>(),
             offsets: column(rows, "utc_offset_minutes").as_primitive::<Int16Type>(),
             signals: choices(rows, "signal", |text| text.parse().unwrap_or(Signal::Sell)),
             confidences: column(rows, "confidence").as_primitive::<Float64Type>(),
             extras: column(rows, "extra").as_string::<i32>(),
-            seen: column(rows, "observed_at").as_primitive::<TimestampMicrosecondType>(),
         }
     }
 
@@ -80,7 +86,8 @@ impl<'a> SignalColumns<'a> {
     }
 
     fn offset(&self, row: usize) -> Option<i16> {
-        self.offsets.is_valid(row).then(|| self.offsets.value(row))
+        let is_written = self.offsets.is_valid(row) && self.has_offset.get(row).is_none_or(|written| *written);
+        is_written.then(|| self.offsets.value(row))
     }
 
     fn date(&self, row: usize) -> DateKey {
@@ -96,7 +103,7 @@ pub(super) fn history(
     form: HistoryForm,
     texts: &DateTexts,
 ) -> String {
-    let signals = SignalColumns::of(rows);
+    let signals = SignalColumns::of(rows, form.dates);
     let newest: Vec<usize> = signals.newest().take(form.limit).collect();
     let mut dates = texts.newest_first();
     let entries = newest.iter().map(|&row| HistoryEntry {
@@ -124,15 +131,23 @@ fn frame<E: Serialize>(before: String, key: &SeriesKey, of_entries: HistoryKey, 
     }
 }
 
-/// The latest signal of a series; none if it has none.
-pub(super) fn latest(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet) -> Option<String> {
-    let signals = SignalColumns::of(rows);
+/// Whether some rows of signals have one without a date.
+pub(super) fn has_undated(rows: &RecordBatch) -> bool {
+    column(rows, "date").null_count() > 0
+}
+
+/// The latest signal of a series, given what the last answer with it covered; none if the series has none.
+pub(super) fn latest(
+    key: &SeriesKey,
+    rows: &RecordBatch,
+    last: Option<Coverage>,
+    change_set: ChangeSet,
+) -> Option<String> {
+    let signals = SignalColumns::of(rows, DateForm::Offset);
     let newest = signals.newest().next();
-    // A signal without a date was the latest one, unless one with a date was seen after it.
+    // One without a date is the latest if the last answer had none.
     let undated = (0..signals.dates.len()).find(|&row| signals.dates.is_null(row));
-    let is_of_latest = choices(rows, "source", |source| source == Endpoint::Signals.as_str());
-    let told = signals.newest().filter(|&row| is_of_latest[row]).map(|row| signals.seen.value(row)).max();
-    let undated = undated.filter(|&row| told.is_none_or(|told| told < signals.seen.value(row)));
+    let undated = undated.filter(|_| newest.is_none() || last.is_some_and(|last| last.oldest().is_none()));
     let row = undated.or(newest)?;
     let date =
         signals.dates.is_valid(row).then(|| text_of(signals.dates.value(row), signals.offset(row), DateForm::Offset));
@@ -144,8 +159,16 @@ pub(super) fn latest(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet)
         }
         (_, date) => to_json(&LatestSignal { ticker, date: date.map(Cow::from), period, regime, signal, confidence }),
     };
-    Some(with_extra(body, extra_of(signals.extras, row)))
+    // Unknown fields of an entry of a history may have the names of fields that only a latest signal has.
+    let others = extra_of(signals.extras, row).map(|extra| {
+        let is_known = |name: &str| LATEST_FIELDS.contains(&name);
+        object(fields(extra).into_iter().filter(|(name, _)| !is_known(name)))
+    });
+    Some(with_extra(body, others.as_deref()))
 }
+
+/// The fields of a latest signal, in both of its forms.
+const LATEST_FIELDS: [&str; 8] = ["ticker", "date", "period", "regime", "signal", "confidence", "ei", "ci"];
 
 /// The articles of a ticker, newest first.
 pub(super) fn articles(rows: &RecordBatch) -> String {
@@ -228,10 +251,13 @@ pub(super) fn summary(key: &SeriesKey, rows: &RecordBatch, change_set: ChangeSet
         let [low_article, high_article, avg_article] = ["low", "high", "avg"].map(&mut reference);
         to_json(&SentimentSummary { debtor, ticker, low_article, high_article, avg_article })
     };
-    let rest: Vec<String> =
-        extra.iter().map(|(name, json)| format!("{}:{}", serde_json::Value::from(&**name), json.get())).collect();
-    let rest = (!rest.is_empty()).then(|| format!("{{{}}}", rest.join(",")));
-    with_extra(body, rest.as_deref())
+    with_extra(body, Some(&object(extra.into_iter())))
+}
+
+/// An object of some fields.
+fn object(fields: impl Iterator<Item = (String, Box<RawValue>)>) -> String {
+    let fields = fields.map(|(name, json)| format!("{}:{}", serde_json::Value::from(name), json.get()));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 impl DateTexts {
@@ -247,7 +273,7 @@ impl DateTexts {
 
     /// Adds the dates of a history.
     pub(super) fn add(&mut self, rows: &RecordBatch, form: HistoryForm) {
-        let signals = SignalColumns::of(rows);
+        let signals = SignalColumns::of(rows, form.dates);
         let mut known = self.newest_first();
         let newest = signals.newest().take(form.limit).map(|row| signals.date(row));
         let new: Vec<DateKey> = newest.filter(|date| known.get(*date).is_none()).collect();
@@ -290,7 +316,6 @@ impl<'a> Newest<'a> {
 
 /// A date as the service writes it.
 fn text_of(micros: i64, offset: Option<i16>, form: DateForm) -> String {
-    let offset = offset.filter(|_| form != DateForm::Naive);
     let shift = TimeDelta::minutes(offset.unwrap_or_default().into());
     let date = DateTime::from_timestamp_micros(micros).unwrap_or_default().naive_utc();
     let local = date.checked_add_signed(shift).unwrap_or(date);
@@ -392,7 +417,6 @@ mod tests {
             (midnight, Some(-300), DateForm::Offset, "2026-11-19T19:00:00-05:00"),
             (midnight, Some(345), DateForm::Day, "2026-11-20T05:45:00+05:45"),
             (midnight, None, DateForm::Offset, "2026-11-20T00:00:00"),
-            (midnight, Some(0), DateForm::Naive, "2026-11-20T00:00:00"),
             (midnight, None, DateForm::Day, "2026-11-20"),
             (midnight + 1, None, DateForm::Day, "2026-11-20T00:00:00.000001"),
         ] {

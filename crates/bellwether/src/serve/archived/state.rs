@@ -34,7 +34,7 @@ pub(super) struct ServiceFolder {
 /// An archive as it was opened.
 pub(super) struct OpenedArchive {
     names: Vec<PathBuf>,
-    latest: View,
+    pub(super) latest: View,
     /// Each request that was answered, and when.
     pub(super) answered: HashMap<String, (Endpoint, Watch)>,
     states: Mutex<Vec<Arc<ArchiveState>>>,
