@@ -124,6 +124,12 @@ impl RowsTo {
                 None => Ok(None),
             };
         };
+        // A difference has columns beside those of the dataset, whose names a definition chooses.
+        let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
+        if let Some(name) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
+            let what = format!("two columns of `{}` would have the name `{name}`", output.display());
+            return Err(usage(&what, "change `rename` in the definition, build it again, and compare that"));
+        }
         let format = self
             .format
             .or_else(|| FormatName::of(output))

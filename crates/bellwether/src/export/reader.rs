@@ -26,10 +26,12 @@ use super::folder_names::{self, unescape};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use super::target_folder::BUILDS;
+use crate::columns::csv::unguarded;
+use crate::definition::DefinitionFile;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Reason, Result};
-use crate::plan::{Column, ColumnNames, Format, describe};
+use crate::plan::{Column, ColumnNames, Format, FormulaGuard, Plan, describe};
 use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{choice, date, instant};
 
@@ -43,6 +45,8 @@ pub struct PublishedReader {
     pub(super) record: VersionRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
+    /// What its files have before formulas.
+    guard: FormulaGuard,
     /// The names of its columns.
     pub(super) names: ColumnNames,
     selection: Selection,
@@ -95,8 +99,9 @@ impl PublishedReader {
         let schema = Arc::new(Schema::new(fields));
         let renamed = record.columns.iter().filter_map(|column| Some((column.column.clone()?, column.name.clone())));
         let names = ColumnNames::new(renamed.collect());
+        let guard = if format.is_csv() { guard_of(&record) } else { FormulaGuard::None };
         let (selection, stop) = (Selection::default(), CancellationToken::new());
-        Ok(Self { folder, schema, format, names, selection, stop, record })
+        Ok(Self { folder, schema, format, guard, names, selection, stop, record })
     }
 
     /// The same version; reading stops once the token is cancelled.
@@ -275,11 +280,21 @@ impl PublishedReader {
         self.record.columns.iter().any(|column| column.name == name && column.nullable)
     }
 
+    /// A column without the guards against formulas that its file has.
+    fn unguarded(&self, column: ArrayRef) -> ArrayRef {
+        match column.as_string_opt::<i32>() {
+            Some(texts) if self.guard == FormulaGuard::Formulas => {
+                Arc::new(texts.iter().map(|text| text.map(unguarded)).collect::<StringArray>())
+            }
+            _ => column,
+        }
+    }
+
     /// Rows of a file in the columns that the record declares.
     fn cast(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
         let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
             if let Some(column) = batch.column_by_name(field.name()) {
-                let column = cast(column, field.data_type())?;
+                let column = self.unguarded(cast(column, field.data_type())?);
                 return Ok(if self.may_be_null(field.name()) { column } else { without_nulls(column) });
             }
             let index = self.record.partition_by.iter().position(|name| name == field.name());
@@ -298,6 +313,12 @@ impl PublishedReader {
 
 pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
     Format::of_file(Path::new(&file.name)) == Some(format)
+}
+
+/// The guard that the CSV files of a version have, by its definition.
+fn guard_of(record: &VersionRecord) -> FormulaGuard {
+    let definition = DefinitionFile::new(format!("{}.toml", record.name).into(), record.definition.clone());
+    definition.and_then(Plan::of).map_or(FormulaGuard::None, |plan| plan.files.guard)
 }
 
 /// Text that is never null. CSV is read without its quotes, which tell empty text from none.

@@ -189,7 +189,11 @@ impl Report {
             let tickers = rewrites.most();
             let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
             for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
-                lines.bar(ticker.as_str(), changed as f64 / most as f64, count_of(changed, "change", "changes"));
+                lines.bar(
+                    ticker.as_str(),
+                    changed as f64 / most as f64,
+                    count_of(changed, "changed cell", "changed cells"),
+                );
             }
         }
     }

@@ -141,9 +141,25 @@ fn may_be_formula(text: &str) -> bool {
         || text.trim_start_matches(is_skipped).starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
+/// Whether a text gets a `'`: a formula, or what would read like one that has got it.
+fn is_guarded(text: &str) -> bool {
+    may_be_formula(text.trim_start_matches('\''))
+}
+
+/// The text that was written with a guard.
+///
+/// ```
+/// # use bellwether_columns::csv::unguarded;
+/// assert_eq!(["'+5 %", "''+5 %", "'tis", "a"].map(unguarded), ["+5 %", "'+5 %", "'tis", "a"]);
+/// ```
+#[must_use]
+pub fn unguarded(text: &str) -> &str {
+    text.strip_prefix('\'').filter(|rest| is_guarded(rest)).unwrap_or(text)
+}
+
 /// Writes a text at `end`, in quotes if it needs them, and returns the new end.
 fn write_text(out: &mut [u8], end: usize, text: &str, guard: FormulaGuard) -> usize {
-    let is_formula = guard == FormulaGuard::Formulas && may_be_formula(text);
+    let is_formula = guard == FormulaGuard::Formulas && is_guarded(text);
     let prefix: &[u8] = if is_formula { b"'" } else { b"" };
     if !text.is_empty() && !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
         let end = put(out, end, prefix);

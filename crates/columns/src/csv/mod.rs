@@ -20,6 +20,7 @@ use rayon::prelude::*;
 
 use coding::Coded;
 pub use coding::Coding;
+pub use fields::unguarded;
 use lines::Lines;
 
 use crate::Rows;
