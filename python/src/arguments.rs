@@ -10,10 +10,13 @@ use bellwether::error::{Error, Result};
 use bellwether::interface::{ChangeSet, Period, Regime, Unknown};
 use bellwether::load::Selection;
 use bellwether::plan::{AdHoc, Claims, Plan, Vintage};
-use bellwether::run::{AsOf, Past, PastQuery};
+use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
+use tokio_util::sync::CancellationToken;
+
+use crate::store;
 
 /// A part of a dataset, as a Python argument.
 #[derive(FromPyObject)]
@@ -88,7 +91,12 @@ pub(crate) struct DataState {
 
 impl DataState {
     /// The plan and the options of an ad hoc build, and what its user must know.
-    pub(crate) fn find(&self, plan: Plan, data: &Path, archive: &Path) -> Result<(Plan, AdHoc, Option<String>)> {
+    pub(crate) fn find(
+        &self,
+        plan: Plan,
+        (data, archive): (&Path, &Path),
+        stop: &CancellationToken,
+    ) -> Result<(Plan, AdHoc, Option<String>)> {
         let vintage: Option<Vintage> =
             self.vintage.as_deref().map(|text| definition_value("vintage", text)).transpose()?;
         let parsed =
@@ -98,6 +106,7 @@ impl DataState {
         let included = claims(self.include.as_deref())?;
         let claims = if plan.claims == Claims::Included { Claims::LeftOut } else { included };
         let query = PastQuery { data, archive, claims };
+        store::fetch(Some(&plan), (data, archive), &FetchItem::of_name(&plan.name, as_of.as_ref()), stop)?;
         let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
         Ok((plan, AdHoc { as_of, version, vintage, claims, ..AdHoc::default() }, note))
     }

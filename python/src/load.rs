@@ -65,7 +65,7 @@ pub(crate) fn load(
             }
             dataset => {
                 let state = state.unwrap_or_default();
-                let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, &data, &archive)?;
+                let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, (&data, &archive), stop)?;
                 store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
                 load_build(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
             }

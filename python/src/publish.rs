@@ -113,7 +113,8 @@ pub(crate) fn build(
         let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
         let (as_of, vintage, include) = state;
         let state = DataState { as_of, vintage, include };
-        let (plan, ad_hoc, note) = state.find(definition.plan_or_published(&folders.0)?, &folders.0, &folders.1)?;
+        let (plan, ad_hoc, note) =
+            state.find(definition.plan_or_published(&folders.0)?, (&folders.0, &folders.1), stop)?;
         note.iter().for_each(|message| control.observe(Event::Warning { message }));
         let store = store_of_environment()?;
         let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store, control };

@@ -19,7 +19,7 @@ pub(crate) fn fetch(
     items: &[FetchItem<'_>],
     stop: &CancellationToken,
 ) -> Result<()> {
-    let Some(url) = store_of(None, plan)? else { return Ok(()) };
+    let Some(url) = store_of(None, plan)?.filter(|_| !items.is_empty()) else { return Ok(()) };
     let control = Control { stop: stop.clone(), ..Control::default() };
     block_on(async {
         let store = RemoteStore::open(&url, StoreAccess::Read, archive, data, &control)?;

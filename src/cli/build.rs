@@ -13,7 +13,7 @@ use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind,
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, AsOf, BuildOptions, Control, Past, PastQuery, Summary};
+use bellwether::run::{self, AsOf, BuildOptions, Control, FetchItem, Past, PastQuery, Summary};
 #[cfg(feature = "spark")]
 use bellwether::spark::TOKEN;
 use bellwether::text::human::{bytes, count_of};
@@ -29,7 +29,7 @@ use super::log::{LogForm, LogLevel};
 use super::note;
 use super::outcome::{Failure, Result};
 use super::rows::{Force, name_mismatch};
-use super::store::StoreOption;
+use super::store::{LocalFolders, StoreOption};
 use super::talk::data as stdout;
 use super::timings::{Recording, Timings};
 use super::typed::{as_of, definition_value, one_of, plan_of, usage};
@@ -148,7 +148,10 @@ impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let query = PastQuery { data: &data, archive: &archive, claims: self.include.claims() };
-        let past = query.find(plan_of(self.definition.as_deref(), project)?, self.as_of.as_ref())?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
+        let local = LocalFolders { archive: &archive, data: &data };
+        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, self.as_of.as_ref()))?;
+        let past = query.find(plan, self.as_of.as_ref())?;
         past.note.iter().for_each(|text| note(&format!("note: {text}")));
         let (ad_hoc, store) = (self.ad_hoc(&past)?, self.store.url()?);
         let plan = past.plan;

@@ -56,7 +56,7 @@ pub(super) struct LocalFolders<'a> {
 impl StoreOption {
     /// Fetches what this machine does not have of what a command reads, if there is a store.
     pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, items: &[FetchItem<'_>]) -> Result<()> {
-        let Some(url) = self.url_or_own(plan)? else { return Ok(()) };
+        let Some(url) = self.url_or_own(plan)?.filter(|_| !items.is_empty()) else { return Ok(()) };
         Ok(interruptible(async |stop| {
             let control = Control { observer: Some(progress::observer()), stop };
             let store = RemoteStore::open(&url, StoreAccess::Read, local.archive, local.data, &control)?;
@@ -64,14 +64,19 @@ impl StoreOption {
         })?)
     }
 
-    /// Fetches the latest version of a dataset, if it is named alone and there is a store: the one of its definition, unless
-    /// another is given.
-    pub(super) fn fetch_version(&self, dataset: &str, data: &Path, project: &Project) -> Result<()> {
+    /// Fetches a version of a dataset, `NAME/VERSION` or `NAME` for the latest, if there is a store: the one of its
+    /// definition, unless another is given.
+    pub(super) fn fetch_version(&self, given: &str, data: &Path, project: &Project) -> Result<()> {
+        let (dataset, item) = match given.split_once('/') {
+            Some((dataset, version)) if is_unique(version) => (dataset, FetchItem::NamedVersion(dataset, version)),
+            Some(_) => return Ok(()),
+            None => (given, FetchItem::Version(given)),
+        };
         if !is_dataset(dataset) {
             return Ok(());
         }
         let local = LocalFolders { archive: &data.join("archive"), data };
-        self.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Version(dataset)])
+        self.fetch(definition_of(dataset, project).as_ref(), local, &[item])
     }
 }
 

@@ -64,10 +64,11 @@ impl Show {
         let (archive, data, claims) =
             (self.folders.archive(project), self.folders.data(project), self.include.claims());
         let query = PastQuery { data: &data, archive: &archive, claims };
-        let Past { plan, as_of, version, note: told } =
-            query.find(plan_of(Some(&self.dataset), project)?, Some(as_of))?;
-        told.iter().for_each(|text| note(&format!("note: {text}")));
         let local = LocalFolders { archive: &archive, data: &data };
+        let plan = plan_of(Some(&self.dataset), project)?;
+        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, Some(as_of)))?;
+        let Past { plan, as_of, version, note: told } = query.find(plan, Some(as_of))?;
+        told.iter().for_each(|text| note(&format!("note: {text}")));
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);
         let dataset = Dataset::from_archive(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;

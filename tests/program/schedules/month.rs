@@ -73,7 +73,7 @@ impl World {
                     *mood = Mood::Well;
                 }
                 Mood::Slow => {
-                    _ = clock.fetch_add(TimeDelta::hours(2).num_microseconds().expect("few"), Ordering::SeqCst)
+                    _ = clock.fetch_add(TimeDelta::hours(2).num_microseconds().expect("few"), Ordering::SeqCst);
                 }
                 Mood::Hangs(_) | Mood::Well => {}
             }

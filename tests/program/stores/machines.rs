@@ -219,3 +219,65 @@ fn a_dataset_of_another_service_never_replaces_one_of_the_same_name() {
     assert!(pulled.contains(&format!("did not fetch the {refusal}")), "{pulled}");
     assert_eq!(fs::read_link(theirs.place.file("output/datasets/it/latest")).expect("a link"), link);
 }
+
+#[test]
+fn a_machine_that_knows_only_of_a_note_fetches_the_run_that_it_is_about() {
+    let (place, (_folder, store)) = (Place::new(), folder_store());
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let text = definition(&service.source);
+    let first = Machine::new(&text, &store, []);
+    first.run(&["run", "it"]).expect_success();
+    // A run that was sealed offline is based on one that is forgotten meanwhile.
+    let offline = Machine::new(&text, &store, []);
+    offline.run(&["store", "pull"]).expect_success();
+    let bad = first.folders()[0].trim_start_matches("run=").to_owned();
+    first.run(&["archive", "forget", &bad, "--reason", "a test"]).expect_success();
+    offline.run(&["run", "it"]).expect_success();
+    first.run(&["store", "push"]).expect_success();
+    let fresh = Machine::new(&text, &store, []);
+    fresh.run(&["store", "pull"]).expect_success();
+    fresh.run(&["verify"]).expect_success();
+    assert!(fresh.folders().contains(&format!("run={bad}")), "{:?}", fresh.folders());
+}
+
+#[test]
+fn a_run_or_version_that_only_the_store_has_is_a_state_to_build_and_show() {
+    let (place, (_folder, store)) = (Place::new(), folder_store());
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let text = definition(&service.source);
+    let first = Machine::new(&text, &store, []);
+    first.run(&["run", "it"]).expect_success();
+    let run = first.folders()[0].trim_start_matches("run=").to_owned();
+    let latest = fs::read_link(first.place.file("output/datasets/it/latest")).expect("a version");
+    let version = latest.file_name().expect("its name").to_string_lossy().into_owned();
+    for arguments in [
+        vec!["build", "it", "--as-of", &run],
+        vec!["show", "it", "--as-of", &run],
+        vec!["build", "it", "--as-of", &version],
+        vec!["show", &format!("it/{version}")],
+    ] {
+        Machine::new(&text, &store, []).run(&arguments).expect_success();
+    }
+}
+
+#[test]
+fn a_version_that_was_pruned_from_the_store_does_not_become_its_latest_again() {
+    let (place, (_folder, store)) = (Place::new(), folder_store());
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let text = format!("{}keep = 1\n", definition(&service.source));
+    let (behind, ahead) = (Machine::new(&text, &store, []), Machine::new(&text, &store, []));
+    behind.run(&["run", "it"]).expect_success();
+    for _ in 0..2 {
+        ahead.run(&["run", "it", "--fresh"]).expect_success();
+    }
+    let before = ahead.folders();
+    ahead.run(&["store", "prune"]).expect_success();
+    for run in before.iter().skip(1).rev() {
+        let run = run.trim_start_matches("run=");
+        ahead.run(&["archive", "forget", run, "--reason", "a test"]).expect_success();
+    }
+    ahead.run(&["store", "push"]).expect_success();
+    behind.run(&["store", "push"]).expect_success();
+    let fresh = Machine::new(&text, &store, []);
+    fresh.run(&["store", "pull"]).expect_success();
+}

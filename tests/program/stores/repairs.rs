@@ -209,6 +209,24 @@ fn a_push_sends_again_what_the_store_lost() {
 }
 
 #[test]
+fn a_repair_sends_a_run_again_whose_record_is_gone_and_a_file_of_which_is_damaged() {
+    let (place, (folder, store)) = (Place::new(), folder_store());
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machine = Machine::new(&definition(&service.source), &store, []);
+    machine.run(&["run", "it"]).expect_success();
+    let run = folder.path().join("store/archive/vendor").join(&machine.folders()[0]);
+    Damage::Gone.apply(&run.join("run.json"));
+    Damage::CutOff.apply(&run.join("signals.parquet"));
+    let told = machine.run(&["store", "push"]);
+    assert!(told.code != Some(0) && told.stderr.contains("`bellwether store repair`"), "{}", told.stderr);
+    machine.run(&["store", "repair"]).expect_success();
+    machine.run(&["store", "verify"]).expect_success();
+    let other = Machine::new(&definition(&service.source), &store, []);
+    other.run(&["store", "pull"]).expect_success();
+    assert_eq!(other.folders(), machine.folders());
+}
+
+#[test]
 fn a_bucket_is_repaired_like_a_folder() {
     needs!(PYTHON);
     let bucket = Bucket::start();

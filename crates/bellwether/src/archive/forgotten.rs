@@ -13,12 +13,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::ArchiveError;
-use super::notes;
+use super::notes::{self, Note};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal};
 use super::sealing::SealingLock;
 use crate::disk::digest;
-use crate::disk::file::{self, FileError};
+use crate::disk::file::FileError;
 use crate::disk::names::{FORGOTTEN_FOLDER, is_unique};
 use crate::error::{Reason, Result};
 use crate::process::cancel::CancellationToken;
@@ -124,14 +124,13 @@ impl Forgetting {
     pub(crate) fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a note is text and numbers")
     }
+}
 
-    /// Reads the note in a folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self> {
-        Self::parse(notes::read(folder)?.as_bytes(), folder)
-    }
+impl Note for Forgetting {
+    const FORM: &'static str = FORGOTTEN_FOLDER;
+    const WITHOUT: &'static str = "the run counts again until it is forgotten again";
 
-    /// Parses the note in a folder, wherever that is, and checks that it is consistent.
-    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
+    fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damage(&path, source);
         let note: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
@@ -151,9 +150,8 @@ impl Forgetting {
         Ok(note)
     }
 
-    /// Adds the note to an archive, unless that has one of the same run.
-    pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
-        notes::add(archive, &self.folder_name(), &self.run, &self.text())
+    fn folder_name_text(&self) -> (String, &str, String) {
+        (self.folder_name(), &self.run, self.text())
     }
 }
 
@@ -202,23 +200,6 @@ pub(super) fn notes(archive: &Path) -> Result<BTreeMap<String, Forgetting>> {
 /// The folders of notes in an archive.
 fn folders(archive: &Path) -> Result<Vec<PathBuf>> {
     notes::folders(archive, FORGOTTEN_FOLDER)
-}
-
-/// The folders of damaged notes in an archive, and what is wrong with each.
-pub(crate) fn damaged_notes(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
-    let mut damaged = Vec::new();
-    for path in folders(archive)? {
-        match Forgetting::read(&path) {
-            Ok(_) => {}
-            Err(error)
-                if FileError::is_missing(&error) || matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) =>
-            {
-                damaged.push((path.clone(), file::fault_of(&path.join(SEAL), &error)));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(damaged)
 }
 
 /// The runs that do not count, by name: those of the notes, claims of instants since when the service was watched, and of

@@ -150,15 +150,17 @@ pub use view::View;
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use claims::claims_of;
+pub(crate) use coverage::Coverage;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
-pub(crate) use forgotten::{damaged_notes, forget};
+pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
 pub(crate) use migrate::{
     IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known_seals, migrate, pending,
     remove_kept, services_of_migrated,
 };
+pub(crate) use notes::Note;
 pub(crate) use observations::{ArticleObservations, Giant};
 pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
 pub(crate) use scope::{SuspectRule, watches};
@@ -168,7 +170,7 @@ pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::wait_for_seal;
 pub(crate) use suspect::Suspects;
-pub(crate) use tickers::SeriesReader;
+pub(crate) use tickers::{ListedBy, SeriesReader};
 pub(crate) use unfinished::{abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{
     Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,

@@ -9,6 +9,50 @@ use crate::disk::file::{self, FileError};
 use crate::disk::names::fits;
 use crate::error::Result;
 
+/// A kind of note.
+pub(crate) trait Note: Sized {
+    /// The form of its folder's name.
+    const FORM: &'static str;
+
+    /// What it means for the archive that a damaged one was set aside, as the end of a sentence.
+    const WITHOUT: &'static str;
+
+    /// Parses the note in a folder, wherever that is, and checks that it is consistent.
+    fn parse(text: &[u8], folder: &Path) -> Result<Self>;
+
+    /// The name of its folder, its own name, and its text as it is written.
+    fn folder_name_text(&self) -> (String, &str, String);
+
+    /// Reads the note in a folder.
+    fn read(folder: &Path) -> Result<Self> {
+        Self::parse(read(folder)?.as_bytes(), folder)
+    }
+
+    /// Adds the note to an archive, unless that has one of this name.
+    fn add_to(&self, archive: &Path) -> Result<()> {
+        let (folder, name, text) = self.folder_name_text();
+        add(archive, &folder, name, &text)
+    }
+
+    /// The folders of damaged notes in an archive, and what is wrong with each.
+    fn damaged(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
+        let mut damaged = Vec::new();
+        for path in folders(archive, Self::FORM)? {
+            match Self::read(&path) {
+                Ok(_) => {}
+                Err(error)
+                    if FileError::is_missing(&error)
+                        || matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) =>
+                {
+                    damaged.push((path.clone(), file::fault_of(&path.join(SEAL), &error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(damaged)
+    }
+}
+
 /// The text of the note in a folder.
 pub(super) fn read(folder: &Path) -> Result<String> {
     if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {

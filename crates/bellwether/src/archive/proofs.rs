@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::notes;
+use super::notes::{self, Note};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, Parent, SEAL};
 use crate::disk::digest;
@@ -94,14 +94,13 @@ impl Proof {
     pub(crate) fn service_and_heads(&self) -> (String, Vec<Parent>) {
         parse_statement(&self.statement).expect("it was parsed")
     }
+}
 
-    /// Reads the proof in a folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self> {
-        Self::parse(notes::read(folder)?.as_bytes(), folder)
-    }
+impl Note for Proof {
+    const FORM: &'static str = PROOF_FOLDER;
+    const WITHOUT: &'static str = "it proves nothing any more";
 
-    /// Parses the proof in a folder, wherever that is, and checks that it is consistent.
-    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
+    fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damage(&path, source);
         let proof: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
@@ -123,9 +122,8 @@ impl Proof {
         Ok(proof)
     }
 
-    /// Adds the proof to an archive, unless that has it.
-    pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
-        notes::add(archive, &self.folder_name(), &self.proof, &self.text())
+    fn folder_name_text(&self) -> (String, &str, String) {
+        (self.folder_name(), &self.proof, self.text())
     }
 }
 

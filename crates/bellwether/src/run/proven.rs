@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observer::Control;
-use crate::archive::{Archive, Chain, Proof, open_all, proof_folders};
+use crate::archive::{Archive, Chain, Note, Proof, open_all, proof_folders};
 use crate::disk::file::FileError;
 use crate::error::{Error, Result};
 use crate::export::published_versions;

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::blocking::blocking;
 use super::observer::Control;
-use crate::archive::{ArchiveError, Proof, Stamped, of_service, proof_folders, statement};
+use crate::archive::{ArchiveError, Note, Proof, Stamped, of_service, proof_folders, statement};
 use crate::error::{Diagnostic, Error, ErrorKind, Result};
 use crate::net::address::host_of;
 use crate::net::call;

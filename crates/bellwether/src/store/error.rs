@@ -195,7 +195,9 @@ impl Diagnostic for StoreError {
                 "use a store with conditional puts (`If-None-Match` and `If-Match`); without them, two machines could \
                  overwrite each other's runs"
             }
-            Self::Taken { .. } => "move that run or version out of the local folder, and run the definition again",
+            Self::Taken { .. } => {
+                "`bellwether store repair`, on this machine, compares the two, and sends this one in the place of what is damaged"
+            }
             Self::Damaged { .. } => {
                 "`bellwether store repair`, on a machine that has it, mends it; `bellwether store verify` lists all damaged objects"
             }

@@ -162,6 +162,11 @@ impl Archive {
         self.folders.iter().map(|folder| folder.seal())
     }
 
+    /// The names of all runs in its folders, whether or not they count.
+    pub(crate) fn names_in_folders(&self) -> BTreeSet<&str> {
+        self.folders.iter().flat_map(|folder| folder.seal().runs()).map(|run| run.run.as_str()).collect()
+    }
+
     /// The seals of all runs in its folders, whether or not they count, each once.
     pub(in crate::archive) fn runs_in_folders(&self) -> Vec<&Seal> {
         let runs: BTreeMap<&str, &Seal> =

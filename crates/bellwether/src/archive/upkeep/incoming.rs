@@ -20,7 +20,7 @@ use crate::time::random;
 /// The sealed folders elsewhere that hold the runs an archive does not have, up to an instant: packs of runs that are
 /// all missing, the largest first, then runs, then other folders with the rest.
 pub(crate) fn missing_folders<'s>(archive: &Archive, there: &'s [Seal], until: Option<DateTime<Utc>>) -> Vec<&'s Seal> {
-    let here = archive.known_names();
+    let here = archive.names_in_folders();
     let is_due = |run: &Seal| until.is_none_or(|until| run.sealed_at <= until);
     let mut missing: HashSet<&str> = there
         .iter()

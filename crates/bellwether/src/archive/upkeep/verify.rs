@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::contained::incomplete_files;
 use super::inspect::has_sealed_name;
 use crate::archive::lineage::contradictions;
+use crate::archive::notes::Note;
 use crate::archive::proofs::{Proof, proof_folders};
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::Archive;

@@ -176,13 +176,18 @@ impl RemoteStore {
     /// Before a run or a build: tests the store, and fetches the runs that the archive does not have. Returns the record of
     /// the latest version in the store.
     pub(super) async fn begin(&self, name: &str, clock: Clock) -> Result<Option<VersionRecord>> {
-        let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
+        // A version comes after its runs: what is read of it first names none that the listing lacks.
+        let pulled = async {
+            let latest = self.latest_record(name).await?;
+            self.pull_archive(None).await?;
+            Ok::<_, Error>(latest)
+        };
+        let (probed, latest) = tokio::join!(self.store.probe(), pulled);
         let skew = probed?;
         if skew.is_too_large() && matches!(clock, Clock::System) {
             return Err(StoreError::ClockSkew { url: self.url().to_string(), skew }.into());
         }
-        pulled?;
-        self.latest_record(name).await
+        latest
     }
 
     /// Whether the store has a clock of its own, which has confirmed this machine's once a run has begun.

@@ -11,7 +11,7 @@ use super::push::of_other_service;
 use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{self, Archive, Forgetting, Incoming, Proof, SEAL, Seal};
+use crate::archive::{self, Archive, Forgetting, Incoming, Note, Proof, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
@@ -193,7 +193,7 @@ impl RemoteStore {
         listed: &[Object],
     ) -> Result<Option<Vec<Seal>>> {
         let names: Vec<&str> = archive.sealed_names(listed).collect();
-        let known = here.known_names();
+        let known = here.names_in_folders();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
         let Some(packs) = self.read_seals(archive, packs.copied()).await? else { return Ok(None) };
         let is_missing = |run: &Seal| !known.contains(run.run.as_str());
@@ -358,7 +358,7 @@ impl ServiceArchive {
     }
 
     /// The names of the folders of a form that have a record.
-    fn names<'o>(&self, listed: &'o [Object], form: &'static str) -> impl Iterator<Item = &'o str> {
+    pub(super) fn names<'o>(&self, listed: &'o [Object], form: &'static str) -> impl Iterator<Item = &'o str> {
         let prefix = format!("{}/", self.there);
         let name = move |object: &'o Object| object.key.strip_prefix(&prefix)?.strip_suffix("/run.json");
         listed.iter().filter_map(name).filter(move |name| fits(name, form))

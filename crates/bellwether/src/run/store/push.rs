@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{Archive, ForgottenCause, Proof, SEAL, Seal, open_merged, proof_folders};
+use crate::archive::{Archive, ForgottenCause, Note, Proof, SEAL, Seal, open_merged, proof_folders};
 use crate::disk::file;
 use crate::disk::links;
 use crate::error::{Error, Result};
@@ -217,7 +217,14 @@ impl RemoteStore {
         if let Some(latest) = export::latest(&self.datasets, Some(name))?
             && self.forgotten_run_of(&latest)?.is_none()
         {
-            notes.extend(self.name_latest(&latest_of(&latest)).await?);
+            match self.read_version(name, &latest.version).await? {
+                Some(_) => notes.extend(self.name_latest(&latest_of(&latest)).await?),
+                None => notes.push(format!(
+                    "`{name}/{}` is the latest version here and was pruned from the store, whose `latest.json` stays as it is: \
+                     `bellwether build {name}` makes another one",
+                    latest.version
+                )),
+            }
         }
         Ok((moved, notes))
     }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::RemoteStore;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
+use crate::run::AsOf;
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";
@@ -18,6 +19,18 @@ pub enum FetchItem<'a> {
     Runs(Option<DateTime<Utc>>),
     /// The latest version of a dataset.
     Version(&'a str),
+    /// A version of a dataset, if the store has it.
+    NamedVersion(&'a str, &'a str),
+}
+
+impl<'a> FetchItem<'a> {
+    /// What tells which version or run of a dataset a name is: nothing is fetched for an instant.
+    pub fn of_name(dataset: &'a str, as_of: Option<&'a AsOf>) -> Vec<Self> {
+        match as_of {
+            Some(AsOf::Named(name)) => vec![Self::Runs(None), Self::NamedVersion(dataset, name)],
+            Some(AsOf::Instant(_)) | None => Vec::new(),
+        }
+    }
 }
 
 /// The store that `BELLWETHER_STORE` names.
@@ -60,6 +73,10 @@ impl RemoteStore {
             match item {
                 FetchItem::Runs(until) => self.pull_archive(*until).await?,
                 FetchItem::Version(name) => self.pull_latest(name).await?,
+                FetchItem::NamedVersion(name, version) => match self.read_version(name, version).await? {
+                    Some(_) => self.pull_version(name, version).await?,
+                    None => continue,
+                },
             };
         }
         Ok(())

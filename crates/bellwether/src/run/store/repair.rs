@@ -14,7 +14,7 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
 use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Forgetting, SEAL, Seal, set_aside};
+use crate::archive::{Forgetting, Note, Proof, SEAL, Seal, set_aside};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -113,7 +113,10 @@ impl Repairing<'_> {
     async fn service(&mut self, service: &ServiceArchive, listed: &[Object]) -> Result<()> {
         let stage = Stage::begin(&self.of.control, "repair");
         let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        self.notes(service, &name, listed).await?;
+        let damaged = |of: &BTreeMap<String, Vec<_>>| of.get(&name).cloned().unwrap_or_default();
+        let (notes, proofs) = (damaged(&self.here.notes), damaged(&self.here.proofs));
+        self.notes::<Forgetting>(service, notes, listed).await?;
+        self.notes::<Proof>(service, proofs, listed).await?;
         let mut intact_there: Vec<Seal> = Vec::new();
         for folder in service.names_with_record(listed) {
             let at = format!("{}/{folder}", service.there);
@@ -148,15 +151,19 @@ impl Repairing<'_> {
         Ok(())
     }
 
-    /// Repairs the notes on forgotten runs.
-    async fn notes(&mut self, service: &ServiceArchive, name: &str, listed: &[Object]) -> Result<()> {
-        let damaged_here = self.here.notes.get(name).cloned().unwrap_or_default();
-        for folder in service.note_names(listed) {
+    /// Repairs the notes of a kind, some of which are damaged here.
+    async fn notes<N: Note>(
+        &mut self,
+        service: &ServiceArchive,
+        damaged_here: Vec<(PathBuf, String)>,
+        listed: &[Object],
+    ) -> Result<()> {
+        for folder in service.names(listed, N::FORM) {
             let at = format!("{}/{folder}", service.there);
             let path = service.here.join(folder);
             let Some(text) = self.of.store.record(&at, SEAL).await? else { continue };
             let fault_here = damaged_here.iter().find(|(damaged, _)| *damaged == path).map(|(_, fault)| fault);
-            match (Forgetting::parse(&text, Path::new(folder)), fault_here) {
+            match (N::parse(&text, Path::new(folder)), fault_here) {
                 (Ok(note), Some(fault)) => {
                     if !self.is_dry() {
                         set_aside(&path)?;
@@ -174,10 +181,10 @@ impl Repairing<'_> {
             }
         }
         for (path, fault) in damaged_here {
-            if Forgetting::read(&path).is_ok() || file::is_gone(&path) {
+            if N::read(&path).is_ok() || file::is_gone(&path) {
                 continue;
             }
-            let is_there = service.note_names(listed).any(|folder| path.ends_with(folder));
+            let is_there = service.names(listed, N::FORM).any(|folder| path.ends_with(folder));
             if !is_there {
                 if !self.is_dry() {
                     set_aside(&path)?;
@@ -256,8 +263,11 @@ impl Repairing<'_> {
                 intact.extend(self.version(name, version, &stage).await?);
             }
             self.fetch_damaged_versions(name, &intact).await?;
+            // What was pruned from the store is not sent again.
+            let pruned = self.of.store.pruned_before(name, listed).await?;
+            let is_sent = |whole: &VersionRecord| !pruned.as_ref().is_some_and(|pruned| pruned.covers(&whole.version));
             let here = self.here.versions.get(name).into_iter().flatten().filter(|version| version.faults.is_empty());
-            intact.extend(here.filter_map(|version| version.whole.clone()));
+            intact.extend(here.filter_map(|version| version.whole.clone()).filter(is_sent));
             all.insert(name.to_owned(), intact);
         }
         stage.finish();
@@ -383,25 +393,31 @@ impl Repairing<'_> {
     async fn send_missing(&mut self) -> Result<()> {
         let (archive, datasets) = (self.of.store.list(ARCHIVE).await?, self.of.store.list(DATASETS).await?);
         let there: HashSet<&str> = archive.iter().chain(&datasets).map(|object| object.key.as_str()).collect();
-        let mut runs: Vec<(String, &str)> = Vec::new();
+        let mut sealed: Vec<Sealed> = Vec::new();
         for service in self.of.archives().await? {
             let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let intact = || self.here.archives.get(name).into_iter().flatten().filter_map(|folder| folder.intact());
             let packed = self.of.find_packed(&service, intact(), &archive).await?;
             let lacking = intact().filter(|seal| !seal.is_pack() && !seal.is_merge() && !packed.hold(seal));
-            runs.extend(lacking.map(|seal| (format!("{}/{}", service.there, seal.folder_name()), SEAL)));
+            sealed.extend(lacking.map(|seal| service.sealed_folder(seal)));
         }
-        let mut versions: Vec<(String, &str)> = Vec::new();
         for (name, here) in &self.here.versions {
             let pruned = self.of.store.pruned_before(name, &datasets).await?;
             let is_kept = |version: &str| pruned.as_ref().is_none_or(|pruned| !pruned.covers(version));
-            let intact = here.iter().filter(|version| version.faults.is_empty());
-            let recorded = intact.filter_map(|version| version.whole.as_ref()).filter(|whole| is_kept(&whole.version));
-            versions.extend(recorded.map(|whole| (format!("{DATASETS}/{name}/{}", whole.version), RECORD)));
+            for version in here.iter().filter(|version| version.faults.is_empty()) {
+                if let Some(whole) = version.whole.as_ref().filter(|whole| is_kept(&whole.version)) {
+                    let (at, files) = (format!("{DATASETS}/{name}/{}", whole.version), files_of(&version.path, whole)?);
+                    sealed.push(Sealed { at, record: RECORD, files });
+                }
+            }
         }
-        let is_missing = |(at, record): &(String, &str)| !there.contains(format!("{at}/{record}").as_str());
-        for (at, _) in runs.into_iter().chain(versions).filter(is_missing) {
-            self.repairs.add(RepairKind::Sent, self.of.store.address(&at), "the store lacked it");
+        for sealed in sealed {
+            let is_there = |name: &str| there.contains(format!("{}/{name}", sealed.at).as_str());
+            if !is_there(sealed.record) {
+                self.repairs.add(RepairKind::Sent, self.of.store.address(&sealed.at), "the store lacked it");
+                let files = sealed.files.iter().filter(|file| is_there(&file.name)).cloned().collect::<Vec<_>>();
+                self.set_torn_aside(&sealed.at, &files).await?;
+            }
         }
         if !self.is_dry() {
             self.of.push_archive().await?;
@@ -409,6 +425,18 @@ impl Repairing<'_> {
                 self.of.push_versions(&name).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Sets aside what is damaged of some files whose folder has no record: nothing else can be sent in their place.
+    async fn set_torn_aside(&self, at: &str, files: &[FileRecord]) -> Result<()> {
+        let stage = Stage::begin(&self.of.control, "repair");
+        for (file, _) in self.of.faults(at, files, &stage).await? {
+            if !self.is_dry() {
+                self.of.store.set_aside(&format!("{at}/{}", file.name), &self.name).await?;
+            }
+        }
+        stage.finish();
         Ok(())
     }
 }

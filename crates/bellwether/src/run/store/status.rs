@@ -63,7 +63,7 @@ impl RemoteStore {
         let (mut here, mut there): (BTreeSet<String>, BTreeSet<String>) = Default::default();
         for service in self.archives().await? {
             if !file::is_gone(&service.here) {
-                here.extend(Archive::open(&service.here)?.known_names().into_iter().map(str::to_owned));
+                here.extend(Archive::open(&service.here)?.names_in_folders().into_iter().map(str::to_owned));
             }
             for name in service.sealed_names(&archive) {
                 match name.strip_prefix("run=") {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished_folders, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Archive, Forgetting, Proof, SEAL, Seal, contradictions};
+use crate::archive::{Archive, Forgetting, Note, Proof, SEAL, Seal, contradictions};
 use crate::disk::digest;
 use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
