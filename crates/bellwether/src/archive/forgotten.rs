@@ -114,16 +114,6 @@ impl Forgetting {
         note.seal = digest::of(note.text().as_bytes());
         note
     }
-
-    /// The name of its folder.
-    pub(crate) fn folder_name(&self) -> String {
-        format!("forgotten={}", self.run)
-    }
-
-    /// Its text, as it is written.
-    pub(crate) fn text(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a note is text and numbers")
-    }
 }
 
 impl Note for Forgetting {
@@ -150,8 +140,16 @@ impl Note for Forgetting {
         Ok(note)
     }
 
-    fn folder_name_text(&self) -> (String, &str, String) {
-        (self.folder_name(), &self.run, self.text())
+    fn name(&self) -> &str {
+        &self.run
+    }
+
+    fn folder_name(&self) -> String {
+        format!("forgotten={}", self.run)
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a note is text and numbers")
     }
 }
 

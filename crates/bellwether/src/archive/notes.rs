@@ -20,8 +20,14 @@ pub(crate) trait Note: Sized {
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
     fn parse(text: &[u8], folder: &Path) -> Result<Self>;
 
-    /// The name of its folder, its own name, and its text as it is written.
-    fn folder_name_text(&self) -> (String, &str, String);
+    /// What it is named by.
+    fn name(&self) -> &str;
+
+    /// The name of its folder.
+    fn folder_name(&self) -> String;
+
+    /// Its text, as it is written.
+    fn text(&self) -> String;
 
     /// Reads the note in a folder.
     fn read(folder: &Path) -> Result<Self> {
@@ -30,8 +36,7 @@ pub(crate) trait Note: Sized {
 
     /// Adds the note to an archive, unless that has one of this name.
     fn add_to(&self, archive: &Path) -> Result<()> {
-        let (folder, name, text) = self.folder_name_text();
-        add(archive, &folder, name, &text)
+        add(archive, &self.folder_name(), self.name(), &self.text())
     }
 
     /// The folders of damaged notes in an archive, and what is wrong with each.

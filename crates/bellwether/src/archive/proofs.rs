@@ -70,16 +70,6 @@ impl Proof {
         proof
     }
 
-    /// The name of its folder.
-    pub(crate) fn folder_name(&self) -> String {
-        format!("proof={}", self.proof)
-    }
-
-    /// Its text, as it is written.
-    pub(crate) fn text(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a note is text and numbers")
-    }
-
     /// The nonce of the request.
     pub(crate) fn nonce(&self) -> u64 {
         u64::from_str_radix(&self.nonce, 16).expect("it was parsed")
@@ -122,8 +112,16 @@ impl Note for Proof {
         Ok(proof)
     }
 
-    fn folder_name_text(&self) -> (String, &str, String) {
-        (self.folder_name(), &self.proof, self.text())
+    fn name(&self) -> &str {
+        &self.proof
+    }
+
+    fn folder_name(&self) -> String {
+        format!("proof={}", self.proof)
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a note is text and numbers")
     }
 }
 

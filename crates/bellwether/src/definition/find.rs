@@ -108,13 +108,16 @@ pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
 }
 
 /// The file of a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an extension
-/// is a path.
+/// is a path, unless there is such a definition.
 pub fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
-    let given = Path::new(name_or_path);
-    if given.components().count() > 1 || given.extension().is_some() {
-        return given.to_owned();
-    }
-    definitions.join(given).with_extension(EXTENSION)
+    let (given, named) = (Path::new(name_or_path), file_of(name_or_path, definitions));
+    let is_path = given.components().count() > 1 || given.extension().is_some() && file::is_gone(&named);
+    if is_path { given.to_owned() } else { named }
+}
+
+/// The file of a definition in a folder, whose name may have a dot, by mistake.
+fn file_of(name: &str, definitions: &Path) -> PathBuf {
+    definitions.join(format!("{name}.{EXTENSION}"))
 }
 
 /// A definition's name becomes the name of folders and files.
@@ -141,7 +144,7 @@ pub fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
     }
 
     let described = |name: String| {
-        let path = folder.join(&name).with_extension(EXTENSION);
+        let path = file_of(&name, folder);
         let text = read(&path).ok().and_then(|bytes| text_of(&path, bytes).ok());
         let described = text.and_then(|text| toml::from_str(&text).ok());
         (name, described.and_then(|Described { description }| description))
