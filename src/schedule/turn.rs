@@ -116,7 +116,8 @@ impl Turn {
         let mut record = RunRecord::begin(&self.plan.name, Some(due), now);
         let runs = journal::read(&self.options.data, &self.plan.name).map(|journal| journal.runs).unwrap_or_default();
         let last = runs.into_iter().rev().find(|run| run.due == Some(due));
-        record.reasons = last.map(|run| run.reasons).unwrap_or_default();
+        // An attempt that waits for another run leaves no line.
+        record.reasons = last.map_or_else(|| vec![IN_PROGRESS.to_owned()], |run| run.reasons);
         let is_late = now - due > deadline(&self.schedule);
         record.give_up(if is_late { DEADLINE } else { "the next run is due" });
         record
@@ -133,10 +134,13 @@ pub(super) enum Task {
 /// Why a run is no longer retried.
 const DEADLINE: &str = "the deadline for retries has passed";
 
+/// Why a run waits.
+const IN_PROGRESS: &str = "another run of the definition was in progress";
+
 /// The record of a run that waited for another one until its deadline.
 fn record_of_wait(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
     let mut record = RunRecord::begin(name, Some(due), now);
-    record.reasons.push("another run of the definition was in progress".to_owned());
+    record.reasons.push(IN_PROGRESS.to_owned());
     record.give_up(DEADLINE);
     record
 }
