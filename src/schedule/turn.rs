@@ -114,10 +114,12 @@ impl Turn {
     /// The record of a run that is no longer retried, with the reasons of its last attempt.
     fn given_up(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
         let mut record = RunRecord::begin(&self.plan.name, Some(due), now);
-        let runs = journal::read(&self.options.data, &self.plan.name).map(|journal| journal.runs).unwrap_or_default();
-        let last = runs.into_iter().rev().find(|run| run.due == Some(due));
-        // An attempt that waits for another run leaves no line.
-        record.reasons = last.map_or_else(|| vec![IN_PROGRESS.to_owned()], |run| run.reasons);
+        // What cannot be read is reported where it is to be written.
+        if let Ok(journal) = journal::read(&self.options.data, &self.plan.name) {
+            let last = journal.runs.into_iter().rev().find(|run| run.due == Some(due));
+            // An attempt that waits for another run leaves no line.
+            record.reasons = last.map_or_else(|| vec![IN_PROGRESS.to_owned()], |run| run.reasons);
+        }
         let is_late = now - due > deadline(&self.schedule);
         record.give_up(if is_late { DEADLINE } else { "the next run is due" });
         record

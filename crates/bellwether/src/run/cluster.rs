@@ -111,6 +111,9 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
     if Claims::Included == plan.claims || Claims::Included == build.ad_hoc.claims {
         return Err(Error::usage("a cluster cannot read claims", "build it without `--engine`, or leave claims out"));
     }
+    // A version comes after its runs: what is read of it first names none that are not fetched.
+    target.store().probe().await?;
+    let in_store = target.latest_record(&plan.name).await?;
     let own = RemoteStore::of(plan, build.store.as_ref(), StoreAccess::Write, &build.archive, data, &build.control)?;
     let archive = match &own {
         Some(own) => {
@@ -124,8 +127,6 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
             std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned()
         }
     };
-    target.store().probe().await?;
-    let in_store = target.latest_record(&plan.name).await?;
     let plan = plan.clone();
     blocking(move || {
         let before = PreviousVersions { datasets: None, in_store: in_store.as_ref() };

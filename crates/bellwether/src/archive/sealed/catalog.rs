@@ -164,7 +164,7 @@ impl Archive {
 
     /// The names of all runs in its folders, whether or not they count.
     pub(crate) fn names_in_folders(&self) -> BTreeSet<&str> {
-        self.folders.iter().flat_map(|folder| folder.seal().runs()).map(|run| run.run.as_str()).collect()
+        self.runs_in_folders().into_iter().map(|run| run.run.as_str()).collect()
     }
 
     /// The seals of all runs in its folders, whether or not they count, each once.

@@ -416,7 +416,9 @@ impl Repairing<'_> {
             if !is_there(sealed.record) {
                 self.repairs.add(RepairKind::Sent, self.of.store.address(&sealed.at), "the store lacked it");
                 let files = sealed.files.iter().filter(|file| is_there(&file.name)).cloned().collect::<Vec<_>>();
-                self.set_torn_aside(&sealed.at, &files).await?;
+                if !self.is_dry() {
+                    self.set_torn_aside(&sealed.at, &files).await?;
+                }
             }
         }
         if !self.is_dry() {
@@ -432,9 +434,7 @@ impl Repairing<'_> {
     async fn set_torn_aside(&self, at: &str, files: &[FileRecord]) -> Result<()> {
         let stage = Stage::begin(&self.of.control, "repair");
         for (file, _) in self.of.faults(at, files, &stage).await? {
-            if !self.is_dry() {
-                self.of.store.set_aside(&format!("{at}/{}", file.name), &self.name).await?;
-            }
+            self.of.store.set_aside(&format!("{at}/{}", file.name), &self.name).await?;
         }
         stage.finish();
         Ok(())
