@@ -5,6 +5,7 @@ use std::env;
 use chrono::{DateTime, Utc};
 
 use super::RemoteStore;
+use crate::disk::file;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
 use crate::run::AsOf;
@@ -73,6 +74,10 @@ impl RemoteStore {
             match item {
                 FetchItem::Runs(until) => self.pull_archive(*until).await?,
                 FetchItem::Version(name) => self.pull_latest(name).await?,
+                // One that is here needs no store that answers.
+                FetchItem::NamedVersion(name, version) if !file::is_gone(&self.datasets.join(name).join(version)) => {
+                    continue;
+                }
                 FetchItem::NamedVersion(name, version) => match self.read_version(name, version).await? {
                     Some(_) => self.pull_version(name, version).await?,
                     None => continue,
