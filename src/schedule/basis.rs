@@ -66,13 +66,17 @@ pub(super) struct Basis {
     pub(super) faults: Vec<String>,
 }
 
-/// Whether a journal has a line of the run that last took the lock, unless that is in progress. Each run takes the lock
-/// before it begins, and leaves a line when it has ended. Another machine that shares the archive may have a journal of its own.
-fn is_complete(lock: &LockState, journal: &Journal) -> bool {
-    match (lock, journal.runs.last()) {
-        (LockState::New | LockState::Held(_), _) => true,
-        (LockState::Free(Some(holder)), Some(last)) => last.ended_at >= holder.since || !holder.is_of_this_machine(),
-        (LockState::Free(_), _) => false,
+/// Whether the journal of a data folder has a line of the run that last took the lock, unless that is in progress. Each run
+/// takes the lock before it begins, and leaves a line when it has ended. Another machine or data folder that shares the
+/// archive has a journal of its own.
+fn is_complete(lock: &LockState, journal: &Journal, data: &Path) -> bool {
+    match lock {
+        LockState::New | LockState::Held(_) => true,
+        LockState::Free(Some(holder)) if !holder.works_for(data) => true,
+        LockState::Free(holder) => {
+            let ended = journal.runs.last().map(|last| last.ended_at);
+            ended.zip(holder.as_ref()).is_some_and(|(ended, holder)| ended >= holder.since)
+        }
     }
 }
 
@@ -148,7 +152,7 @@ impl Basis {
                 LockState::New
             }
         };
-        let is_complete = |journal: &Journal| is_complete(&lock, journal);
+        let is_complete = |journal: &Journal| is_complete(&lock, journal, &folders.data);
         let journal = match journal::read(&folders.data, name) {
             // A run that has just ended is about to write its line.
             Ok(journal) if !is_complete(&journal) => {

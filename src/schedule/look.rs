@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bellwether::disk::file::{self, FileError};
 use bellwether::disk::links;
-use bellwether::disk::lock::{Attempt, Lock, LockState, state_of};
+use bellwether::disk::lock::{Attempt, Holder, Lock, LockState, state_of};
 use bellwether::disk::names::SCHEDULE;
 use bellwether::error::Result;
 use bellwether::time::as_record;
@@ -125,7 +125,7 @@ impl LookFile {
         let folder = data.join(SCHEDULE);
         if self.lock.is_none() {
             links::refuse(&folder)?;
-            match Lock::try_take(&folder, NAME, last.running_since)? {
+            match Lock::try_take(&folder, NAME, &Holder::this(last.running_since))? {
                 Attempt::Taken(lock) => self.lock = Some(lock),
                 Attempt::Held(_) => return Ok(()),
             }

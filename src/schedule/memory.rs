@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bellwether::definition::Cron;
 use bellwether::disk::file::{self, FileError};
 use bellwether::disk::links;
-use bellwether::disk::lock::{Attempt, Lock};
+use bellwether::disk::lock::{Attempt, Holder, Lock};
 use bellwether::disk::names::SCHEDULE;
 use bellwether::error::{Diagnostic, ErrorKind, Result};
 use bellwether::plan::Schedule;
@@ -120,7 +120,7 @@ impl MemoryFile {
     /// The right to run the definition for a due time: none while another scheduler has it.
     pub(super) fn lock(&self, now: DateTime<Utc>) -> Result<Option<Lock>> {
         links::refuse(&self.folder)?;
-        match Lock::try_take(&self.folder, &self.name, now)? {
+        match Lock::try_take(&self.folder, &self.name, &Holder::this(now))? {
             Attempt::Taken(lock) => Ok(Some(lock)),
             Attempt::Held(_) => Ok(None),
         }

@@ -133,6 +133,23 @@ fn a_failing_definition_does_not_become_fresh_when_its_journal_cannot_be_read() 
 }
 
 #[test]
+fn data_folders_that_share_an_archive_do_not_miss_each_others_lines() {
+    let (place, _service) = fresh();
+    let kept = ["--archive", "output/archive", "--data"];
+    let with = |command: &[&str], data| {
+        Outcome::of(place.command([command, &kept[..], &[data]].concat()).envs([KEY])).expect_success().stdout
+    };
+    with(&["run", "it", "-q"], "other");
+    for data in ["output", "other"] {
+        let status: Value = serde_json::from_str(&with(&["status", "--json"], data)).unwrap();
+        assert_eq!(status["verdict"], "fresh", "{data}: {status}");
+    }
+    // Its own line is missed.
+    fs::write(place.file("other/journal/it.jsonl"), "").unwrap();
+    Outcome::of(place.command([&["status"], &kept[..], &["other"]].concat()).envs([KEY])).failed_with(5);
+}
+
+#[test]
 fn what_a_wrong_clock_remembered_as_done_is_done_when_it_comes() {
     let (place, _service) = fresh();
     remember_done(&place, "it", Utc::now() + TimeDelta::days(3));

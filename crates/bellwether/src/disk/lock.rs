@@ -63,6 +63,9 @@ pub struct Holder {
     /// Since when.
     #[serde(with = "as_record")]
     pub since: DateTime<Utc>,
+    /// The data folder that it works for, if what is locked may be shared by several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
 }
 
 /// The outcome of trying to take a lock.
@@ -76,7 +79,7 @@ pub enum Attempt {
 
 impl Lock {
     /// Takes the lock of a definition on an archive if it is free. The archive's folder is created if needed.
-    pub fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
+    pub fn try_take(archive: &Path, definition: &str, holder: &Holder) -> Result<Attempt> {
         file::create_folders(archive)?;
         let folder = archive.join(FOLDER);
         links::folder(&folder)?;
@@ -88,12 +91,11 @@ impl Lock {
                 Ok(()) => break,
                 // It may be a reader that only looks who holds it.
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => thread::sleep(GLANCE),
-                Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),
+                Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&file))),
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
         }
-        let holder = Holder { process: std::process::id(), host: host(), since: now };
-        let text = serde_json::to_vec(&holder).expect("a holder is text and numbers");
+        let text = serde_json::to_vec(holder).expect("a holder is text and numbers");
         match write(&file, &text) {
             // The record is for people, and a full disk must not keep a command from freeing space.
             Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -123,8 +125,8 @@ pub fn state_of(folder: &Path, name: &str) -> Result<LockState> {
         file => file?,
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(LockState::Free(holder(&file))),
-        Err(TryLockError::WouldBlock) => Ok(LockState::Held(holder(&file))),
+        Ok(()) => Ok(LockState::Free(read_holder(&file))),
+        Err(TryLockError::WouldBlock) => Ok(LockState::Held(read_holder(&file))),
         Err(TryLockError::Error(source)) => Err(FileError::read(&path)(source)),
     }
 }
@@ -135,10 +137,16 @@ fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
     file.write_all(text)
 }
 
-fn holder(file: &File) -> Option<Holder> {
+fn read_holder(file: &File) -> Option<Holder> {
     let mut text = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+/// A folder by the one name that all its paths have.
+fn resolved(folder: &Path) -> String {
+    let resolved = folder.canonicalize().or_else(|_| std::path::absolute(folder));
+    resolved.unwrap_or_else(|_| folder.to_owned()).to_string_lossy().into_owned()
 }
 
 fn host() -> String {
@@ -146,15 +154,26 @@ fn host() -> String {
 }
 
 impl Holder {
-    /// Whether it is a process of this machine.
-    pub fn is_of_this_machine(&self) -> bool {
-        self.host == host()
+    /// This process.
+    pub fn this(since: DateTime<Utc>) -> Self {
+        Self { process: std::process::id(), host: host(), since, data: None }
+    }
+
+    /// The same one, working for a data folder.
+    #[must_use]
+    pub fn working_for(self, data: &Path) -> Self {
+        Self { data: Some(resolved(data)), ..self }
+    }
+
+    /// Whether it is a process of this machine that works for a data folder, as far as it says for which.
+    pub fn works_for(&self, data: &Path) -> bool {
+        self.host == host() && self.data.as_ref().is_none_or(|of| *of == resolved(data))
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { process, host, since } = self;
+        let Self { process, host, since, data: _ } = self;
         write!(formatter, "process {process} on `{host}`, since {}", to_record(*since))
     }
 }

@@ -29,7 +29,7 @@ use crate::definition;
 use crate::disk::file::{self, FileError, as_text};
 use crate::disk::footprint::{Footprint, size};
 use crate::disk::links;
-use crate::disk::lock::{Attempt, Lock};
+use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::disk::names::{self, JOURNAL, SCHEDULE};
 use crate::disk::remove;
 use crate::error::Result;
@@ -374,7 +374,7 @@ fn remove_single(path: &Path) -> Result<()> {
 
 /// The right to prune an archive.
 fn lock(archive: &Path, clock: Clock) -> Result<Lock> {
-    match Lock::try_take(archive, LOCK, clock.now())? {
+    match Lock::try_take(archive, LOCK, &Holder::this(clock.now()))? {
         Attempt::Taken(lock) => Ok(lock),
         Attempt::Held(holder) => Err(RunError::PruneInProgress { archive: archive.to_owned(), holder }.into()),
     }

@@ -30,7 +30,8 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
     // The holder that was named, who may be unknown.
     let mut told_of: Option<Option<Holder>> = None;
     loop {
-        let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, options.clock.now())? {
+        let this = Holder::this(options.clock.now()).working_for(&options.data);
+        let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, &this)? {
             Attempt::Taken(lock) => return Ok(lock),
             Attempt::Held(holder) => holder,
         };
