@@ -1,5 +1,7 @@
 //! `audit leak` on data that does not allow a trial, and on data that does.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
@@ -90,6 +92,8 @@ fn a_trial_that_does_not_apply_has_a_reason() {
     let offset = audit_output(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
     assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");
     assert!(!offset.contains("not applicable"), "{offset}");
+    let unasked = audit_output(&signals, &["2025-10-01"], "[sentiment]\ntickers = [\"OTHER\"]\n");
+    assert!(unasked.contains("rows  dates: ") && unasked.contains("canaries: the news of none"), "{unasked}");
 }
 
 #[test]
@@ -97,6 +101,41 @@ fn what_became_of_a_row_since_is_no_look_ahead() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let rest = "[dataset]\nadd = [\"revisions\", \"watched_until\"]\n[output]\nvintage = \"first\"\n";
     let place = pull(2, [&signals, &["2025-10-01"]], rest);
+    let message = place.run(["audit", "leak", "it"]).expect_success().stdout;
+    assert!(message.contains("walk forward: ") && message.ends_with(": no look-ahead found\n"), "{message}");
+}
+
+#[test]
+fn a_ticker_that_changes_its_sector_is_no_look_ahead() {
+    let (place, asked) = (Place::new(), AtomicUsize::new(0));
+    // AAA is listed by x in the first run, and by y in the second.
+    let service = Scripted::start(move |request| {
+        if request.target.starts_with("/b/") {
+            return json("200 OK", "[]");
+        }
+        let is_later = request.target.contains("sector=") && asked.fetch_add(1, Ordering::SeqCst) >= 2;
+        let listed = |ticker: &str| {
+            let entry = serde_json::json!({ "date": "2025-10-06", "signal": "buy", "confidence": 0.5 });
+            serde_json::json!({ "ticker": ticker, "regime": "bear", "period": "5d", "predictions": [entry] })
+        };
+        let tickers: &[&str] = match (request.target.contains("sector=x"), is_later) {
+            (true, false) => &["AAA", "XXX"],
+            (true, true) => &["XXX"],
+            (false, false) => &["YYY"],
+            (false, true) => &["AAA", "YYY"],
+        };
+        let body = tickers.iter().map(|ticker| ((*ticker).to_owned(), listed(ticker))).collect();
+        json("200 OK", &serde_json::Value::Object(body).to_string())
+    });
+    let rest = "[dataset]\nadd = [\"sector_latest\"]\n[output]\nvintage = \"first\"\n";
+    let signals = "[signals]\nsectors = [\"x\", \"y\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n";
+    place.define("it", &format!("[source]\n{}{signals}{rest}", service.source()));
+    let run = || Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
+    let sectors = || place.run(["show", "it", "--ticker", "AAA", "--format", "csv"]).expect_success().stdout;
+    run();
+    let before = sectors();
+    run();
+    assert_ne!(sectors(), before, "the sector is another one");
     let message = place.run(["audit", "leak", "it"]).expect_success().stdout;
     assert!(message.contains("walk forward: ") && message.ends_with(": no look-ahead found\n"), "{message}");
 }

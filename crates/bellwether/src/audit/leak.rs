@@ -46,7 +46,7 @@ use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::{Availability, DatasetPlan, DayCount, Feature, Vintage};
+use crate::plan::{Availability, DatasetPlan, DayCount, Feature, TickerSource, Vintage};
 use crate::sessions::number;
 use crate::tables::dates::Date;
 use crate::tables::{SeriesKey, Slab};
@@ -197,6 +197,12 @@ impl Experiment<'_> {
         all_days: &[NaiveDate],
         leak: &mut Leak,
     ) -> Result<()> {
+        if let TickerSource::Listed(listed) = &self.scope.news
+            && !view.members(self.scope)?.iter().any(|series| listed.contains(&series.ticker))
+        {
+            leak.skip("canaries".to_owned(), "the news of none of the tickers is asked for");
+            return Ok(());
+        }
         let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
         let days: Vec<(NaiveDate, Option<NaiveDate>)> =
             cuts(all_days).into_iter().map(|day| (day, self.last_served_day(day, all_days))).collect();

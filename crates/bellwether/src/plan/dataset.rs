@@ -198,7 +198,7 @@ impl DatasetPlan {
         // A later run may ask for the news of a signal, still in time.
         let is_complete = self.inputs().is_empty();
         let is_final = |column: &Column| match column {
-            Column::Revisions | Column::WatchedUntil => false,
+            Column::Revisions | Column::WatchedUntil | Column::SectorLatest => false,
             Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
             _ => true,
         };
