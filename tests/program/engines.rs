@@ -29,7 +29,7 @@ impl Machine {
         let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
         let place = Place::new();
         place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
-        let machine = Self { store: place.file("store"), place };
+        let machine = Self { store: place.file("my store"), place };
         Outcome::of(machine.place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
         machine
     }
@@ -88,6 +88,23 @@ fn complete() -> Vec<Answer> {
         Answer::Digest(DIGEST),
         Answer::Complete,
     ]
+}
+
+#[test]
+fn what_a_cluster_cannot_compute_is_refused_before_anything_is_sent() {
+    let machine = Machine::new();
+    let spark = machine.server(complete(), Vec::new());
+    let definition = fs::read_to_string(machine.place.file("pipelines/it.toml")).expect("a definition");
+    for (more, expected) in [
+        ("[output]\nlayout = \"wide\"\n", "`layout = \"wide\"`"),
+        ("[dates]\nnaive = \"America/New_York\"\n", "naive"),
+        ("[dataset]\nadd = [\"known_at\"]\n", "known_at"),
+    ] {
+        machine.place.define("it", &format!("{definition}{more}"));
+        let told = machine.failing_build(&spark, 1);
+        assert!(told.contains(expected), "{told}");
+        assert!(!machine.store.exists() && spark.calls().is_empty(), "{more}: {:?}", spark.calls());
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
+use percent_encoding::percent_decode_str;
 
 use super::basis::Writer;
 use super::blocking::blocking;
@@ -34,7 +35,7 @@ use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan,
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
-use crate::sql::{Dialect, ForgottenRuns, Question, statement};
+use crate::sql::{Dialect, ForgottenRuns, Question, SqlRefusal, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::time::unique_name;
@@ -101,7 +102,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
     let ExternalVersion { files, rows, content, .. } = described;
-    let dataset = Dataset { path, latest: None, overtaken_by: None, rows, files, content };
+    let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
     let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
     Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
 }
@@ -179,18 +180,19 @@ fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
         (None, None) if plan.dataset.written.schema() != &plan.dataset.schema => {
             "a dataset that leaves out or renames columns".to_owned()
         }
-        (None, None) => return Ok(()),
+        (None, None) => return Ok(SqlRefusal::check(&plan.dataset)?),
     };
     let hint = "change the definition, or leave out `--engine` to build it on this machine";
     Err(Error::usage(format!("Spark cannot write {what}"), hint))
 }
 
-/// The address of a folder in a store, in Spark's spelling.
+/// The address of a folder in a store, in Spark's spelling: nothing in it is escaped.
 fn for_spark(url: &StoreUrl, at: &str) -> String {
     let text = format!("{url}/{at}");
+    let text = percent_decode_str(&text).decode_utf8_lossy();
     match (url.kind(), text.split_once("://")) {
         (StoreKind::S3, Some((_, rest))) => format!("s3a://{rest}"),
-        _ => text,
+        _ => text.into_owned(),
     }
 }
 

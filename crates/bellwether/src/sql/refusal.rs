@@ -63,7 +63,7 @@ pub enum SqlRefusal {
 
 impl SqlRefusal {
     /// Refuses a dataset that no statement can compute.
-    pub(super) fn check(plan: &DatasetPlan) -> Result<(), Self> {
+    pub(crate) fn check(plan: &DatasetPlan) -> Result<(), Self> {
         if plan.rows == RowKind::Article {
             return Err(Self::News);
         }
