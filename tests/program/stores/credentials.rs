@@ -181,6 +181,21 @@ fn a_metadata_service_that_gives_what_is_no_word_is_refused() {
 }
 
 #[test]
+fn an_instance_without_credentials_says_so_and_is_not_asked_where_that_is_forbidden() {
+    let stub = StubStore::start(1000, |_| None);
+    let metadata = Scripted::start(|_| json("404 Not Found", "{}"));
+    let mut machine = machine(&stub, "region = us-east-1");
+    machine.environment.push(("AWS_METADATA_ENDPOINT", format!("http://{}", metadata.address())));
+    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    assert!(message.contains("there are no credentials: the service that gives them said: status 404"), "{message}");
+    let asked = metadata.count();
+    machine.environment.push(("AWS_EC2_METADATA_DISABLED", "true".to_owned()));
+    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    assert!(message.contains("`AWS_EC2_METADATA_DISABLED` forbids to ask the instance"), "{message}");
+    assert_eq!(metadata.count(), asked);
+}
+
+#[test]
 fn a_profile_that_signs_in_says_what_to_do() {
     let stub = StubStore::start(1000, |_| None);
     for line in ["sso_session = corp", "sso_start_url = https://corp.example.com", "role_arn = a\nsource_profile = b"] {

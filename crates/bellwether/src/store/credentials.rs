@@ -16,7 +16,7 @@ use object_store::{CredentialProvider, Error as Fault};
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
-use super::fault::{Explained, FaultVerdict};
+use super::fault::{Explained, FaultVerdict, is_temporary, reason};
 use crate::key;
 use crate::process::cancel::CancellationToken;
 use crate::process::child::{OutputLimits, output};
@@ -49,7 +49,7 @@ impl CredentialProvider for Checked {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
-        let given = self.given.get_credential().await?;
+        let given = self.given.get_credential().await.map_err(unavailable)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &given)) {
             if !given.token.iter().chain([&given.key_id]).all(|text| is_header(text)) {
@@ -64,6 +64,14 @@ impl CredentialProvider for Checked {
 
 fn is_header(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Why a service gives no credentials, unless it may later.
+fn unavailable(fault: Fault) -> Fault {
+    if is_temporary(&fault) || Explained::of(&fault).is_some() {
+        return fault;
+    }
+    refusal(format!("there are no credentials: the service that gives them said: {}", reason(&fault)))
 }
 
 fn refusal(reason: String) -> Fault {

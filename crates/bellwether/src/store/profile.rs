@@ -25,6 +25,9 @@ type Settings = BTreeMap<String, String>;
 /// The setting with a command that prints keys.
 const COMMAND: &str = "credential_process";
 
+/// The variable that forbids to ask the service of the instance.
+const NO_INSTANCE: &str = "AWS_EC2_METADATA_DISABLED";
+
 /// The largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -66,6 +69,13 @@ pub(super) fn apply(mut builder: AmazonS3Builder, stop: &CancellationToken) -> R
             && let Some(command) = settings.get(COMMAND)
         {
             builder = builder.with_credentials(Arc::new(OfCommand::of(command, stop)?));
+        } else if !is_set(&builder, Key::AccessKeyId)
+            && !is_set(&builder, Key::WebIdentityTokenFile)
+            && builder.get_config_value(&Key::SkipSignature).as_deref() != Some("true")
+            && env::var(NO_INSTANCE).is_ok_and(|value| value.eq_ignore_ascii_case("true"))
+        {
+            let unasked = format!("`{NO_INSTANCE}` forbids to ask the instance for some");
+            return Err(format!("there are no credentials in the environment or in `~/.aws`, and {unasked}"));
         }
     }
     if is_set(&builder, Key::WebIdentityTokenFile) && !is_set(&builder, Key::AccessKeyId) {
