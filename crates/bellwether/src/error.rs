@@ -257,5 +257,13 @@ pub fn same(error: &io::Error) -> io::Error {
 /// The system's error in a chain of reasons: its kind decides on the hint, and its text is the system's.
 pub(crate) fn system_error(error: &Reason) -> Option<io::Error> {
     let error: &(dyn std::error::Error + 'static) = error.as_ref();
-    std::iter::once(error).chain(causes(error)).find_map(|cause| cause.downcast_ref().map(same))
+    let chain = || std::iter::once(error).chain(causes(error));
+    chain().find_map(|cause| cause.downcast_ref().map(same)).or_else(|| chain().last().and_then(of_text))
+}
+
+/// The system's error in the text of one of Arrow, which does not keep what the Parquet reader met.
+fn of_text(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
+    let text = error.to_string();
+    let number = text.strip_suffix(')')?.rsplit_once("(os error ")?.1;
+    number.parse().ok().map(io::Error::from_raw_os_error)
 }

@@ -77,9 +77,14 @@ impl FileError {
         move |source| Self::Write { path: path.to_owned(), source }.into()
     }
 
-    /// A file with damaged content.
+    /// A file with damaged content, or that could not be read for want of open files.
     pub fn damage(path: &Path, reason: impl Into<Reason>) -> Error {
-        Self::Damaged { path: path.to_owned(), source: reason.into() }.into()
+        let (path, reason) = (path.to_owned(), reason.into());
+        let error = match system_error(&reason).filter(is_out_of_files) {
+            Some(source) => Self::Read { path, source },
+            None => Self::Damaged { path, source: reason },
+        };
+        error.into()
     }
 
     /// Rows that cannot be encoded. A full disk is reported as such: the file that could not be written, and why.
@@ -117,6 +122,9 @@ impl Diagnostic for FileError {
             }
             Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 "move your own files to another folder"
+            }
+            Self::Remove { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "run the command as the user it belongs to, or make it and its folder writable for you"
             }
             Self::Damaged { .. } => {
                 "restore it from a backup, or from a store with `bellwether store repair`; `bellwether verify` lists all \
@@ -163,4 +171,28 @@ pub fn fault_of(path: &Path, error: &Error) -> String {
 fn is_out_of_files(error: &io::Error) -> bool {
     let error = rustix::io::Errno::from_io_error(error);
     matches!(error, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use arrow::error::ArrowError;
+
+    use super::FileError;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_damaged() {
+        let path = Path::new("rows.parquet");
+        let number = rustix::io::Errno::MFILE.raw_os_error();
+        let limit = io::Error::from_raw_os_error(number);
+        let text = ArrowError::ParquetError(format!("External: {}", io::Error::from_raw_os_error(number)));
+        for error in [FileError::damage(path, limit), FileError::damage(path, text)] {
+            assert_eq!(error.to_string(), "cannot read `rows.parquet`");
+            assert!(FileError::is_unreadable(&error));
+        }
+        let other = FileError::damage(path, ArrowError::ParquetError("External: a page (os error)".to_owned()));
+        assert_eq!(other.to_string(), "`rows.parquet` is damaged");
+    }
 }
