@@ -126,8 +126,8 @@ def of(
     identity = json.loads(record)
     if (note := identity.get("note")) is not None:
         warnings.warn(note, BellwetherWarning, stacklevel=3)
-    # A published version stays what it is, when `latest` is another one.
-    given = identity.get("path", dataset)
+    # A published version stays what it is when `latest` is another one, and a definition in another folder.
+    given = identity.get("path", identity.get("definition", dataset))
     origin: Origin = (given, folders, options, part)
     if rows is not None:
         return Dataset(rows, identity, origin)
@@ -194,6 +194,8 @@ class Dataset(Table):
         """All rows as a frame of Polars, which reads a version that is one Parquet file by itself."""
         import polars
 
+        # Polars would wait for threads that are not there.
+        _bellwether.refuse_fork()
         if self.path is None or not (file := self.path / f"{self.name.split('/')[0]}.parquet").is_file():
             return super().to_polars()
         # A path is never a pattern.

@@ -51,12 +51,15 @@ def _key(key: object) -> str:
 
 def _value(value: object) -> str:
     # Numbers and texts of other types, such as those of NumPy and of enumerations, are written as what they hold.
-    if isinstance(value, bool):
+    kind = type(value)
+    if isinstance(value, bool) or (kind.__module__ == "numpy" and kind.__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
         return repr(float(value))
+    if kind.__name__ == "NaTType":
+        raise UsageError("a definition cannot contain NaT", "leave the key out, or use a date")
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return _text(value.date().isoformat())
     if isinstance(value, datetime.date):
@@ -71,7 +74,7 @@ def _value(value: object) -> str:
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
         return "[" + ", ".join(_value(element) for element in value) + "]"
     hint = "use strings, numbers, booleans, dates, lists and dicts"
-    raise UsageError(f"a definition cannot contain a value of type {type(value).__name__}", hint)
+    raise UsageError(f"a definition cannot contain a value of type {kind.__name__}", hint)
 
 
 def _text(text: str) -> str:

@@ -114,6 +114,10 @@ def to_pandas(rows: Rows) -> pd.DataFrame:
     import pyarrow
 
     table: pa.Table = pyarrow.table(rows.read())
-    # A block per column: pandas shares memory where it can, and the rest is freed column by column.
+    # What is in one piece without nulls would be shared, and could not be written.
+    pieces = [pyarrow.chunked_array([*column.chunks, column.slice(0, 0).combine_chunks()], column.type) for column in table.columns]
+    table = pyarrow.table(pieces, schema=table.schema)
+    del pieces
+    # A block per column: each is freed when it is copied.
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     return frame

@@ -264,7 +264,7 @@ def data(folder: PathLike | None) -> Path:
 def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Path]:
     """The data folder, and the archive: by default `BELLWETHER_ARCHIVE`, or the one in the data folder."""
     of_data = data(folder)
-    archive = os.environ.get("BELLWETHER_ARCHIVE") if archive is None else archive
+    archive = os.environ.get("BELLWETHER_ARCHIVE") or None if archive is None else archive
     return of_data, of_data / "archive" if archive is None else path("archive", archive)
 
 

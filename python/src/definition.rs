@@ -73,7 +73,7 @@ pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>
     let folder = || {
         let project = Project::find()?;
         // As for the program.
-        let given = std::env::var_os("BELLWETHER_DATA").map(PathBuf::from);
+        let given = std::env::var_os("BELLWETHER_DATA").filter(|given| !given.is_empty()).map(PathBuf::from);
         match &definition {
             None | Some(DefinitionArgument::Named(_)) if given.is_some() => Ok(given.unwrap_or_default()),
             None => Ok(project.data()),

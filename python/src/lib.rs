@@ -34,4 +34,6 @@ mod _bellwether {
     use super::rows::Rows;
     #[pymodule_export]
     use super::service::Service;
+    #[pymodule_export]
+    use super::supervise::refuse_fork;
 }

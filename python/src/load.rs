@@ -65,9 +65,11 @@ pub(crate) fn load(
             }
             dataset => {
                 let state = state.unwrap_or_default();
-                let (plan, ad_hoc, note) = state.find(dataset.plan_or_published(&data)?, (&data, &archive), stop)?;
+                let defined = dataset.plan_or_published(&data)?;
+                let file = definition_file(&dataset, &defined);
+                let (plan, ad_hoc, note) = state.find(defined, (&data, &archive), stop)?;
                 store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
-                load_build(plan, &archive, (&ad_hoc, note), layout, wanted, stop)
+                load_build(plan, &archive, (&ad_hoc, note), file, layout, wanted, stop)
             }
         }
     })
@@ -82,7 +84,7 @@ fn load_version(
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     // `latest` may move: rows and record must be of one version.
-    let (folder, _) = version_of(datasets, Some(name))?;
+    let (folder, recorded) = version_of(datasets, Some(name))?;
     let path = folder.to_string_lossy();
     if layout != Some(Layout::Long)
         && let wide @ Published::Wide(_) = Published::find(datasets, &path)?
@@ -94,7 +96,7 @@ fn load_version(
         };
         let Published::Wide(matrices) = wide.select(selection)? else { unreachable!("a part of matrices") };
         let matrices = matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix)));
-        return Ok((None, matrices.collect(), json!({ "name": name, "path": folder }).to_string()));
+        return Ok((None, matrices.collect(), json!({ "name": recorded.reference(), "path": folder }).to_string()));
     }
     let version = PublishedReader::find(datasets, &path)?;
     let dataset = Dataset::find(datasets, &path)?;
@@ -110,18 +112,26 @@ fn load_version(
     of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 
+/// The file of a definition that was named, which it has in any current folder.
+fn definition_file(dataset: &DefinitionArgument, plan: &Plan) -> Option<PathBuf> {
+    let is_named =
+        matches!(dataset, DefinitionArgument::Named(_)) && plan.path.extension().is_some_and(|it| it == "toml");
+    is_named.then(|| std::path::absolute(&plan.path).ok()).flatten()
+}
+
 /// A dataset that is built from the archive.
 fn load_build(
     plan: Plan,
     archive: &Path,
     (ad_hoc, note): (&AdHoc, Option<String>),
+    file: Option<PathBuf>,
     layout: Option<Layout>,
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
     let dataset = Dataset::from_archive(plan, archive, ad_hoc)?;
-    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset), "note": note });
+    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset), "note": note, "definition": file });
     of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 

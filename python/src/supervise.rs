@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use bellwether::error::{Error, Result};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -46,8 +47,9 @@ pub(crate) fn supervise<T: Send + 'static>(
             (receive, outcome)
         });
         match (outcome, raised.take()) {
-            (Ok(_), Some(error)) => return Err(error),
-            (Ok(Ok(value)), None) => return look().map(|()| value),
+            (Ok(Ok(_)), Some(error)) => return Err(late(py, error)),
+            (Ok(Err(_)), Some(error)) => return Err(error),
+            (Ok(Ok(value)), None) => return look().map(|()| value).map_err(|error| late(py, error)),
             (Ok(Err(error)), None) => {
                 look()?;
                 return Err(fault::exception(py, &error));
@@ -68,6 +70,17 @@ pub(crate) fn supervise<T: Send + 'static>(
     }
 }
 
+/// An interrupt that came when the operation was complete. It says so, where its message would be empty.
+fn late(py: Python<'_>, error: PyErr) -> PyErr {
+    let interrupt = error.value(py);
+    let is_bare = || Ok::<bool, PyErr>(interrupt.getattr("args")?.len()? == 0);
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) && is_bare().unwrap_or_default() {
+        let _ =
+            interrupt.setattr("args", ("interrupted at the end: it was complete, and what it publishes is published",));
+    }
+    error
+}
+
 /// Runs an operation without progress.
 pub(crate) fn quietly<T: Send + 'static>(
     py: Python<'_>,
@@ -78,6 +91,7 @@ pub(crate) fn quietly<T: Send + 'static>(
 
 /// Raises in a process that was forked after the library was used: its threads do not exist there, and waiting for them
 /// would never end.
+#[pyfunction]
 pub(crate) fn refuse_fork() -> PyResult<()> {
     match is_forked() {
         false => Ok(()),

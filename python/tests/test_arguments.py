@@ -391,6 +391,8 @@ def test_dates_of_a_frame_are_days_and_instants(published: Path) -> None:
     tickers = pd.Series(["XOM", "CVX"])
     for several in [tickers, pd.Index(tickers), tickers.to_numpy()]:
         assert set(bw.load("demo", tickers=several, columns="ticker").to_polars()["ticker"]) == {"XOM", "CVX"}
+    with pytest.raises(bw.UsageError, match="a definition cannot contain NaT"):
+        bw.check({"source": {"service": "demo"}, "filter": {"from": pd.NaT}})
     for wrong in [np.datetime64("2026-11-20T12:00"), np.datetime64("NaT")]:
         with pytest.raises(bw.UsageError, match="`start`"):
             bw.load("demo", start=wrong)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import io
+import os
 import pickle
 import textwrap
 from concurrent.futures import ProcessPoolExecutor
@@ -254,6 +256,7 @@ def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     }
     path = bw.run(definition, progress=False).path
     wide = bw.load("matrices", layout="wide")
+    assert wide.name == f"matrices/{path.resolve().name}" == bw.load(path, layout="wide").name
     files = sorted(path.glob("*/*.parquet"))
     assert list(wide) == [f"{file.parent.name}/{file.stem}" for file in files]
     for file, matrix in zip(files, wide.values()):
@@ -328,6 +331,27 @@ def test_a_pickle_names_a_version_and_a_selection(published: Path) -> None:
     assert found[name].to_polars().equals(wide[name].to_polars())
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(len, bw.load("demo", tickers="XOM")).result() == len(bw.load("demo", tickers="XOM"))
+
+
+def test_a_pickle_of_a_build_keeps_its_definition(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    bw.run("demo", progress=False)
+    file = place / "pipelines/demo.toml"
+    file.write_text(file.read_text() + 'filter.tickers = ["XOM"]\n')
+    datasets = [bw.load(given, vintage="first") for given in ("demo", "pipelines/demo.toml")]
+    rows = len(datasets[0])
+    os.chdir(tmp_path_factory.mktemp("elsewhere"))
+    for dataset in datasets:
+        for found in (dataset, copy.copy(dataset), pickle.loads(pickle.dumps(dataset))):
+            assert len(found) == rows and set(found.to_polars()["ticker"]) == {"XOM"}
+
+
+def test_a_frame_of_pandas_can_be_written(published: Path) -> None:
+    dataset = bw.load("demo")
+    frames = [dataset.to_pandas(), bw.load("demo", tickers="XOM").to_pandas()]
+    frames += [matrix.to_pandas() for matrix in bw.load("demo", layout="wide").values()]
+    for frame in frames:
+        for column in range(frame.shape[1]):
+            frame.iloc[0, column] = frame.iloc[1, column]
 
 
 def test_a_universe_may_be_wider_than_the_dataset(published: Path) -> None:

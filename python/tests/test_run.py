@@ -285,6 +285,18 @@ def test_ctrl_c_ends_a_run_on_a_thread_of_asyncio(place: Path, service: bw.DemoS
     assert not list(Path("output/datasets").glob("mine/*/dataset.json"))
 
 
+def test_an_interrupt_that_comes_too_late_says_that_the_run_is_complete(place: Path) -> None:
+    def interrupt(event: bw.Event) -> None:
+        if (event["event"], event.get("stage")) == ("finished", "dataset"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bw.run("demo", progress=interrupt, today="2026-11-20")
+    has_published = (place / "output/datasets/demo/latest").exists()
+    assert ("nothing was published" in str(caught.value)) != has_published
+    assert ("it was complete" in str(caught.value)) == has_published
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_child_raises_with_a_hint_to_spawn(published: Path, python) -> None:
     script = """
@@ -293,18 +305,19 @@ def test_a_forked_child_raises_with_a_hint_to_spawn(published: Path, python) -> 
         import bellwether as bw
         dataset = bw.load("demo")
         dataset.to_arrow()
+        dataset.to_polars()
         def work(method):
             try:
-                {"load": lambda: bw.load("demo"), "read": dataset.to_arrow, "service": bw.demo_service}[method]()
+                {"load": lambda: bw.load("demo"), "read": dataset.to_arrow, "polars": dataset.to_polars, "service": bw.demo_service}[method]()
             except bw.ForkedError as error:
                 return error
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            for method in ("load", "read", "service"):
+            for method in ("load", "read", "polars", "service"):
                 error = pool.apply_async(work, (method,)).get(timeout=20)
                 print(type(error).__name__, "spawn" in error.hint)
     """
     ended = python(textwrap.dedent(script))
-    assert ended.stdout.splitlines() == ["ForkedError True"] * 3, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines() == ["ForkedError True"] * 4, ended.stdout + ended.stderr
 
 
 def _height(tickers: str) -> int:

@@ -47,6 +47,10 @@ def test_the_environment_names_folders_and_a_store_as_for_the_program(
     assert bw.runs().to_polars().height == 1
     assert list(archive.glob("demo/*=*"))
     assert not (place / "output").exists()
+    for name in ("DATA", "ARCHIVE", "STORE"):
+        monkeypatch.setenv(f"BELLWETHER_{name}", "")
+    assert bw.run("demo", **OPTIONS).path.is_relative_to(place / "output"), "empty counts as not set"
+    assert bw.load("demo").path.is_relative_to(place / "output")
     monkeypatch.setenv("BELLWETHER_STORE", "nowhere")
     with pytest.raises(bw.UsageError, match="BELLWETHER_STORE"):
         bw.load("demo")

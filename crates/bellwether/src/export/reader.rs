@@ -25,7 +25,6 @@ use super::find::find;
 use super::folder_names::{self, unescape};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
-use super::target_folder::BUILDS;
 use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
 use crate::disk::file::{FileError, FileRecord};
@@ -116,9 +115,7 @@ impl PublishedReader {
 
     /// Its name: the dataset, and the version or ad hoc build.
     pub fn name(&self) -> String {
-        let VersionRecord { name, version, ad_hoc, .. } = &self.record;
-        let builds = if ad_hoc.is_some() { format!("{BUILDS}/") } else { String::new() };
-        format!("{name}/{builds}{version}")
+        self.record.reference()
     }
 
     /// The instant as of which it was built.

@@ -182,7 +182,7 @@ pub(super) struct RecordContents<'a> {
 
 impl VersionRecord {
     /// What it is called where a dataset is named: `NAME/VERSION`, or `NAME/builds/VERSION`.
-    pub(crate) fn reference(&self) -> String {
+    pub fn reference(&self) -> String {
         let folder = if self.ad_hoc.is_some() { format!("/{BUILDS}") } else { String::new() };
         format!("{}{folder}/{}", self.name, self.version)
     }
