@@ -65,7 +65,12 @@ impl Diagnostic for ProjectError {
             Self::NoFolder { .. } => {
                 format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither")
             }
-            Self::Foreign { root } => format!("if you trust it, name it: `--directory {}`", root.display()),
+            Self::Foreign { root } => {
+                format!(
+                    "if you trust it, name it: `--directory {}`; for one of your own: `--directory .`",
+                    root.display()
+                )
+            }
             Self::Elsewhere { definitions, .. } => {
                 format!("put it into `{}`, or name the folder to publish in: `--data FOLDER`", definitions.display())
             }

@@ -168,7 +168,7 @@ pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
-pub(crate) use sealing::wait_for_seal;
+pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use suspect::Suspects;
 pub(crate) use tickers::{ListedBy, SeriesReader};
 pub(crate) use unfinished::{abandoned_runs, remove_abandoned, unfinished_runs};
@@ -177,4 +177,4 @@ pub(crate) use upkeep::{
     open_merged_with_claims, prune, set_aside, verify,
 };
 
-const FOLDER_OF_UNFINISHED: &str = ".partial";
+pub(crate) const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::process::cancel::{self, CancellationToken};
 
 /// The file of the lock. No definition has such a name.
-const NAME: &str = ".seal";
+pub(crate) const SEALING_LOCK: &str = ".seal";
 
 /// How often a held lock is tried.
 const TRY_EVERY: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ impl SealingLock {
     pub(super) fn take(archive: &Path, stop: &CancellationToken) -> Result<Self> {
         let folder = archive.join(lock::FOLDER);
         links::folder(&folder)?;
-        let path = folder.join(NAME);
+        let path = folder.join(SEALING_LOCK);
         let file = links::rewrite(&path)?;
         loop {
             match file.try_lock() {
@@ -51,7 +51,7 @@ impl SealingLock {
 
 /// Waits until no run is being sealed. Nothing is written: an archive without the lock has no writer.
 pub(crate) fn wait_for_seal(archive: &Path, stop: &CancellationToken) -> Result<()> {
-    let path: PathBuf = archive.join(lock::FOLDER).join(NAME);
+    let path: PathBuf = archive.join(lock::FOLDER).join(SEALING_LOCK);
     let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
     let Some(file) = is_file.then(|| links::open(&path).ok()).flatten() else { return Ok(()) };
     while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {

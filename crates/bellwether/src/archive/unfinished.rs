@@ -160,7 +160,10 @@ impl Unfinished {
                 && origin.service == *beginning.service;
             let is_fresh = (TimeDelta::zero()..=RESUME_WITHIN).contains(&age);
             let is_late_enough = since.is_none_or(|since| origin.started_at >= since);
-            if origin.layout != LAYOUT || !is_same || !is_fresh || !is_late_enough {
+            // Another user may have begun it.
+            let is_ours =
+                [&path, &path.join(JOURNAL)].into_iter().all(|part| file::is_gone(part) || file::is_writable(part));
+            if origin.layout != LAYOUT || !is_same || !is_fresh || !is_late_enough || !is_ours {
                 continue;
             }
             return Self::of(sealed, path, (origin, beginning.whole), lock).map(Some);

@@ -96,8 +96,8 @@ impl IncomingVersion {
             staging.publish(&target)?;
         }
         link.map_or(Ok(()), |link| link.show().map(drop))?;
-        if let Err(error) = retention::tidy(&folder, &version, None) {
-            tracing::warn!(folder = %folder.display(), %error, "cannot look for interrupted downloads of a dataset");
+        if let Some(left) = retention::tidy(&folder, &version, None) {
+            tracing::warn!(folder = %folder.display(), left, "an interrupted download cannot be removed");
         }
         Ok(())
     }

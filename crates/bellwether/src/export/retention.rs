@@ -5,8 +5,7 @@
 //! ours.
 //!
 //! A publication applies this to its own dataset, `bellwether prune` to all of them. A version that cannot be removed
-//! after a publication stays, with a warning in the log: the dataset is published, and the next publication tries
-//! again. A version that contains a foreign file is never removed.
+//! after a publication stays, with a note: the dataset is published, and the next publication tries again. A version that contains a foreign file is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,17 +33,26 @@ const UNIQUE_BYTES: usize = "20261120T213000Z-7f3a".len();
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 
 /// Removes versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
-/// leftovers of killed publications. `None` keeps every version.
-pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
-    if let Some(keep) = keep {
-        for (version, _) in older(folder, published, keep)? {
-            warn(&version, retire(&version, &name_for_removal(&version)));
+/// leftovers of killed publications. `None` keeps every version. Returns a note on what could not be removed.
+pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Option<String> {
+    let tidied = || -> Result<Vec<String>> {
+        let mut faults = Vec::new();
+        if let Some(keep) = keep {
+            for (version, _) in older(folder, published, keep)? {
+                faults.extend(fault(&version, retire(&version, &name_for_removal(&version))));
+            }
         }
-    }
-    for path in left_overs(folder)? {
-        warn(&path, clear(&path));
-    }
-    Ok(())
+        for path in left_overs(folder)? {
+            faults.extend(fault(&path, clear(&path)));
+        }
+        Ok(faults)
+    };
+    let faults = tidied().unwrap_or_else(|error| vec![error.to_string()]);
+    let first = faults.first()?;
+    Some(match faults.len() {
+        1 => format!("an old version is still there: {first}"),
+        count => format!("{count} old versions are still there: {first}"),
+    })
 }
 
 /// The versions of a dataset beyond the newest `keep`, unless they are pinned, not older than the latest, or were replaced
@@ -191,11 +199,8 @@ fn clear(path: &Path) -> io::Result<()> {
     if path.is_symlink() { remove::file(path) } else { remove::folder(path) }
 }
 
-/// Ignores that another process has already removed it.
-fn warn(path: &Path, result: io::Result<()>) {
-    if let Err(error) = result
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(path = %path.display(), %error, "cannot remove an old version of a dataset");
-    }
+/// What could not be removed, and why; another process may already have removed it.
+fn fault(path: &Path, result: io::Result<()>) -> Option<String> {
+    let error = result.err().filter(|error| error.kind() != io::ErrorKind::NotFound)?;
+    Some(format!("`{}`: {error}", path.display()))
 }

@@ -127,7 +127,10 @@ pub(crate) fn built_before(
     for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
         if before.damaged_file(stop)?.is_none() {
             let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;
-            return Ok(Some((Dataset { path, latest: None, overtaken_by: None, rows, files, content }, facts)));
+            return Ok(Some((
+                Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content },
+                facts,
+            )));
         }
     }
     Ok(None)

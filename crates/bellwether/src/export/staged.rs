@@ -26,6 +26,8 @@ pub(crate) struct Dataset {
     pub latest: Option<PathBuf>,
     /// The version that knows more and was published while it was made, which `latest` stays at.
     pub overtaken_by: Option<String>,
+    /// Old versions that could not be removed, in words.
+    pub left: Option<String>,
     /// Number of rows; for a wide dataset, summed over matrices.
     pub rows: u64,
     /// Its files.
@@ -63,10 +65,7 @@ impl Staged {
             staging.publish(&path)?;
             None
         };
-        let keep = latest.is_some().then_some(keep);
-        if let Err(error) = retention::tidy(folder, &version, keep) {
-            tracing::warn!(folder = %folder.display(), %error, "cannot look for old versions of a dataset");
-        }
-        Ok(Dataset { path, latest, overtaken_by, rows, files, content })
+        let left = retention::tidy(folder, &version, latest.is_some().then_some(keep));
+        Ok(Dataset { path, latest, overtaken_by, left, rows, files, content })
     }
 }

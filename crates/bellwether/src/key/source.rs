@@ -141,7 +141,8 @@ impl KeySource {
         Some(root.join(path))
     }
 
-    /// A warning about the source: other users can read the file.
+    /// A warning about the source: other users can read the file that a definition names. One that the environment names is
+    /// the platform's, whose modes are its own: those of systemd and Kubernetes only look open.
     pub fn warning(&self) -> Option<String> {
         const OTHERS: u32 = 0o077;
         let Self::File(path) = self else { return None };

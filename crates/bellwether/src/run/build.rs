@@ -273,8 +273,9 @@ impl Builder<'_> {
             .overtaken_by
             .as_ref()
             .map(|newer| format!("`latest` stays at version {newer}, which was published meanwhile and knows more"));
-        self.control.note(overtaken.as_slice());
-        notes.extend(overtaken);
+        let of_folder: Vec<String> = overtaken.into_iter().chain(dataset.left.clone()).collect();
+        self.control.note(&of_folder);
+        notes.extend(of_folder);
         Ok(PublishedDataset { facts: report.facts, dataset, as_of, new_rejects, notes })
     }
 

@@ -210,12 +210,13 @@ impl Prunable {
     /// Removes packed runs, and leftovers of killed packing.
     fn remove_packed(&mut self, packed: Vec<Pruned>, archives: &[Archive]) -> Result<()> {
         let footprints: Vec<Footprint> = packed.iter().map(|pruned| Footprint::of(&pruned.path)).collect();
-        let removed = archives.iter().try_for_each(|archive| {
+        let removed = archives.iter().map(|archive| {
             let mut pruning = Pruning::of(archive.clone()).without_recent();
             let path = |removal: &Removal| archive.path().join(&removal.folder);
             pruning.removals.retain(|removal| packed.iter().any(|pruned| pruned.path == path(removal)));
             archive::prune(&pruning)
         });
+        let removed = removed.fold(Ok(()), Result::and);
         packed.into_iter().zip(&footprints).for_each(|(pruned, footprint)| self.count(pruned, footprint));
         removed
     }

@@ -4,7 +4,6 @@
 //! therefore restricted to packs that have been there for a day.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -113,26 +112,22 @@ pub(crate) fn check_contained(plan: &Pruning) -> Result<()> {
 }
 
 /// Carries out a plan, once each pack is verified to have every row of the folders that it replaces; and removes
-/// leftovers of a killed removal.
+/// leftovers of a killed removal. A folder that cannot be removed does not stop the rest; the first failure is returned.
 pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     check_contained(plan)?;
     let hidden = archive.path().join(FOLDER_OF_UNFINISHED);
     links::folder(&hidden)?;
     leftovers::clear(archive.path())?;
-    let path = |removal: &Removal| archive.path().join(&removal.folder);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| FileError::Remove { path, source }
-    };
-    for path in plan.removals.iter().map(path) {
-        remove::check(&path).map_err(failed(&path))?;
-    }
-    for removal in &plan.removals {
+    let mut first = Ok(());
+    for Removal { folder, .. } in &plan.removals {
         cancel::check(archive.stop())?;
-        let (from, aside) = (path(removal), hidden.join(format!(".removing-{}", removal.folder)));
-        file::move_aside(&from, &aside).map_err(failed(&from))?;
-        remove::folder(&aside).map_err(failed(&aside))?;
+        let (from, aside) = (archive.path().join(folder), hidden.join(format!(".removing-{folder}")));
+        let removed = remove::check(&from)
+            .and_then(|()| file::move_aside(&from, &aside))
+            .and_then(|()| remove::folder(&aside))
+            .map_err(|source| FileError::Remove { path: from, source }.into());
+        first = first.and(removed);
     }
-    Ok(())
+    first
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rayon::prelude::*;
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -72,6 +72,11 @@ pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
 pub(crate) fn is_gone(path: &Path) -> bool {
     let is_nothing = |kind| matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     path.symlink_metadata().is_err_and(|error| is_nothing(error.kind()))
+}
+
+/// Whether we may write something that is there.
+pub(crate) fn is_writable(path: &Path) -> bool {
+    access(path, Access::WRITE_OK).is_ok()
 }
 
 /// The folders in a folder, without links and hidden ones.

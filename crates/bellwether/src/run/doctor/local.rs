@@ -7,10 +7,12 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{Access, access};
 
 use super::{Diagnosis, DoctorOptions};
-use crate::archive::{self, Archive, services, unfinished_runs};
+use crate::archive::{self, Archive, FOLDER_OF_UNFINISHED, SEALING_LOCK, UnfinishedRun, services, unfinished_runs};
+use crate::disk::file;
 use crate::disk::footprint::{free_space, nearest};
 use crate::disk::links;
 use crate::disk::lock::{self, LockState, state_of};
+use crate::disk::names::JOURNAL;
 use crate::error::ErrorKind;
 use crate::export::VersionRecord;
 use crate::plan::Plan;
@@ -43,6 +45,11 @@ pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&Ve
         options.archive.join(lock::FOLDER),
     ];
     let mut found = of_disks(options, &written);
+    found.extend(of_files(&[
+        options.archive.join(lock::FOLDER).join(&plan.name),
+        archive.join(lock::FOLDER).join(SEALING_LOCK),
+        options.data.join(JOURNAL).join(format!("{}.jsonl", plan.name)),
+    ]));
     found.extend(of_hooks(plan));
     found.extend(of_lock(plan, options));
     found.extend(of_history(plan, options, in_store));
@@ -73,6 +80,17 @@ fn of_lock(plan: &Plan, options: &DoctorOptions) -> Option<Diagnosis> {
         }
         Err(error) => Some(Diagnosis::of_error(CHECK, &error)),
     }
+}
+
+/// What keeps a run from writing files that are there: another user may have made them.
+fn of_files(files: &[PathBuf]) -> Option<Diagnosis> {
+    let denied = files.iter().find(|path| !file::is_gone(path) && !file::is_writable(path))?;
+    let found = format!("`{}` cannot be written", denied.display());
+    Some(Diagnosis::failure(
+        "disk",
+        found,
+        "make it writable for you, such as with `umask 002` for all users of a group",
+    ))
 }
 
 /// The disks with the data and the archive, and whether some folders on them can be written.
@@ -193,11 +211,15 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
             "restore them from a backup, or fetch them with `bellwether store pull`",
         );
     }
-    let interrupted = unfinished_runs(path).map_or(0, |runs| runs.len() as u64);
-    let interrupted = match interrupted {
+    let interrupted = unfinished_runs(path).unwrap_or_default();
+    let is_ours = |run: &&UnfinishedRun| file::is_writable(&path.join(FOLDER_OF_UNFINISHED).join(&run.run));
+    let to_resume = interrupted.iter().filter(is_ours).count();
+    let of_others = interrupted.len() - to_resume;
+    let shown = |count: usize, what: &str| match count {
         0 => String::new(),
-        count => format!(", {} to resume", count_of(count, "interrupted run", "interrupted runs")),
+        _ => format!(", {} {what}", count_of(count as u64, "interrupted run", "interrupted runs")),
     };
+    let interrupted = shown(to_resume, "to resume") + &shown(of_others, "of another user");
     let runs = count_of(archive.runs().len() as u64, "run", "runs");
     Diagnosis::ok(CHECK, format!("{runs}, every file in place{interrupted}"))
 }
