@@ -153,7 +153,7 @@ impl WindowsOfLength {
             sums[key].add(articles, cut, weights);
         }
         if let Some(median) = self.medians.get_mut(key) {
-            median.add(known_articles(articles, cut).filter_map(|article| article.score));
+            median.add(known_articles(articles, cut).filter_map(|article| Some(article.score?.value)));
         }
     }
 
@@ -261,7 +261,7 @@ impl<'a> FeatureTable<'a> {
             if let Some(article) = newest
                 && last.is_none_or(|last| last.order <= article.order())
             {
-                *last = Some(LastArticle { order: article.order(), score: article.score });
+                *last = Some(LastArticle { order: article.order(), score: article.score.map(|score| score.value) });
             }
         }
     }
@@ -390,7 +390,7 @@ mod tests {
             let weighed = within.map(|article| {
                 let age = f64::from(cutoff - day(article.date));
                 let weight = 0.5_f64.powf(age / f64::from(half_life.count()));
-                (if weight < 0.5_f64.powi(20) { 0.0 } else { weight }, article.score.unwrap())
+                (if weight < 0.5_f64.powi(20) { 0.0 } else { weight }, article.score.unwrap().value)
             });
             let [weights, sum] =
                 weighed.fold([0.0, 0.0], |[all, sum], (weight, score)| [all + weight, sum + weight * score]);
@@ -443,7 +443,7 @@ mod tests {
                 for windows in &table.windows {
                     let days = windows.days;
                     let within = articles.iter().filter(|article| is_within(article, key, cutoff, days.count()));
-                    let scores: Vec<f64> = within.filter_map(|article| article.score).collect();
+                    let scores: Vec<f64> = within.filter_map(|article| Some(article.score?.value)).collect();
                     let window = &windows.list[index];
                     let least = scores.iter().copied().reduce(f64::min);
                     let most = scores.iter().copied().reduce(f64::max);
@@ -458,7 +458,7 @@ mod tests {
                     assert_decays(windows, index, &articles, (key, cutoff));
                 }
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
-                let newest = known.next_back().map(|article| (article.date, article.score));
+                let newest = known.next_back().map(|article| (article.date, article.score.map(|score| score.value)));
                 assert_eq!(table.last[index].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
                 // A list that may be cut off tells of what is after its oldest article.
                 let oldest = articles.iter().find(|article| article.ticker == key.ticker);

@@ -30,6 +30,7 @@ mod live;
 mod naive;
 mod news;
 mod row_order;
+mod score;
 mod series_names;
 mod slab_columns;
 mod wide;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::keys::NewsKey;
 use super::naive::{self, Day, Moment, Timing, day};
+use super::score::ExactScore;
 use super::slab_columns::{TickerCodes, column, decode};
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
@@ -91,7 +92,7 @@ pub(super) struct NewsItem {
     pub(super) is_counted: bool,
     /// Whether it was in the first list of its ticker that was answered.
     is_of_first: bool,
-    pub(super) score: Option<f64>,
+    pub(super) score: Option<ExactScore>,
     seen: ObservedSpan,
     /// Whether it ends because it was suspect from then on.
     is_suspect_after: bool,
@@ -187,7 +188,7 @@ pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
 pub(super) fn counts(articles: &[NewsItem]) -> ArticleCounts {
     let mut counts = ArticleCounts::default();
     for article in articles.iter().filter(|article| article.seen.until == Sighting::NEVER) {
-        counts.count(article.is_counted.then_some(article.score));
+        counts.count(article.is_counted.then_some(article.score.map(|score| score.value)));
     }
     counts
 }
@@ -315,7 +316,7 @@ pub(super) fn read_articles(
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
             is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
-            score: scores.is_valid(row).then(|| scores.value(row)),
+            score: scores.is_valid(row).then(|| ExactScore::of(scores.value(row))),
             seen: sightings.availability(row, plan),
             is_suspect_after: suspect.value(row),
         }
@@ -392,7 +393,17 @@ impl NewsItem {
     pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
         let written = Date { micros: date, offset_minutes: None };
         let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
-        Self { ticker, date, written, place, is_counted: true, is_of_first: true, score, seen, is_suspect_after: false }
+        Self {
+            ticker,
+            date,
+            written,
+            place,
+            is_counted: true,
+            is_of_first: true,
+            score: score.map(ExactScore::of),
+            seen,
+            is_suspect_after: false,
+        }
     }
 }
 

@@ -23,12 +23,7 @@
 
 use super::naive::day;
 use super::news::{Cutoff, NewsItem};
-
-/// Scores are counted in billionths.
-const SCALE: f64 = 1e9;
-
-/// Scores below this, in billionths, fit into 64 bits, and so does a sum if the number of scores times the largest is below.
-const SUMMED_BELOW: f64 = 9e9;
+use super::score::{ExactScore, SCALE, SUMMED_BELOW};
 
 /// Scores below this, in billionths and squared, can be added a hundred million times within 38 digits.
 const SQUARED_BELOW: f64 = 1e6;
@@ -75,9 +70,7 @@ impl DecaySums {
             let age = usize::try_from(cut.day - day(article.date)).unwrap_or_default();
             if let (Some(score), Some(&weight)) = (article.score, weights.get(age)) {
                 self.weights += i128::from(weight);
-                if score.abs() < SUMMED_BELOW {
-                    self.sum += billionths(score) * i128::from(weight);
-                }
+                self.sum += i128::from(score.billionths) * i128::from(weight);
             }
         }
     }
@@ -102,11 +95,6 @@ pub(super) fn median(scores: &mut [f64]) -> Option<f64> {
     Some(if lower == upper { lower } else { lower / 2.0 + upper / 2.0 })
 }
 
-/// A score in billionths.
-fn billionths(score: f64) -> i128 {
-    (score * SCALE).round() as i128
-}
-
 impl WindowStatistics {
     /// Adds the articles known to a key.
     pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
@@ -114,21 +102,18 @@ impl WindowStatistics {
     }
 
     /// Adds articles with these scores.
-    fn add_scores(&mut self, scores: impl IntoIterator<Item = Option<f64>>) {
+    fn add_scores(&mut self, scores: impl IntoIterator<Item = Option<ExactScore>>) {
         for score in scores {
             self.articles += 1;
-            let Some(score) = score else { continue };
+            let Some(ExactScore { value, billionths }) = score else { continue };
             self.scores += 1;
-            if score.abs() < SUMMED_BELOW {
-                let scaled = billionths(score);
-                self.sum += scaled;
-                if score.abs() < SQUARED_BELOW {
-                    // With so many scores that this overflows there is no deviation.
-                    self.squares = self.squares.saturating_add(scaled * scaled);
-                }
+            self.sum += i128::from(billionths);
+            if value.abs() < SQUARED_BELOW {
+                // With so many scores that this overflows there is no deviation.
+                self.squares = self.squares.saturating_add(i128::from(billionths) * i128::from(billionths));
             }
-            self.min = self.min.min(score);
-            self.max = self.max.max(score);
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
         }
     }
 
@@ -171,11 +156,11 @@ impl WindowStatistics {
 
 #[cfg(test)]
 mod tests {
-    use super::WindowStatistics;
+    use super::{ExactScore, WindowStatistics};
 
     fn of(scores: &[f64]) -> WindowStatistics {
         let mut window = WindowStatistics::default();
-        window.add_scores(scores.iter().copied().map(Some));
+        window.add_scores(scores.iter().map(|score| Some(ExactScore::of(*score))));
         window
     }
 

@@ -287,7 +287,7 @@ fn articles_are_ordered_by_ticker_date_and_place_and_a_repetition_counts_if_the_
                 (1, (at(1, 0), at(1, 0), 1), true, false),
             ];
             assert_eq!(found, expected);
-            assert_eq!(articles[0].score, Some(9.0));
+            assert_eq!(articles[0].score, Some(ExactScore::of(9.0)));
         }
     }
 }
