@@ -1,6 +1,8 @@
 //! `bellwether sql`: the printed statement against the same build.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bellwether::time::to_record;
@@ -227,6 +229,14 @@ fn unsupported_features_are_refused_by_name() {
         assert!(outcome.stdout.is_empty(), "{}", outcome.stdout);
         assert!(outcome.stderr.contains(expected) && outcome.stderr.contains("hint: "), "{}", outcome.stderr);
     }
+    // A statement is text, and this path is not.
+    let odd = place.path().join(OsStr::from_bytes(b"project-\xff"));
+    fs::create_dir(&odd).expect("a folder");
+    for folder in ["output", "pipelines"] {
+        fs::rename(place.file(folder), odd.join(folder)).expect("a folder");
+    }
+    let outcome = Outcome::of(place.command(["sql", "wide"]).current_dir(&odd)).failed_with(2);
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("which is not UTF-8"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -123,10 +123,7 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
             own.push_archive().await?;
             for_spark(own.url(), &format!("archive/{}", plan.service.name))
         }
-        None => {
-            let archive = of_service(&build.archive, &plan.service.name)?;
-            std::path::absolute(&archive).unwrap_or(archive).to_string_lossy().into_owned()
-        }
+        None => SqlRefusal::path_text(&of_service(&build.archive, &plan.service.name)?)?,
     };
     let plan = plan.clone();
     blocking(move || {

@@ -1,13 +1,13 @@
 //! The SQL statement of a dataset: looks up its requests in an archive and passes them to `sql`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::as_of::view_of;
 use super::observer::Control;
 use super::scope::{archived_scope, asked_news};
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
-use crate::sql::{Dialect, ForgottenRuns, Question, statement};
+use crate::sql::{Dialect, ForgottenRuns, Question, SqlRefusal, statement};
 
 /// The options of a statement.
 #[derive(Clone, Debug)]
@@ -43,10 +43,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
             return Err(Error::usage(what, "leave the location out, or the claims"));
         }
         (Some(location), None) => vec![format!("{}/{}", location.trim_end_matches('/'), plan.service.name)],
-        (None, _) => {
-            let absolute = |folder: &Path| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-            view.archive().roots().into_iter().map(|root| absolute(root).to_string_lossy().into_owned()).collect()
-        }
+        (None, _) => view.archive().roots().into_iter().map(SqlRefusal::path_text).collect::<Result<_, _>>()?,
     };
     let news = asked_news(&view, &scope)?;
     let forgotten = ForgottenRuns::of(&view);

@@ -1,5 +1,7 @@
 //! Datasets that a statement cannot express.
 
+use std::path::{Path, PathBuf};
+
 use crate::error::{Diagnostic, ErrorKind};
 use crate::plan::{Column, DatasetPlan, DayCount, Feature, NaiveRule, OnSuspect, RowKind, Shape};
 
@@ -56,12 +58,25 @@ pub enum SqlRefusal {
         path: String,
     },
 
+    /// A path that no text is.
+    #[error("a statement cannot name `{}`, which is not UTF-8", path.display())]
+    PathText {
+        /// The folder of the archive.
+        path: PathBuf,
+    },
+
     /// Many files.
     #[error("SQL cannot compute a dataset with `layout = \"wide\"`")]
     Wide,
 }
 
 impl SqlRefusal {
+    /// The absolute path of a folder, as a statement names it.
+    pub(crate) fn path_text(folder: &Path) -> Result<String, Self> {
+        let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        path.into_os_string().into_string().map_err(|path| Self::PathText { path: path.into() })
+    }
+
     /// Refuses a dataset that no statement can compute.
     pub(crate) fn check(plan: &DatasetPlan) -> Result<(), Self> {
         if plan.rows == RowKind::Article {
@@ -98,7 +113,7 @@ impl SqlRefusal {
 impl Diagnostic for SqlRefusal {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Path { .. } => ErrorKind::Usage,
+            Self::Path { .. } | Self::PathText { .. } => ErrorKind::Usage,
             _ => ErrorKind::Data,
         }
     }
@@ -120,7 +135,7 @@ impl Diagnostic for SqlRefusal {
                 "engines disagree about hours that a clock skips or repeats: state the time in `UTC`, or use `bellwether build`"
             }
             Self::Suspect => "set `suspect = \"keep\"` in `[dataset]`, or use `bellwether build`",
-            Self::Path { .. } => "rename the folder, or name a link to it with `--archive`",
+            Self::Path { .. } | Self::PathText { .. } => "rename the folder, or name a link to it with `--archive`",
             Self::News => "a statement is about signals: use `bellwether build`",
             Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
         };
