@@ -21,8 +21,8 @@ use crate::time::{as_record, to_record};
 /// The folder of locks in an archive.
 pub(crate) const FOLDER: &str = ".locks";
 
-/// The most bytes read of a record, which is one line.
-const MOST_BYTES: u64 = 4096;
+/// The most bytes read of a record, which is one line with a path.
+const MOST_BYTES: u64 = 64 << 10;
 
 /// How often a lock is tried before it counts as held, and how long to wait in between.
 const ATTEMPTS: u32 = 3;
