@@ -400,7 +400,7 @@ fn silent_clients_keep_nobody_from_an_answer() {
 }
 
 /// A vendor of two tickers with every operation for signals: the batch, the list of tickers, histories and latest signals, one of
-/// which has no date.
+/// which has no date. A third one has no history yet.
 fn vendor_of_signals(number: usize, request: &ScriptedRequest) -> Vec<Step> {
     let target = request.target.as_str();
     let entries = |time: &str| -> Vec<Value> {
@@ -410,14 +410,14 @@ fn vendor_of_signals(number: usize, request: &ScriptedRequest) -> Vec<Step> {
         };
         (3_usize.saturating_sub(number)..9).map(entry).collect()
     };
-    let ticker = if target.contains("CVX") { "CVX" } else { "XOM" };
+    let ticker = ["CVX", "NEW"].into_iter().find(|ticker| target.contains(ticker)).unwrap_or("XOM");
     let body = if target.contains("tickers/available") {
-        json!(["XOM", "CVX"])
+        json!(["XOM", "CVX", "NEW"])
     } else if target.contains("batched") {
         let history = |ticker: &str, period: &str| json!({"items": entries(""), "period": period, "regime": "bull", "ticker": ticker});
         json!({"CVX": history("CVX", "1m"), "XOM": history("XOM", "5d")})
     } else if target.contains("signals-history/") {
-        json!({"ticker": ticker, "regime": "neutral", "period": "15d", "predictions": entries("-05:00")})
+        json!({"ticker": ticker, "regime": "neutral", "period": "15d", "predictions": if ticker == "NEW" { Vec::new() } else { entries("-05:00") }})
     } else {
         let date = if ticker == "CVX" { Value::Null } else { json!("2026-11-20T00:00:00Z") };
         json!({"ticker": ticker, "date": date, "period": "15d", "regime": "neutral", "signal": "sell", "confidence": 0.01 * number as f64})
@@ -448,6 +448,11 @@ fn every_way_to_ask_for_signals_gives_what_was_known() {
         for instant in seals {
             let before = format!("/at/{}", to_record(instant));
             let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All).below(&before);
+            if signals.contains("ticker\"") {
+                let empty = server.get("/api/signals-history/NEW");
+                let history: Value = serde_json::from_slice(&empty.body).expect("JSON");
+                assert!(empty.status == 200 && history["predictions"] == json!([]), "{history}");
+            }
             let address = format!("http://{}{}", server.address, server.prefix());
             let fresh = Place::new();
             pull(&fresh, [&format!("{address}/api"), &format!("{address}/sentiment")], &rest, Clock::System);
