@@ -4,8 +4,9 @@ use std::fs;
 
 use bellwether::archive::Archive;
 use bellwether::time::to_record;
+use serde_json::Value;
 
-use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::program::{DemoService, Outcome, Place, builds};
 use crate::support::python;
 use crate::support::scripted::{Scripted, ScriptedRequest, json};
 
@@ -226,6 +227,36 @@ fn a_report_matches_the_archive_and_the_dataset() {
     assert!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report").starts_with(&by_name));
     let unknown = place.run(["report", "other"]).failed_with(1).stderr;
     assert!(unknown.starts_with("error: no version `other` in `output/datasets`\nhint: known names: it;"), "{unknown}");
+}
+
+#[test]
+fn a_report_of_an_ad_hoc_build_is_about_its_rows() {
+    let place = run_on(["2026-11-18", "2026-11-19", "2026-11-20"]);
+    let known = |name: &str| -> [u64; 2] {
+        let summary = place.run(["summary", name, "--json"]).expect_success().stdout;
+        let summary: Value = serde_json::from_str(&summary).expect("JSON");
+        ["signals", "articles"].map(|of| summary["revisions"][of]["total"]["known"].as_u64().expect("a count"))
+    };
+    let whole = known("it");
+    let ticker = place.run(["show", "it", "--format", "csv", "--columns", "ticker"]).expect_success().stdout;
+    let ticker = ticker.lines().nth(1).expect("a row").to_owned();
+    for (options, words) in [
+        (vec!["--ticker", &ticker], "as they were last revised"),
+        (vec!["--period", "5d", "--vintage", "first"], "as they were first published"),
+    ] {
+        place.run([&["build", "it", "-q"], &options[..]].concat()).expect_success();
+        let build = builds(&place, "it").pop().expect("a build");
+        let name = format!("it/builds/{}", build.file_name().expect("a name").to_str().expect("text"));
+        let part = known(&name);
+        assert!(part[0] > 0 && part[0] < whole[0], "{options:?}: {part:?} of {whole:?}");
+        let page = place.file("page.html");
+        place.run(["report", &name, "--force", "--output", page.to_str().expect("text")]).expect_success();
+        for page in [page, build.join("report.html")] {
+            let page = fs::read_to_string(page).expect("a page");
+            assert!(page.contains(words), "{options:?}");
+        }
+        place.run(["datasets", "remove", &name]).expect_success();
+    }
 }
 
 #[test]

@@ -187,6 +187,11 @@ impl VersionRecord {
         format!("{}{folder}/{}", self.name, self.version)
     }
 
+    /// What the options of an ad hoc build say about its rows; nothing of a definition's own version.
+    pub(crate) fn ad_hoc(&self) -> Result<AdHoc, Reason> {
+        AdHoc::of_rows(self.ad_hoc.iter().flatten())
+    }
+
     /// The record of a version that has no report yet.
     pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
         let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;

@@ -3,9 +3,12 @@
 //! A definition's own dataset is what its file says, as of the latest state of the archive. Anything else is
 //! exploration, which others must not read by accident: it goes to a separate folder, and its record has the options.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 
 use super::{Claims, Filter, Format, Plan, Vintage};
+use crate::error::Reason;
 use crate::time::as_typed;
 
 /// The options of a build that override its definition. Without any, the build is the definition's own.
@@ -65,6 +68,32 @@ impl AdHoc {
         options
     }
 
+    /// What the options of a recorded build say about its rows: all but the instant and the version, which its record has as
+    /// well, and the formats.
+    pub(crate) fn of_rows<'o>(
+        options: impl IntoIterator<Item = (&'o String, &'o Vec<String>)>,
+    ) -> Result<Self, Reason> {
+        let mut found = Self::default();
+        let filter = &mut found.filter;
+        for (name, values) in options {
+            match name.as_str() {
+                "vintage" => found.vintage = parsed::<_, Vec<_>>(values)?.pop(),
+                "include" => found.claims = Claims::Included,
+                "ticker" => filter.tickers = Some(parsed(values)?),
+                "sector" => filter.sectors = Some(parsed(values)?),
+                "period" => filter.periods = Some(parsed(values)?),
+                "regime" => filter.regimes = Some(parsed(values)?),
+                "signal" => filter.signals = Some(parsed(values)?),
+                "min-confidence" => filter.min_confidence = parsed::<_, Vec<_>>(values)?.pop(),
+                "from" => filter.from = parsed::<_, Vec<_>>(values)?.pop(),
+                "to" => filter.to = parsed::<_, Vec<_>>(values)?.pop(),
+                "as-of" | "format" => {}
+                other => return Err(format!("`{other}` is not an option of a build").into()),
+            }
+        }
+        Ok(found)
+    }
+
     /// Applies the options to a plan. Filters only narrow that of the definition.
     pub fn apply(&self, plan: &mut Plan) {
         if self.claims == Claims::Included {
@@ -78,9 +107,16 @@ impl AdHoc {
     }
 }
 
+/// The values of an option.
+fn parsed<T: FromStr, C: FromIterator<T>>(values: &[String]) -> Result<C, Reason> {
+    let parse =
+        |value: &String| value.parse().map_err(|_| Reason::from(format!("`{value}` is not a value of its option")));
+    values.iter().map(parse).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::AdHoc;
     use crate::plan::{Claims, Filter, Format, Vintage};
@@ -125,5 +161,12 @@ mod tests {
             "format arrow",
         ];
         assert_eq!(typed, expected);
+        let mut recorded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in all.options() {
+            recorded.entry(name.to_owned()).or_default().push(value);
+        }
+        let of_rows = AdHoc { as_of: None, formats: Vec::new(), ..all };
+        assert_eq!(AdHoc::of_rows(&recorded).unwrap(), of_rows);
+        assert!(AdHoc::of_rows(&BTreeMap::from([("ticker".to_owned(), vec!["not one".to_owned()])])).is_err());
     }
 }
