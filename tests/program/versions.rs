@@ -45,6 +45,12 @@ fn datasets_are_listed_and_removed_unless_linked() {
     let listed = place.run(["datasets"]).expect_success().stdout;
     marked(&listed, &format!("demo/{first}"), "paper");
     fs::remove_file(place.file("output/datasets/demo/paper")).unwrap();
+    for (link, target) in [("paper", format!("builds/{build}")), ("builds/paper", build.clone())] {
+        let path = place.file("output/datasets/demo").join(link);
+        symlink(target, &path).unwrap();
+        refused(&format!("demo/builds/{build}"), &format!("the link `{link}` points to it"));
+        fs::remove_file(path).unwrap();
+    }
     // An unknown name removes nothing.
     place.run(["datasets", "remove", &format!("demo/{first}"), "demo/x"]).failed_with(1);
     assert!(place.file(&format!("output/datasets/demo/{first}")).is_dir());

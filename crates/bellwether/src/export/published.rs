@@ -145,9 +145,12 @@ pub fn published_versions(datasets: &Path) -> Result<Vec<ListedVersion>> {
 /// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
 pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
     let latest = link::version(dataset);
-    let links_of = retention::pins(dataset)?;
+    let builds = dataset.join(BUILDS);
+    let mut links_of = retention::pins(dataset)?;
+    let of_builds = retention::pins(&builds)?.into_iter();
+    links_of.extend(of_builds.map(|(build, link)| (format!("{BUILDS}/{build}"), format!("{BUILDS}/{link}"))));
     let mut own = Vec::new();
-    let builds = file::folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
+    let builds = file::folders(&builds)?.into_iter().map(|path| (path, VersionKind::AdHoc));
     let versions = file::folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
     let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
         true => VersionKind::Latest,
@@ -164,9 +167,7 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
         let Some(record) = VersionRecord::open_current(&path)? else { continue };
         let dates = dates_of(&links::read(&path.join(FACTS)).unwrap_or_default());
         let is_of_it = |(version, link): &&(String, String)| {
-            kind != VersionKind::AdHoc
-                && link != LATEST
-                && path.file_name().is_some_and(|name| name == version.as_str())
+            link != LATEST && path.strip_prefix(dataset) == Ok(Path::new(version))
         };
         let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
         own.push(ListedVersion {

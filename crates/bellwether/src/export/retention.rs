@@ -163,7 +163,7 @@ fn link_targets(folder: &Path) -> Result<BTreeSet<String>> {
     Ok(pins(folder)?.into_iter().map(|(version, _)| version).collect())
 }
 
-/// The entries of the folder that links in it point to, each with the name of a link.
+/// The versions of the folder that links in it point to, each with the name of a link; ad hoc builds below their folder.
 pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut pinned = BTreeSet::new();
@@ -177,11 +177,15 @@ pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
         let targets = [Some(target.clone()), fs::canonicalize(link).ok()];
         for target in targets.into_iter().flatten() {
             let inside = target.strip_prefix(&real).or_else(|_| target.strip_prefix(folder)).unwrap_or(&target);
-            let first = inside.components().find_map(|component| match component {
+            let mut names = inside.components().filter_map(|component| match component {
                 Component::Normal(name) => name.to_str(),
                 _ => None,
             });
-            pinned.extend(first.map(|version| (version.to_owned(), name.clone().into_owned())));
+            let version = match names.next() {
+                Some(BUILDS) => names.next().map(|build| format!("{BUILDS}/{build}")),
+                version => version.map(str::to_owned),
+            };
+            pinned.extend(version.map(|version| (version, name.clone().into_owned())));
         }
     }
     Ok(pinned)
