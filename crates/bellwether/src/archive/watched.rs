@@ -204,20 +204,6 @@ impl View {
         Ok(Watch::of(self.series_watches(scope)?.into_iter().map(|(_, watch)| watch)))
     }
 
-    /// When the first run was sealed in which one of some requests was answered.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn first_seal(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
-        for run in self.runs() {
-            if run.requests()?.iter().any(|record| requests.contains(&record.request)) {
-                return Ok(Some(run.seal().sealed_at));
-            }
-        }
-        Ok(None)
-    }
-
     /// When each of some requests was last answered; those that never were have no entry.
     ///
     /// # Errors

@@ -16,15 +16,27 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     }
     let (name, as_of) = (plan.name.clone(), view.as_of());
     let later = View::of(view.archive().clone(), DateTime::<Utc>::MAX_UTC);
-    let first = match used_last(plan, &later)? {
-        Some(scope) => later.first_seal(&scope.requests)?,
-        None => None,
-    };
-    Err(match first {
+    Err(match first_with_data(plan, &later)? {
         Some(first) => ArchiveError::Unwatched { name, as_of, first },
         None => ArchiveError::NoData { name },
     }
     .into())
+}
+
+/// When the run was sealed from which on there is data of a definition.
+fn first_with_data(plan: &Plan, latest: &View) -> Result<Option<DateTime<Utc>>> {
+    let seals: Vec<DateTime<Utc>> = latest.runs().map(|run| run.seal().sealed_at).collect();
+    // Once there is some, there is in each later state.
+    let (mut without, mut with) = (0, seals.len());
+    while without < with {
+        let middle = without.midpoint(with);
+        let view = View::of(latest.archive().clone(), seals[middle]);
+        match used_last(plan, &view)? {
+            Some(_) => with = middle,
+            None => without = middle + 1,
+        }
+    }
+    Ok(seals.get(with).copied())
 }
 
 /// A way replaces those before it if a run of the definition used it later, or if all of its requests were answered later:
