@@ -182,7 +182,7 @@ def skill(
     """Whether signals predicted: as they were published, and as they stand today.
 
     A row for each date, pair of period and regime, and state; one without a date for all of them. Rows of a feature of the
-    news have its name in `feature`. `totals` is what `bellwether audit skill --json` prints. `prices` are a frame of Polars, pandas or pyarrow, or files; columns that are
+    news have its name in `feature`. `totals` is what `bellwether audit skill --json` prints, without `version`. `prices` are a frame of Polars, pandas or pyarrow, or files; columns that are
     not `ticker`, `date` and `close` are named in `[prices]`. Default: the files of the definition; the demo has its own.
     With `after`, what was rewritten is that since an instant, and not since it was published.
     A backfilled signal is entered `lag` sessions after its date. `allow_missing` measures the others if more than a fifth

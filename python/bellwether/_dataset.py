@@ -127,7 +127,7 @@ def of(
     if (note := identity.get("note")) is not None:
         warnings.warn(note, BellwetherWarning, stacklevel=3)
     # A published version stays what it is when `latest` is another one, and a definition in another folder.
-    given = identity.get("path", identity.get("definition", dataset))
+    given = identity.get("path") or identity.get("definition") or dataset
     origin: Origin = (given, folders, options, part)
     if rows is not None:
         return Dataset(rows, identity, origin)

@@ -175,7 +175,10 @@ pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     // SAFETY: by that interface, a capsule of this name holds a valid stream. It is moved out, and what remains counts as
     // released, so that the capsule, which lives until after this call, does not release it again.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
-    let failed = |error: ArrowError| PyValueError::new_err(format!("cannot read the rows: {error}"));
+    let failed = |error: ArrowError| {
+        let hint = "use a frame with the columns that are needed alone, of text, dates and numbers";
+        fault::exception(source.py(), &Error::usage(format!("cannot read the rows: {error}"), hint))
+    };
     let reader = reader.map_err(failed)?;
     let schema = reader.schema();
     Ok((schema, reader.collect::<Result<_, _>>().map_err(failed)?))

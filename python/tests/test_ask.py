@@ -154,6 +154,8 @@ def test_prices_that_cannot_be_meant_are_refused_with_their_row(two_days: Path) 
     zero = frame.with_columns(close=pl.when(pl.int_range(pl.len()) == 7).then(0.0).otherwise("close"))
     with pytest.raises(bw.UsageError, match="`prices`: it names no file"):
         bw.skill("demo", prices=[])
+    with pytest.raises(bw.UsageError, match="cannot read the rows"):
+        bw.skill("demo", prices=frame["close"])
     with pytest.raises(bw.DataError, match="row 8 of `prices`: a close of 0"):
         bw.skill("demo", prices=zero)
     with pytest.raises(bw.DataError, match="`prices` has no column `close`: it has `ticker`, `date`, `last`"):

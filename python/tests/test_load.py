@@ -337,12 +337,16 @@ def test_a_pickle_of_a_build_keeps_its_definition(place: Path, tmp_path_factory:
     bw.run("demo", progress=False)
     file = place / "pipelines/demo.toml"
     file.write_text(file.read_text() + 'filter.tickers = ["XOM"]\n')
-    datasets = [bw.load(given, vintage="first") for given in ("demo", "pipelines/demo.toml")]
+    bw.run({**DEFINITION, "name": "written", "filter": {"tickers": ["XOM"]}}, progress=False)
+    given = ("demo", "pipelines/demo.toml", {**DEFINITION, "filter": {"tickers": ["XOM"]}}, "written")
+    datasets = [bw.load(one, vintage="first") for one in given]
     rows = len(datasets[0])
     os.chdir(tmp_path_factory.mktemp("elsewhere"))
     for dataset in datasets:
         for found in (dataset, copy.copy(dataset), pickle.loads(pickle.dumps(dataset))):
             assert len(found) == rows and set(found.to_polars()["ticker"]) == {"XOM"}
+    wide = bw.load(given[2], layout="wide", data=place / "output")
+    assert list(pickle.loads(pickle.dumps(wide))) == list(wide)
 
 
 def test_a_frame_of_pandas_can_be_written(published: Path) -> None:
