@@ -39,7 +39,8 @@ impl Diagnostic for AuditError {
         match self {
             Self::OtherColumns { .. } => Some("build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns".to_owned()),
             Self::NoKey { .. } => {
-                Some("add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals".to_owned())
+                let news = "`ticker`, `date`, `title`, `link` and `copy` for news";
+                Some(format!("add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals, {news}"))
             }
             Self::Compare { .. } => None,
         }

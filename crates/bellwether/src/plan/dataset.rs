@@ -68,11 +68,12 @@ impl DatasetPlan {
     /// Warnings about valid but unusual settings.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.written.key.is_none() && self.rows == RowKind::Signal && self.shape == Shape::Long {
-            warnings.push(
-                "`columns` leaves out a column that tells rows apart: keep `ticker`, `date`, `period` and `regime`, or filter for one value"
-                    .to_owned(),
-            );
+        if self.written.key.is_none() && self.shape == Shape::Long {
+            let kept = match self.rows {
+                RowKind::Signal => "`ticker`, `date`, `period` and `regime`, or filter for one value",
+                RowKind::Article => "`ticker`, `date`, `title`, `link` and `copy`",
+            };
+            warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
         }
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d`, or say \
                     when signals are made with `made_at` in `[signals]`";
