@@ -5,7 +5,8 @@
 //! ours.
 //!
 //! A publication applies this to its own dataset, `bellwether prune` to all of them. A version that cannot be removed
-//! after a publication stays, with a note: the dataset is published, and the next publication tries again. A version that contains a foreign file is never removed.
+//! after a publication stays, with a note: the dataset is published, and the next publication tries again. A version that
+//! contains a foreign file is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +48,10 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Optio
         }
         Ok(faults)
     };
-    let faults = tidied().unwrap_or_else(|error| vec![error.to_string()]);
+    let faults = match tidied() {
+        Ok(faults) => faults,
+        Err(error) => return Some(format!("old versions were not looked for: {error}")),
+    };
     let first = faults.first()?;
     Some(match faults.len() {
         1 => format!("an old version is still there: {first}"),

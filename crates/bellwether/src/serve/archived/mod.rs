@@ -280,9 +280,9 @@ fn of_series(
     let reader = opened.reader(table).map_err(unreadable)?;
     let known = reader.known_cells(&state.view, std::slice::from_ref(&key)).map_err(unreadable)?;
     let rows = known.into_iter().next().map(|(_, rows)| rows);
-    let is_list =
+    let may_be_empty =
         matches!(table, Table::Articles | Table::SentimentHistory) || asked.endpoint == Endpoint::SignalsHistory;
-    let rows = rows.or_else(|| is_list.then(|| RecordBatch::new_empty(table.known_schema())));
+    let rows = rows.or_else(|| may_be_empty.then(|| RecordBatch::new_empty(table.known_schema())));
     let text = rows.map(|rows| write(&key, &rows)).transpose()?.flatten();
     let empty = || Refusal::Unknown(format!("the service answered `{}` without a value", asked.target));
     Ok(whole(StatusCode::OK, "application/json", text.ok_or_else(empty)?))
