@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 use std::path::PathBuf;
 
-use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, causes};
 use bellwether::text::human::count_of;
 use bellwether::text::problem::PlacedProblem;
@@ -37,8 +36,8 @@ pub(crate) enum Explanation {
 impl Explanation {
     /// That of an error of the library.
     pub(crate) fn of(error: &Error) -> Self {
-        let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() else {
-            return Self::with_hint(error, error.hint());
+        let Some(problems) = error.problems() else {
+            return Self::with_hint(error, error.hint().map(str::to_owned));
         };
         let (file, problems) = (problems.path().to_owned(), problems.list());
         let count = count_of(problems.len() as u64, "problem", "problems");

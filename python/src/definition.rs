@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::{DefinitionError, DefinitionFile, path_of};
-use bellwether::error::{Error, Result};
+use bellwether::definition::{DefinitionFile, path_of};
+use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::export::latest;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -37,11 +37,7 @@ impl DefinitionArgument {
                     return Err(unnamed());
                 }
                 let found = DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone());
-                let found = found.map_err(|error| match error.downcast_ref() {
-                    Some(DefinitionError::Name { .. }) => unnamed(),
-                    _ => error,
-                })?;
-                Plan::of(found.below(Project::find()?.root()))
+                Plan::of(found.map_err(|_| unnamed())?.below(Project::find()?.root()))
             }
         }
     }
@@ -49,7 +45,7 @@ impl DefinitionArgument {
     /// Its plan; for a name without a file, that of the latest version published under the name.
     pub(crate) fn plan_or_published(&self, data: &Path) -> Result<Plan> {
         match self.plan() {
-            Err(error) if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) => {
+            Err(error) if error.kind() == ErrorKind::NoDefinition => {
                 let Self::Named(name) = self else { return Err(error) };
                 match latest(&data.join("datasets"), Some(name)) {
                     Ok(Some(recorded)) => {

@@ -1,6 +1,5 @@
 //! The library's errors as exceptions of `bellwether._errors`.
 
-use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::key::without_keys;
 use bellwether::text::problem::{PlacedProblem, Problems};
@@ -10,19 +9,21 @@ use pyo3::types::PyType;
 
 /// The exception of an error.
 fn class_of(error: &Error) -> &'static str {
-    // In Python a file that does not exist is a `FileNotFoundError`.
-    if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) {
-        return "NotFoundError";
-    }
     match error.kind() {
         ErrorKind::Usage => "UsageError",
         ErrorKind::Definition => "DefinitionError",
-        ErrorKind::Service => "ServiceError",
-        ErrorKind::Temporary => "TemporaryError",
+        ErrorKind::Service | ErrorKind::Key => "ServiceError",
+        ErrorKind::Temporary | ErrorKind::Busy | ErrorKind::Clock => "TemporaryError",
         ErrorKind::Checks => "ChecksError",
         ErrorKind::Data => "DataError",
-        ErrorKind::NotFound => "NotFoundError",
-        ErrorKind::Storage => "StorageError",
+        // In Python a file that does not exist is a `FileNotFoundError`.
+        ErrorKind::NotFound | ErrorKind::NoDefinition => "NotFoundError",
+        ErrorKind::Damaged
+        | ErrorKind::Layout
+        | ErrorKind::Read
+        | ErrorKind::Storage
+        | ErrorKind::Stream
+        | ErrorKind::Write => "StorageError",
         ErrorKind::Interrupted => "Interrupted",
         _ => "BellwetherError",
     }
@@ -31,11 +32,8 @@ fn class_of(error: &Error) -> &'static str {
 /// An exception for an error of the library, with its causes.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let reasons: Vec<String> = error.causes().map(|cause| without_keys(&cause.to_string())).collect();
-    let problems = match error.downcast_ref() {
-        Some(DefinitionError::Invalid(problems)) => places(problems),
-        _ => Vec::new(),
-    };
-    let hint = error.hint().map(|hint| without_keys(&hint));
+    let problems = error.problems().map(places).unwrap_or_default();
+    let hint = error.hint().map(without_keys);
     let made = class(py, class_of(error))
         .and_then(|class| class.call1((without_keys(&error.to_string()), hint, reasons, problems)));
     made.map_or_else(|error| error, PyErr::from_value)

@@ -1,6 +1,6 @@
 //! `bellwether check`: checks definitions without running them.
 
-use bellwether::definition::{self, DefinitionError};
+use bellwether::definition;
 use bellwether::freshness::today;
 use bellwether::plan::{Plan, Schedule};
 use bellwether::project::Project;
@@ -102,9 +102,7 @@ impl Check {
             Err(error) => {
                 is_wrong = true;
                 let problems = match &error {
-                    Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
-                        problems.list()
-                    }
+                    Failure::Library(error) if let Some(problems) = error.problems() => problems.list(),
                     error => {
                         let (message, hint) = (error.to_string(), error.hint());
                         vec![PlacedProblem { message, hint, line: None, column: None }]

@@ -4,10 +4,10 @@ use std::env;
 use std::error::Error as _;
 use std::path::Path;
 
-use bellwether::definition::{BaseUrl, DefinitionError, DefinitionFile};
+use bellwether::definition::{BaseUrl, DefinitionFile, unusable_name};
 use bellwether::disk::file::{self};
 use bellwether::disk::links;
-use bellwether::error::{Error, ErrorKind};
+use bellwether::error::ErrorKind;
 use bellwether::key;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -48,7 +48,7 @@ impl Init {
         let path = project.definitions().join(format!("{}.toml", self.name));
         // The name is checked before any question.
         if self.name.contains('/') {
-            return Err(Error::from(DefinitionError::Name { path: self.name.into() }).into());
+            return Err(unusable_name(Path::new(&self.name)).into());
         }
         DefinitionFile::new(path.clone(), String::new())?;
         if path.symlink_metadata().is_ok() {

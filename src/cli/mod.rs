@@ -57,7 +57,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, causes};
 use bellwether::key;
 use bellwether::net::address;
@@ -217,7 +216,7 @@ fn complain(error: &Failure) {
             return;
         }
         // The problems of a file print their own headers and hints.
-        Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
+        Failure::Library(error) if let Some(problems) = error.problems() => {
             return note(&problems.to_string());
         }
         _ => note(&format!("error: {}", escape(&error.to_string()))),

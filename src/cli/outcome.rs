@@ -238,7 +238,7 @@ impl Failure {
     /// What to do about it.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            Self::Library(error) => error.hint(),
+            Self::Library(error) => error.hint().map(str::to_owned),
             Self::NoDefinition { hint, .. } => Some(hint.clone()),
             Self::Taken { .. } => Some("choose another name, or edit the file".to_owned()),
             Self::NoDataset { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),

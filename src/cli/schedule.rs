@@ -345,7 +345,7 @@ fn explain(error: &Error) -> String {
         return text;
     }
     let reasons: String = error.causes().map(|cause| format!(": {cause}")).collect();
-    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escape(&hint)));
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escape(hint)));
     format!("error: {}{hint}", escape(&format!("{text}{reasons}")))
 }
 

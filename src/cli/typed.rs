@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use bellwether::definition::{self, DefinitionError};
+use bellwether::definition;
 use bellwether::error::Error;
+use bellwether::error::ErrorKind;
 use bellwether::interface::Unknown;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -47,8 +48,8 @@ where
 pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     let (what, hint) = match name.map(|name| Plan::find(name, project)) {
         Some(Ok(plan)) => return Ok(plan),
-        Some(Err(error)) if let Some(DefinitionError::Missing { .. }) = error.downcast_ref() => {
-            (error.to_string(), error.hint().unwrap_or_default())
+        Some(Err(error)) if error.kind() == ErrorKind::NoDefinition => {
+            (error.to_string(), error.hint().unwrap_or_default().to_owned())
         }
         Some(Err(error)) => return Err(error.into()),
         None => ("no definition given".to_owned(), "give the name of a definition".to_owned()),

@@ -203,7 +203,7 @@ pub struct Fault {
 
 impl Fault {
     pub(super) fn of(error: &Error) -> Self {
-        let (hint, exit_code) = (error.hint().map(|hint| without_keys(&hint)), error.kind().exit_code());
+        let (hint, exit_code) = (error.hint().map(without_keys), error.kind().exit_code());
         let reasons = std::iter::once(error.to_string()).chain(error.causes().map(ToString::to_string));
         Self { reasons: reasons.map(|reason| without_keys(&reason)).collect(), hint, exit_code }
     }

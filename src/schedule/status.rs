@@ -8,10 +8,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use bellwether::archive::Archive;
-use bellwether::definition::{ChangedKey, DefinitionError, changed_keys};
+use bellwether::definition::{ChangedKey, changed_keys};
 use bellwether::disk::footprint::{free_space, size};
 use bellwether::disk::lock::Holder;
-use bellwether::error::Result;
+use bellwether::error::{ErrorKind, Result};
 use bellwether::export::{ListedVersion, VersionKind};
 use bellwether::freshness::{Age, days_ahead, today};
 use bellwether::plan::{DayCount, Days, Plan, Schedule};
@@ -182,7 +182,7 @@ impl Overview {
             all.iter().map(|name| shared.status(name, shared.plan(name))).collect()
         } else {
             let of = |name: &String| match shared.plan(name) {
-                Err(error) if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) => Err(error),
+                Err(error) if error.kind() == ErrorKind::NoDefinition => Err(error),
                 plan => Ok(shared.status(name, plan)),
             };
             names.iter().map(of).collect::<Result<Vec<_>>>()?

@@ -165,7 +165,7 @@ fn refusal<T>(result: Result<T, Error>) -> (String, String) {
     let error = result.err().expect("a refusal");
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     let hint = error.hint().expect("a hint");
-    (error.to_string(), hint)
+    (error.to_string(), hint.to_owned())
 }
 
 #[test]

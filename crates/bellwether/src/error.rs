@@ -10,13 +10,15 @@ use std::io;
 
 use arrow::error::ArrowError;
 
+use crate::text::problem::Problems;
+
 /// The result of an operation of Bellwether.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a stage can fail with.
+/// What a stage can fail with, as an enum whose variants callers tell apart.
 pub trait Diagnostic: std::error::Error + Send + Sync + 'static {
     /// The kind of the failure.
     fn kind(&self) -> ErrorKind;
@@ -29,7 +31,42 @@ pub trait Diagnostic: std::error::Error + Send + Sync + 'static {
 
 /// An operation that failed.
 #[derive(Debug)]
-pub struct Error(Box<dyn Diagnostic>);
+pub struct Error(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    source: Option<Reason>,
+    problems: Option<Problems>,
+    diagnostic: Option<Box<dyn Diagnostic>>,
+}
+
+/// Adds what failed to why it failed.
+pub trait Context<T> {
+    /// The error, as the source of one of this kind with this message.
+    fn context(self, kind: ErrorKind, message: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: Into<Reason>> Context<T> for Result<T, E> {
+    fn context(self, kind: ErrorKind, message: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::new(kind, message()).with_source(source))
+    }
+}
+
+/// Adds what to do about a failure.
+pub trait Hint {
+    /// The same result, its error with this hint.
+    #[must_use]
+    fn hint(self, hint: impl Into<String>) -> Self;
+}
+
+impl<T> Hint for Result<T> {
+    fn hint(self, hint: impl Into<String>) -> Self {
+        self.map_err(|error| error.with_hint(hint))
+    }
+}
 
 /// The kind of a failure, for callers that handle kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,20 +74,38 @@ pub struct Error(Box<dyn Diagnostic>);
 pub enum ErrorKind {
     /// Arguments that do not go together, or a name that does not exist.
     Usage,
-    /// An invalid definition, or none.
+    /// An invalid definition.
     Definition,
+    /// No such definition.
+    NoDefinition,
     /// The service, the way to it, or the key for it.
     Service,
+    /// The service refused the key.
+    Key,
+    /// Our clock and that of the service disagree.
+    Clock,
     /// The same call may succeed later; a run resumes.
     Temporary,
+    /// Another process holds the lock. The same call succeeds later.
+    Busy,
     /// The data failed a check: nothing was published, and the fetched data is kept.
     Checks,
     /// The data does not allow the operation.
     Data,
     /// There is no such archive, run, dataset or version, or no data in it.
     NotFound,
-    /// Files and folders: unreadable, unwritable, damaged, or in the way.
+    /// A file or folder that cannot be read.
+    Read,
+    /// A file or folder that cannot be written or removed.
+    Write,
+    /// A file whose content is not what was written.
+    Damaged,
+    /// A folder of another layout than this version reads.
+    Layout,
+    /// Files and folders: in the way, lost, or not what they should be.
     Storage,
+    /// The output stream of the caller cannot be written; its reader may be gone.
+    Stream,
     /// Cancelled by the caller. A run keeps its fetched data for the next one.
     Interrupted,
     /// A bug, or a process without threads or memory.
@@ -61,39 +116,68 @@ impl ErrorKind {
     /// The exit code of the program for it.
     pub fn exit_code(self) -> u8 {
         match self {
-            Self::Usage | Self::Definition => 2,
+            Self::Usage | Self::Definition | Self::NoDefinition => 2,
             Self::Checks => 4,
-            Self::Temporary => 75,
+            Self::Temporary | Self::Clock | Self::Busy => 75,
             Self::Interrupted => 130,
-            Self::Service | Self::Data | Self::NotFound | Self::Storage | Self::Internal => 1,
+            _ => 1,
         }
     }
 }
 
 impl Error {
+    /// A failure, without a hint or a source. The message says what failed: lower case, values in backticks, no full stop.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let parts = Parts { kind, message: message.into(), hint: None, source: None, problems: None, diagnostic: None };
+        Self(Box::new(parts))
+    }
+
+    /// The same failure with an action that mends it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// The same failure with its reason.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Reason>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// A definition with problems, each at its place.
+    pub fn invalid_definition(problems: Problems) -> Self {
+        let mut error = Self::new(ErrorKind::Definition, problems.to_string());
+        error.0.problems = Some(problems);
+        error
+    }
+
     /// An invalid combination of arguments, with a hint.
     pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Usage { what: what.into(), hint: hint.into() }.into()
+        Self::new(ErrorKind::Usage, what).with_hint(hint)
     }
 
     /// An operation that its caller cancelled.
     pub fn interruption() -> Self {
-        Interrupted.into()
+        Self::new(ErrorKind::Interrupted, "interrupted")
     }
 
     /// A process that the system denies threads or memory.
     pub fn start(source: io::Error) -> Self {
-        Start(source).into()
+        Self::new(ErrorKind::Internal, "cannot start")
+            .with_hint("raise the limits of the process; `ulimit -a` lists them")
+            .with_source(source)
     }
 
     /// A thread that ended without a result: a bug.
     pub fn bug(source: impl Into<Reason>) -> Self {
-        Bug(source.into()).into()
+        Self::new(ErrorKind::Internal, "a worker thread panicked; this is a bug in bellwether").with_source(source)
     }
 
     /// Rows that Polars or Arrow do not take.
     pub fn frame(source: impl Into<Reason>) -> Self {
-        Frame(source.into()).into()
+        Self::new(ErrorKind::Internal, "cannot make a frame of the dataset").with_source(source)
     }
 
     /// The error in a failure of a stream of record batches: one of Bellwether's, or one of Arrow's own.
@@ -124,102 +208,58 @@ impl Error {
 
     /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind()
+        self.0.kind
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        self.0.hint()
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// The problems of a definition, if that is what failed.
+    pub fn problems(&self) -> Option<&Problems> {
+        self.0.problems.as_ref()
+    }
+
+    /// The error of the system that is the reason, if one is.
+    pub fn io_source(&self) -> Option<&io::Error> {
+        std::error::Error::source(self)?.downcast_ref()
     }
 
     /// Its causes, from the nearest to the innermost.
     pub fn causes(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-        causes(&*self.0)
+        causes(self)
     }
 
     /// The failure, if it is of this type.
     pub fn downcast_ref<F: Diagnostic>(&self) -> Option<&F> {
-        let failure: &dyn std::error::Error = &*self.0;
+        let failure: &dyn std::error::Error = self.0.diagnostic.as_deref()?;
         failure.downcast_ref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
+        formatter.write_str(&self.0.message)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
+        match (&self.0.source, &self.0.diagnostic) {
+            (Some(source), _) => Some(source.as_ref()),
+            (None, Some(diagnostic)) => diagnostic.source(),
+            (None, None) => None,
+        }
     }
 }
 
 impl<F: Diagnostic> From<F> for Error {
     fn from(failure: F) -> Self {
-        Self(Box::new(failure))
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-struct Usage {
-    what: String,
-    hint: String,
-}
-
-impl Diagnostic for Usage {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.clone())
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-struct Interrupted;
-
-impl Diagnostic for Interrupted {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Interrupted
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start")]
-struct Start(#[source] io::Error);
-
-impl Diagnostic for Start {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Internal
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("raise the limits of the process; `ulimit -a` lists them".to_owned())
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("a worker thread panicked; this is a bug in bellwether")]
-struct Bug(#[source] Reason);
-
-impl Diagnostic for Bug {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Internal
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make a frame of the dataset")]
-struct Frame(#[source] Reason);
-
-impl Diagnostic for Frame {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Internal
+        let mut error = Self::new(failure.kind(), failure.to_string());
+        error.0.hint = failure.hint();
+        error.0.diagnostic = Some(Box::new(failure));
+        error
     }
 }
 

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::ParsedDefinition;
-use super::error::DefinitionError;
 use crate::disk::file::{self, FileError};
 use crate::disk::names::is_dataset;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::text::human;
 use crate::text::problem::nearest;
 use crate::trust::Author;
 
@@ -49,7 +49,7 @@ impl DefinitionFile {
                 author: Author::Caller,
                 root: PathBuf::new(),
             }),
-            None => Err(DefinitionError::Name { path }.into()),
+            None => Err(unusable_name(&path)),
         }
     }
 
@@ -98,12 +98,15 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
     let path = path.to_owned();
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into());
+        let message = format!("definition `{}` is larger than {}", path.display(), human::bytes(MAX_BYTES));
+        return Err(Error::new(ErrorKind::Definition, message)
+            .with_hint("split it into several definitions, or use `tickers = \"available\"`"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        DefinitionError::NotText { path, line }.into()
+        Error::new(ErrorKind::Definition, format!("definition `{}` is not UTF-8 text: line {line}", path.display()))
+            .with_hint("save it as UTF-8")
     })
 }
 
@@ -163,5 +166,14 @@ fn missing(given: &str, path: PathBuf) -> Error {
         None if known.is_empty() => format!("no definitions in `{}`", folder.display()),
         None => format!("definitions in `{}`: {}", folder.display(), known.join(", ")),
     };
-    DefinitionError::Missing { given: given.to_owned(), path, hint }.into()
+    let message = format!("no definition `{given}`: `{}` does not exist", path.display());
+    Error::new(ErrorKind::NoDefinition, message).with_hint(hint)
+}
+
+/// A definition whose file has a name that a dataset cannot have.
+pub fn unusable_name(path: &Path) -> Error {
+    let is_definition = path.extension().is_some_and(|it| it == "toml");
+    let name = path.file_stem().filter(|_| is_definition).map_or(path, Path::new);
+    Error::new(ErrorKind::Definition, format!("`{}` is not a valid name for a dataset", name.display()))
+        .with_hint("use at most 64 letters, digits, `-` and `_` in the name of the file")
 }

@@ -11,7 +11,6 @@ mod choices;
 mod confidence;
 mod cron;
 mod days;
-mod error;
 mod find;
 mod hook;
 mod hours;
@@ -44,9 +43,8 @@ pub use choices::{
 pub use confidence::Confidence;
 pub use cron::{Cron, CronFields, DayField, MonthMark, WeekdayMark};
 pub use days::{DayCount, Days};
-pub use error::DefinitionError;
 pub use find::{DefinitionFile, path_of};
-pub use find::{catalog, find, names, read, text_of};
+pub use find::{catalog, find, names, read, text_of, unusable_name};
 pub use hook::{Hook, HookUrl};
 pub(crate) use hours::clock_instants;
 pub use hours::{OpeningHours, TimeOfDay};

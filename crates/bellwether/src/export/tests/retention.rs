@@ -163,7 +163,7 @@ fn obstacles_are_reported_before_anything_is_built() {
     let place = tempdir().unwrap();
     let occupied = |result: Result<Dataset>| match result {
         Err(error) if matches!(error.downcast_ref(), Some(FileError::Occupied { .. })) => {
-            (error.to_string(), error.hint().unwrap())
+            (error.to_string(), error.hint().unwrap().to_owned())
         }
         other => panic!("{other:?}"),
     };

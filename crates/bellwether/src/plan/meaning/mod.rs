@@ -21,10 +21,9 @@ use std::fmt::Display;
 
 use super::{Checks, Claims, OnFinding, Plan, ProofPlan};
 use crate::definition::{
-    ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, ProofSection, Share, StoreSection,
-    StoreUrl,
+    ChecksSection, DefinitionFile, List, ParsedDefinition, Placed, ProofSection, Share, StoreSection, StoreUrl,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::text::problem::{Problem, Problems};
 
 use signals::of_each_ticker;
@@ -58,7 +57,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let schedule = definition.schedule.as_ref().and_then(|schedule| validator.schedule(schedule));
     let hooks = schedule::hooks(&definition.hooks);
     let Some(source) = source.filter(|_| validator.problems.is_empty()) else {
-        return Err(DefinitionError::Invalid(Problems::new(&path, &text, validator.problems)).into());
+        return Err(Error::invalid_definition(Problems::new(&path, &text, validator.problems)));
     };
     let has_claims = definition.archive.claimed.as_deref().copied().unwrap_or(false);
     let plan = Plan {

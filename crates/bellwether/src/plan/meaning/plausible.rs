@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::tests::KEYS;
-use crate::definition::{DefinitionError, DefinitionFile};
+use crate::definition::DefinitionFile;
 use crate::error::Error;
 use crate::plan::{Plan, RequestList, TickerSource};
 
@@ -49,7 +49,7 @@ fn a_hundred_plausible_definitions_are_planned_or_refused_in_words() {
                 assert!(counts.is_empty() || count.as_deref() == Some(counts[0]), "{title}: {count:?}");
             }
             Err(error) => {
-                let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() else { panic!("{title}: {error}") };
+                let Some(problems) = error.problems() else { panic!("{title}: {error}") };
                 let problems = problems.list();
                 let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
                 assert_eq!(messages, refused, "{title}");

@@ -68,7 +68,7 @@ impl Diagnosis {
 
     fn of_error(check: &'static str, error: &Error) -> Self {
         let found = error.causes().fold(error.to_string(), |found, cause| format!("{found}: {cause}"));
-        Self { check, health: Health::Failed, found, remedy: error.hint() }
+        Self { check, health: Health::Failed, found, remedy: error.hint().map(str::to_owned) }
     }
 }
 
