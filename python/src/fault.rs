@@ -12,7 +12,7 @@ fn class_of(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::Usage => "UsageError",
         ErrorKind::Definition => "DefinitionError",
-        ErrorKind::Service | ErrorKind::Key => "ServiceError",
+        ErrorKind::Key | ErrorKind::Refused | ErrorKind::Service => "ServiceError",
         ErrorKind::Temporary | ErrorKind::Busy | ErrorKind::Clock => "TemporaryError",
         ErrorKind::Checks => "ChecksError",
         ErrorKind::Data => "DataError",

@@ -6,7 +6,6 @@ use std::io;
 use std::path::PathBuf;
 
 use bellwether::error::{Error, ErrorKind, same};
-use bellwether::export::stream_failure;
 use bellwether::text::human::{count_of, group_digits, percent};
 
 /// The exit code for invalid arguments and definitions.
@@ -211,9 +210,9 @@ pub(super) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match stream_failure(&error) {
-            Some(source) => Self::of_stdout(same(source)),
-            None => Self::Library(error),
+        match error.io_source() {
+            Some(source) if error.kind() == ErrorKind::Stream => Self::of_stdout(same(source)),
+            _ => Self::Library(error),
         }
     }
 }

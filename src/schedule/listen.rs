@@ -2,14 +2,13 @@
 //! for probes (200 if the scheduler works, and 503 if its last look failed), and `/reports/NAME` the report of a dataset.
 //! Everything is read-only, and read for each request, for a few requests at a time.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::disk::links;
 use bellwether::disk::names;
-use bellwether::error::{Diagnostic, ErrorKind, Result};
+use bellwether::error::{Context, ErrorKind, Hint, Result};
 use bellwether::export::REPORT;
 use bellwether::net::listen::{self, Answer, Connections, HostName, Hosts, Requests, whole};
 use bellwether::process::cancel::CancellationToken;
@@ -34,24 +33,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// How many answers are made at once: each reads the records of all definitions.
 const AT_ONCE: usize = 2;
-
-/// An address that cannot be listened on.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}")]
-struct ListenError {
-    address: SocketAddr,
-    source: io::Error,
-}
-
-impl Diagnostic for ListenError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Service
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("choose another port, or stop the program that listens on it".to_owned())
-    }
-}
 
 /// A server of the status.
 pub struct Listening {
@@ -95,9 +76,12 @@ pub struct ListenOptions {
 /// Nothing is started if it is dropped.
 pub async fn listen(options: ListenOptions) -> Result<Listening> {
     let ListenOptions { address, hosts, folders, looks, clock, watcher, stop } = options;
-    let failed = |source| ListenError { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let listening =
+        async { TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener))) };
+    let (address, listener) = listening
+        .await
+        .context(ErrorKind::Service, || format!("cannot listen on {address}"))
+        .hint("choose another port, or stop the program that listens on it")?;
     let site = StatusSite { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
     let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
     let connections = Connections {

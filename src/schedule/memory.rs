@@ -10,7 +10,7 @@ use bellwether::disk::file::{self, FileError};
 use bellwether::disk::links;
 use bellwether::disk::lock::{Attempt, Holder, Lock};
 use bellwether::disk::names::SCHEDULE;
-use bellwether::error::{Diagnostic, ErrorKind, Result};
+use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::plan::Schedule;
 use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,25 +30,6 @@ const MOST_BYTES: usize = 64 << 10;
 pub(super) struct MemoryFile {
     folder: PathBuf,
     name: String,
-}
-
-/// A state that is there and says nothing.
-#[derive(Debug, thiserror::Error)]
-enum MemoryError {
-    #[error("`{}` is damaged: it is not the memory of a scheduler", path.display())]
-    Damaged { path: PathBuf },
-}
-
-impl Diagnostic for MemoryError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Storage
-    }
-
-    fn hint(&self) -> Option<String> {
-        let Self::Damaged { path } = self;
-        let path = path.display();
-        Some(format!("restore it from a backup, or remove `{path}`: the definition is then due at its next time"))
-    }
 }
 
 /// What a scheduler remembers of a definition.
@@ -135,7 +116,13 @@ impl MemoryFile {
             text => text?,
         };
         let memory = (text.len() <= MOST_BYTES).then(|| serde_json::from_slice::<Memory>(&text).ok()).flatten();
-        memory.map(Some).ok_or_else(|| MemoryError::Damaged { path }.into())
+        memory.map(Some).ok_or_else(|| {
+            let path = path.display();
+            Error::new(ErrorKind::Damaged, format!("`{path}` is damaged: it is not the memory of a scheduler"))
+                .with_hint(format!(
+                    "restore it from a backup, or remove `{path}`: the definition is then due at its next time"
+                ))
+        })
     }
 
     /// The state of a definition, if it belongs to a schedule.

@@ -82,6 +82,8 @@ pub enum ErrorKind {
     Service,
     /// The service refused the key.
     Key,
+    /// The service refused the request: it calls it invalid, or does not know what it asks for.
+    Refused,
     /// Our clock and that of the service disagree.
     Clock,
     /// The same call may succeed later; a run resumes.

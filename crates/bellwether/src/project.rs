@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::names::DEFINITIONS;
-use crate::error::{Diagnostic, Error, ErrorKind};
+use crate::error::Error;
 use crate::trust;
 
 /// The default folder of datasets and archive.
@@ -26,59 +26,6 @@ pub struct Project {
     root: PathBuf,
 }
 
-/// A project that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProjectError {
-    /// A root that is no folder.
-    #[error("no project in `{}`", root.display())]
-    NoFolder {
-        /// What was named.
-        root: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-
-    /// A project above the current folder that belongs to another user.
-    #[error("the project in `{}` belongs to another user", root.display())]
-    Foreign {
-        /// Its root.
-        root: PathBuf,
-    },
-
-    /// A definition from elsewhere, which may have the name of one of the project's.
-    #[error("`{}` is not one of the project's definitions", definition.display())]
-    Elsewhere {
-        /// Its file.
-        definition: PathBuf,
-        /// The project's folder of definitions.
-        definitions: PathBuf,
-    },
-}
-
-impl Diagnostic for ProjectError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoFolder { .. } => {
-                format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither")
-            }
-            Self::Foreign { root } => {
-                format!(
-                    "if you trust it, name it: `--directory {}`; for one of your own: `--directory .`",
-                    root.display()
-                )
-            }
-            Self::Elsewhere { definitions, .. } => {
-                format!("put it into `{}`, or name the folder to publish in: `--data FOLDER`", definitions.display())
-            }
-        };
-        Some(hint)
-    }
-}
-
 impl Project {
     /// The project with a root.
     ///
@@ -89,8 +36,8 @@ impl Project {
         let root = root.into();
         match root.metadata() {
             Ok(found) if found.is_dir() => Ok(Self { root }),
-            Ok(_) => Err(ProjectError::NoFolder { root, source: io::ErrorKind::NotADirectory.into() }.into()),
-            Err(source) => Err(ProjectError::NoFolder { root, source }.into()),
+            Ok(_) => Err(no_project(&root, io::ErrorKind::NotADirectory.into())),
+            Err(source) => Err(no_project(&root, source)),
         }
     }
 
@@ -117,7 +64,16 @@ impl Project {
                 let is_trusted = folder == here || is_trusted(found.uid(), &here) || trust::is_listed(folder)?;
                 return match is_trusted {
                     true => Ok(Self { root }),
-                    false => Err(ProjectError::Foreign { root: folder.to_owned() }.into()),
+                    false => {
+                        let root = folder.display();
+                        let what = format!("the project in `{root}` belongs to another user");
+                        Err(Error::usage(
+                            what,
+                            format!(
+                                "if you trust it, name it: `--directory {root}`; for one of your own: `--directory .`"
+                            ),
+                        ))
+                    }
                 };
             }
             root.push("..");
@@ -153,7 +109,11 @@ impl Project {
             // There is no project here.
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(self.data()),
             (Ok(own), Ok(folder)) if own == folder => Ok(self.data()),
-            _ => Err(ProjectError::Elsewhere { definition: definition.to_owned(), definitions }.into()),
+            // It may have the name of one of the project's.
+            _ => Err(Error::usage(
+                format!("`{}` is not one of the project's definitions", definition.display()),
+                format!("put it into `{}`, or name the folder to publish in: `--data FOLDER`", definitions.display()),
+            )),
         }
     }
 }
@@ -162,6 +122,12 @@ impl Project {
 fn is_trusted(owner: u32, here: &Path) -> bool {
     let is_owner_here = || here.metadata().is_ok_and(|here| here.uid() == owner);
     trust::is_own(owner) || is_owner_here()
+}
+
+/// A root that is no folder.
+fn no_project(root: &Path, source: io::Error) -> Error {
+    let hint = format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither");
+    Error::usage(format!("no project in `{}`", root.display()), hint).with_source(source)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::file::FileError;
 use crate::disk::names::DEFINITIONS;
-use crate::error::{Diagnostic, Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// The environment variable that names folders whose definitions are trusted, as absolute paths separated by colons.
 pub const VARIABLE: &str = "BELLWETHER_TRUST";
@@ -35,16 +35,6 @@ pub enum Author {
     File,
 }
 
-/// A definition that may not run commands, nor use keys and stores.
-#[derive(Debug, thiserror::Error)]
-#[error("`{}` is not trusted to run commands, nor to use keys and stores", definition.display())]
-struct Untrusted {
-    definition: PathBuf,
-    /// The folder to name in the variable.
-    folder: PathBuf,
-    source: Doubt,
-}
-
 /// Why a file or folder is not trusted.
 #[derive(Debug, thiserror::Error)]
 enum Doubt {
@@ -56,22 +46,6 @@ enum Doubt {
 
     #[error("`{}` is a link", path.display())]
     Link { path: PathBuf },
-}
-
-impl Diagnostic for Untrusted {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        let folder = self.folder.display();
-        let trust = format!("if you trust all who can write there, set `{VARIABLE}={folder}`");
-        Some(match &self.source {
-            Doubt::Owner { .. } => format!("read the definition; {trust}"),
-            Doubt::Writable { path, .. } => format!("run `chmod go-w {}`; or, {trust}", path.display()),
-            Doubt::Link { .. } => format!("put a copy in its place; or, {trust}"),
-        })
-    }
 }
 
 /// Fails unless a definition may run commands, and use keys and stores.
@@ -92,8 +66,19 @@ pub fn require(author: Author, definition: &Path) -> Result<()> {
     let places = [root.clone(), folder.clone(), folder.join(file)];
     let doubt = places.iter().map(|path| doubt(path)).find_map(Result::transpose).transpose()?;
     match doubt {
-        Some(source) if !is_listed(&root)? => {
-            Err(Untrusted { definition: definition.to_owned(), folder: root, source }.into())
+        Some(doubt) if !is_listed(&root)? => {
+            let trust = format!("if you trust all who can write there, set `{VARIABLE}={}`", root.display());
+            let hint = match &doubt {
+                Doubt::Owner { .. } => format!("read the definition; {trust}"),
+                Doubt::Writable { path, .. } => format!("run `chmod go-w {}`; or, {trust}", path.display()),
+                Doubt::Link { .. } => format!("put a copy in its place; or, {trust}"),
+            };
+            let definition = definition.display();
+            Err(Error::usage(
+                format!("`{definition}` is not trusted to run commands, nor to use keys and stores"),
+                hint,
+            )
+            .with_source(doubt))
         }
         _ => Ok(()),
     }

@@ -15,7 +15,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::archive::{Interrupted, NewRun, Unfinished, View};
-use crate::dataset::DatasetError;
+use crate::dataset::join_failed;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
@@ -54,7 +54,7 @@ impl Canaries {
 
     /// Answers an operation for every ticker.
     fn answer_all(&self, run: &Unfinished, known: &View, endpoint: Endpoint, columns: Vec<ArrayRef>) -> Result<()> {
-        let failed = DatasetError::join;
+        let failed = join_failed;
         let table = Table::of(endpoint).expect("these operations have tables");
         let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();

@@ -7,7 +7,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use serde_json::Value;
 
-use crate::dataset::DatasetError;
+use crate::dataset::join_failed;
 use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
 use crate::tables::dates::{self, Date};
 use crate::tables::{Leniencies, Slab};
@@ -74,7 +74,7 @@ impl DatasetPart {
         if let Some(split) = self.news_before {
             part.articles = part.articles.map(move |articles| {
                 let kept = written_dates(&articles).map(|date| !split.is_after(date));
-                filter(&articles, kept).map_err(DatasetError::join)
+                filter(&articles, kept).map_err(join_failed)
             });
             let texts = part.records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
             let is_kept = |text: Option<&str>| {

@@ -41,7 +41,7 @@ use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filter, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
-use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
+use crate::dataset::{self, DatasetInput, SeriesNames, join_failed};
 use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::Result;
@@ -182,7 +182,7 @@ impl Experiment<'_> {
                 self.digests(&then, [None], || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
             let [rebuilt] = self.digests(&now, [None], || {
                 let slabs = now.slabs_of(series.clone(), self.scope, self.plan.vintage)?;
-                Ok(slabs.map(|slab| seen_by(slab?).map_err(DatasetError::join)))
+                Ok(slabs.map(|slab| seen_by(slab?).map_err(join_failed)))
             })?;
             leak.add(format!("walk forward: as published at {instant}, and the same rows today"), published, rebuilt);
         }
@@ -349,7 +349,7 @@ impl Experiment<'_> {
     /// canaries.
     fn plant(&self, archive: &Archive, view: &View, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
         let copy = self.copy(archive, folder, |_| true)?;
-        let copy = copy.ok_or_else(|| DatasetError::join("runs were pruned since the archive was opened"))?;
+        let copy = copy.ok_or_else(|| join_failed("runs were pruned since the archive was opened"))?;
         let observed_at = view.as_of() + TimeDelta::seconds(1);
         let tickers: BTreeSet<Ticker> = view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
         let count = tickers.len();
@@ -362,7 +362,7 @@ impl Experiment<'_> {
         Canaries { tickers, dates, fields, observed_at }.seal(copy.path(), view)?;
         let planted = View::of(Archive::open(copy.path())?, observed_at);
         if !is_control && !self.shows_canaries(&planted)? {
-            return Err(DatasetError::join("the copy of the archive does not show the planted news"));
+            return Err(join_failed("the copy of the archive does not show the planted news"));
         }
         Ok((planted, count))
     }
@@ -390,7 +390,7 @@ impl Experiment<'_> {
     }
 
     fn of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
-        Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(DatasetError::join)))
+        Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(join_failed)))
     }
 
     /// Builds a dataset from some slabs.

@@ -13,7 +13,6 @@ mod cut;
 mod dictionary;
 pub mod diff;
 pub mod documents;
-mod error;
 mod leak;
 mod observed;
 pub mod quality;
@@ -25,7 +24,6 @@ pub mod sources;
 mod subject;
 
 pub use dictionary::{AuditRows, audit_rows};
-pub(crate) use error::AuditError;
 pub use leak::{Leak, Trial, TrialOutcome};
 
 pub(crate) use leak::leak;

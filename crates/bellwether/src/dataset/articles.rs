@@ -15,8 +15,8 @@ use arrow::row::{RowConverter, SortField};
 use chrono::{NaiveDate, NaiveTime};
 
 use super::copies::Copies;
-use super::error::DatasetError;
 use super::external_sort::ExternalSort;
+use super::join_failed;
 use super::live::Live;
 use super::{Counts, naive};
 use crate::columns::Rows;
@@ -58,7 +58,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
     let mut counts = Counts::default();
     for cells in cells {
         cancel::check(stop)?;
-        let batch = rows.of(&cells?, &mut counts).and_then(|batch| sort(&batch, plan)).map_err(DatasetError::join)?;
+        let batch = rows.of(&cells?, &mut counts).and_then(|batch| sort(&batch, plan)).map_err(join_failed)?;
         match (batch.num_rows(), is_in_order) {
             (0, _) => {}
             (_, true) => deliver(batch.into())?,

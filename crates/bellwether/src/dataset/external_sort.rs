@@ -13,7 +13,7 @@ use arrow::ipc::writer::FileWriter;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::codes::Codes;
-use super::error::DatasetError;
+use super::join_failed;
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
 use crate::error::Result;
@@ -45,7 +45,7 @@ impl<'a> ExternalSort<'a> {
 
     /// Adds a run.
     pub(super) fn add(&mut self, rows: &RecordBatch) -> Result<()> {
-        let rows = self.codes.encode(rows).map_err(DatasetError::join)?;
+        let rows = self.codes.encode(rows).map_err(join_failed)?;
         self.bytes += rows.get_array_memory_size();
         self.held.push(rows);
         if self.bytes < self.plan.sort_memory {
@@ -80,14 +80,14 @@ impl<'a> ExternalSort<'a> {
         runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
         self.merge(runs, |rows| {
             cancel::check(self.stop)?;
-            deliver(self.codes.decode(&rows).map_err(DatasetError::join)?)
+            deliver(self.codes.decode(&rows).map_err(join_failed)?)
         })
     }
 
     /// Merges runs. Of equal rows, which a dataset does not have, the earlier run comes first.
     fn merge(&self, runs: Vec<SortedRun>, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let keys = |rows: &RecordBatch| {
-            let names = self.codes.decode(rows).map_err(DatasetError::join)?;
+            let names = self.codes.decode(rows).map_err(join_failed)?;
             self.key.rows(&names)
         };
         let mut heads = Vec::with_capacity(runs.len());
@@ -206,7 +206,7 @@ impl Output {
         self.batches.clear();
         self.places.clear();
         self.taken.fill(None);
-        rows.map_err(DatasetError::join)
+        rows.map_err(join_failed)
     }
 }
 
@@ -225,12 +225,12 @@ impl SortKey {
             let fields = columns.iter().map(|&index| SortField::new(schema.field(index).data_type().clone()));
             Ok(Self { converter: RowConverter::new(fields.collect())?, columns })
         });
-        key.map_err(DatasetError::join)
+        key.map_err(join_failed)
     }
 
     fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
         let columns: Vec<_> = self.columns.iter().map(|&index| std::sync::Arc::clone(rows.column(index))).collect();
-        self.converter.convert_columns(&columns).map_err(DatasetError::join)
+        self.converter.convert_columns(&columns).map_err(join_failed)
     }
 }
 

@@ -21,7 +21,6 @@ mod assemble;
 mod calendar;
 mod codes;
 mod copies;
-mod error;
 mod external_sort;
 mod features;
 mod join;
@@ -42,7 +41,7 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 
 use crate::columns::Rows;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, DatasetPlan};
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::in_order::in_order;
@@ -60,7 +59,6 @@ use news::{Lists, TickerNews};
 use slab_columns::{SlabSignals, TickerCodes};
 
 pub use articles::{Articles, articles};
-pub(crate) use error::DatasetError;
 pub(crate) use naive::face;
 pub use naive::with_naive_dates;
 #[cfg(feature = "harness")]
@@ -137,7 +135,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
                 let _work = work!("deliver rows");
                 deliver(rows)
             } else {
-                sorting.add(&rows.flat().map_err(DatasetError::join)?)
+                sorting.add(&rows.flat().map_err(join_failed)?)
             }
         },
     )?;
@@ -185,7 +183,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let counts = Counts { articles, ..of_signals };
     let joined = join::join(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
-    Ok((rows.map_err(DatasetError::join)?, counts))
+    Ok((rows.map_err(join_failed)?, counts))
 }
 
 /// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
@@ -204,6 +202,17 @@ fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan, cal
     if !is_limited {
         signals.limits.clear();
     }
+}
+
+/// A dataset without rows.
+pub(crate) fn no_rows(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("`{name}` has no rows"))
+        .with_hint("check the sectors, periods, regimes or tickers that it asks for, and the filters")
+}
+
+/// A join that failed.
+pub(crate) fn join_failed(source: impl Into<Reason>) -> Error {
+    Error::new(ErrorKind::Internal, "cannot join signals with news").with_source(source)
 }
 
 #[cfg(test)]

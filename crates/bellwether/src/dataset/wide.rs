@@ -10,7 +10,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::error::DatasetError;
+use super::join_failed;
 use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::interface::{Period, Regime, Signal};
@@ -142,5 +142,5 @@ fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
 }
 
 fn failure(error: ArrowError) -> Error {
-    DatasetError::join(error)
+    join_failed(error)
 }

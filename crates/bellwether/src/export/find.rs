@@ -3,26 +3,43 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::ExportError;
 use super::link::LATEST;
 use super::record::RECORD;
 use super::target_folder::BUILDS;
 use crate::disk::file;
 use crate::disk::names;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::text::problem::nearest;
 
 /// The folder of a version.
 pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
     let named = datasets.join(given);
     let candidates = [named.join(LATEST), named, PathBuf::from(given).join(LATEST), PathBuf::from(given)];
     let found = candidates.into_iter().find(|folder| !file::is_gone(&folder.join(RECORD)));
-    let folder = found.ok_or_else(|| ExportError::NoVersion {
-        given: given.to_owned(),
-        datasets: datasets.to_owned(),
-        known: known_names(datasets, given),
-    })?;
+    let folder = found.ok_or_else(|| no_version(datasets, given))?;
     // `latest` may move: reading stays with the version that it points to now.
     Ok(folder.canonicalize().unwrap_or(folder))
+}
+
+/// A version that does not exist.
+fn no_version(datasets: &Path, given: &str) -> Error {
+    /// How many known names are listed.
+    const LISTED: usize = 8;
+    let error = Error::new(ErrorKind::NotFound, format!("no version `{given}` in `{}`", datasets.display()));
+    let known = known_names(datasets, given);
+    if known.is_empty() {
+        return error.with_hint("publish one first: `bellwether run NAME`");
+    }
+    // A name may be that of a definition's file.
+    let stem = Path::new(given).file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
+    // Versions are named by times: none is like another.
+    let names = || known.iter().map(String::as_str).filter(|name| !name.contains('/'));
+    let meant = [given, stem].into_iter().find_map(|given| nearest(given, names()));
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+    let more = known.len().saturating_sub(LISTED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let some: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
+    error.with_hint(format!("{meant}known names: {}{more}; the folder of a version works too", some.join(", ")))
 }
 
 /// Names to suggest: the versions of the dataset, or the datasets.

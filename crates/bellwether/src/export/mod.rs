@@ -25,7 +25,6 @@ mod arrow_ipc;
 mod citation;
 mod content;
 mod durable_file;
-mod error;
 #[cfg(feature = "spark")]
 mod external;
 mod find;
@@ -61,7 +60,6 @@ use arrow_ipc::ArrowFileWriter;
 pub use crate::columns::csv::Coding;
 pub use citation::{Citation, CitationFormat};
 pub(crate) use content::Content;
-pub use error::stream_failure;
 pub use published::{ListedVersion, VersionKind, latest, published_versions, version_of};
 pub use reader::PublishedReader;
 pub use retention::remove;

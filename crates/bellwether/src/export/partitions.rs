@@ -14,11 +14,10 @@ use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, SortField};
 use rayon::prelude::*;
 
-use super::error::ExportError;
 use super::folder_names;
 use super::table::{Finished, MOST_BYTES, TableWriter, WriteOptions};
 use crate::disk::file::FileError;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Limits on what may be open at once.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +98,10 @@ impl Partitions {
             }
             let folder = folders.join("/");
             if !self.open.contains_key(&folder) && self.open.len() == self.limits.folders {
-                return Err(ExportError::TooManyFolders { column: self.widest(), most: self.limits.folders }.into());
+                let (column, most) = (self.widest(), self.limits.folders);
+                let what = format!("partitioning by `{column}` needs more than {most} files open at once");
+                return Err(Error::new(ErrorKind::Data, what)
+                    .with_hint(format!("sort by `{column}` first, or remove it from `partition_by`")));
             }
             let table = match self.open.entry(folder) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),

@@ -11,7 +11,6 @@ use chrono::{DateTime, Utc};
 
 use super::Encoding;
 use super::content::{self, Content};
-use super::error::ExportError;
 use super::folder_names::escape;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
@@ -22,7 +21,7 @@ use super::target_folder::TargetFolder;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, Staging};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
 use crate::process::cancel::CancellationToken;
@@ -148,7 +147,9 @@ impl Publication {
         let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escape(self.names.of(value)));
         let date = self.names.of(Column::Date.name());
         if rows.schema_ref().fields().iter().skip(1).any(|ticker| ticker.name() == date) {
-            return Err(ExportError::TickerLikeDates { name: date.to_owned() }.into());
+            let what = format!("`{date}` is the name of a ticker and of the dates beside it");
+            return Err(Error::new(ErrorKind::Data, what)
+                .with_hint("give the dates another name: `date = \"…\"` in `[dataset.rename]`"));
         }
         let rows = &rename_dates(rows, date);
         let mut content = Content::new(rows.schema());

@@ -7,7 +7,6 @@ use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::ExportError;
 use super::find::find;
 use super::link::{self, LATEST};
 use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
@@ -17,7 +16,7 @@ use crate::disk::digest;
 use crate::disk::file::{self, FileRecord, as_text};
 use crate::disk::links;
 use crate::disk::names;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::time::as_record;
 
 /// A published version of a dataset.
@@ -254,7 +253,11 @@ pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, Vers
         Some(given) => find(datasets, given)?,
         None => match latest(datasets, None)? {
             Some(newest) => datasets.join(newest.name).join(newest.version),
-            None => return Err(ExportError::NoDataset { name: None, datasets: datasets.to_owned() }.into()),
+            None => {
+                let what = format!("no dataset in `{}`", datasets.display());
+                return Err(Error::new(ErrorKind::NotFound, what)
+                    .with_hint("publish it first: `bellwether run NAME`; or choose another folder with `--data`"));
+            }
         },
     };
     let recorded = VersionRecord::open(&folder)?;

@@ -20,7 +20,6 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::coding;
-use super::error::ExportError;
 use super::find::find;
 use super::folder_names::{self, unescape};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
@@ -29,7 +28,7 @@ use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
-use crate::error::{Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, ColumnNames, Format, FormulaGuard, Plan, describe};
 use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{choice, date, instant};
@@ -70,7 +69,12 @@ impl PublishedReader {
     /// If it does not exist, is wide, or has a record that cannot be read.
     pub fn find(datasets: &Path, given: &str) -> Result<Self> {
         let reading = Self::whole(datasets, given)?;
-        if reading.is_wide() { Err(ExportError::Wide { path: reading.folder }.into()) } else { Ok(reading) }
+        if reading.is_wide() {
+            let what = format!("`{}` is wide, expected a long dataset", reading.folder.display());
+            return Err(Error::new(ErrorKind::Data, what)
+                .with_hint("build it with `layout = \"long\"`; the values are the same"));
+        }
+        Ok(reading)
     }
 
     fn is_wide(&self) -> bool {

@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::error::ExportError;
 use super::record::{RECORD, VersionRecord};
 use super::stream::{self, OutputKind, RowEncoding, RowFormat, RowWriter};
 use crate::columns::Rows;
 use crate::disk::file::{self, FileError, TargetFile};
 use crate::disk::remove;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 
 /// Where the rows go.
 pub enum Destination<'a> {
@@ -51,7 +50,9 @@ impl<'a> RowOutput<'a> {
             Destination::File(target) => {
                 let to = target.check()?;
                 if is_published(&to) {
-                    return Err(ExportError::Published { path: target.path }.into());
+                    let what = format!("`{}` is a file of a published version", target.path.display());
+                    return Err(Error::new(ErrorKind::Storage, what)
+                        .with_hint("choose another file: its readers, and `verify`, count on its bytes"));
                 }
                 let hidden = file::hidden_beside(&to);
                 // An error names the file that was asked for, not the hidden one.

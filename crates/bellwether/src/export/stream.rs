@@ -9,13 +9,12 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 
 use super::arrow_ipc::ArrowFileWriter;
-use super::error::ExportError;
 use super::json::JsonWriter;
 use super::record::sort;
 use super::{Encoding, coding, parquet};
 use crate::columns::csv::{Coding, CsvWriter};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compact};
-use crate::error::{Error, Reason, system_error};
+use crate::error::{Error, ErrorKind, Reason, system_error};
 use crate::plan::{Codec, FilesPlan, Format, FormulaGuard, Plan};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -144,5 +143,5 @@ impl<W: Write + Send> RowWriter<W> {
 /// A failure to send, with the system's error wherever it is in the chain.
 pub(super) fn failure(error: Reason) -> Error {
     let source = system_error(&error).unwrap_or_else(|| io::Error::other(error));
-    ExportError::Stream { source }.into()
+    Error::new(ErrorKind::Stream, "cannot write to the stream").with_source(source)
 }

@@ -8,13 +8,13 @@ use chrono::{DateTime, Utc};
 use reqwest::header::RETRY_AFTER;
 use tokio::time::timeout;
 
-use super::error::FetchError;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
-use crate::error::{Error, Reason};
+use crate::error::{Error, ErrorKind, Reason};
 use crate::interface::ValidationFault;
 use crate::key::ApiKey;
 use crate::net::connection::{innermost, is_certificate};
+use crate::text::human::count_of;
 use crate::time::skew::Skew;
 
 /// The most bytes read of an error response.
@@ -126,30 +126,61 @@ impl Failure {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),
         };
+        let service = |what: String| Error::new(ErrorKind::Service, what);
         match self {
-            failure if failure.is_certificate() => FetchError::Certificate { host, source }.into(),
+            failure if failure.is_certificate() => service(format!("cannot verify the certificate of {host}"))
+                .with_hint("if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`")
+                .with_source(source),
             Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
-                FetchError::Unavailable { host, request, attempts, source }.into()
+                let attempts = count_of(u64::from(attempts), "attempt", "attempts");
+                Error::new(ErrorKind::Temporary, format!("{host} did not answer `{request}` in {attempts}"))
+                    .with_hint("run the same command later to resume; what was fetched is kept")
+                    .with_source(source)
             }
             Self::Malformed { offset, reason } => {
-                let evidence = evidence.map(Evidence::keep);
-                FetchError::Malformed { request, reason, offset, evidence }.into()
+                let error = service(format!("cannot parse the answer to `{request}`: {reason} at byte {offset}"));
+                match evidence.map(Evidence::keep) {
+                    Some(path) => {
+                        error.with_hint(format!("the body is kept in `{}`: report it to the vendor", path.display()))
+                    }
+                    None => error,
+                }
             }
-            Self::Status { status: status @ (401 | 403), .. } => {
-                FetchError::KeyRefused { host, request, status }.into()
-            }
+            Self::Status { status: status @ (401 | 403), .. } => key_refused(&host, &request, status),
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
-                    return FetchError::KeyRefused { host, request, status: 422 }.into();
+                    return key_refused(&host, &request, 422);
                 }
-                FetchError::Invalid { host, request, fault }.into()
+                Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {fault}"))
             }
-            Self::Status { status, .. } => FetchError::Status { host, request, status }.into(),
-            Self::Skewed(skew) => FetchError::ClockSkew { host, skew }.into(),
-            Self::Refused(_) => FetchError::Refused { host, request, source }.into(),
+            Self::Status { status, .. } => {
+                let kind = if (400..500).contains(&status) { ErrorKind::Refused } else { ErrorKind::Service };
+                let error = Error::new(kind, format!("{host} answered `{request}` with status {status}"));
+                match status {
+                    300..=399 => error.with_hint(
+                        "redirects are not followed, since they could take the key elsewhere: set `base_url` to the new address",
+                    ),
+                    404 => error.with_hint("the service may no longer offer this operation"),
+                    _ => error,
+                }
+            }
+            Self::Skewed(skew) => {
+                Error::new(ErrorKind::Clock, format!("this machine's clock is {skew} that of {host}")).with_hint(
+                    "synchronize this machine's clock and run the same command again; nothing was kept that it would have \
+                     dated. If the service's clock is wrong, tell the vendor: with a bucket as store, the bucket's clock counts \
+                     instead",
+                )
+            }
+            Self::Refused(_) => service(format!("refused the answer of {host} to `{request}`")).with_source(source),
             Self::Stop(error) => error,
         }
     }
+}
+
+fn key_refused(host: &str, request: &str, status: u16) -> Error {
+    let also = if status == 403 { ", and that it may ask for this" } else { "" };
+    Error::new(ErrorKind::Key, format!("{host} refused the API key for `{request}` with status {status}"))
+        .with_hint(format!("check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`{also}"))
 }
 
 /// The reason in a few words, without a URL.

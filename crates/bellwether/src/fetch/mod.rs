@@ -6,7 +6,6 @@
 
 mod body;
 mod chunks;
-mod error;
 mod evidence;
 mod failure;
 mod gauge;
@@ -29,11 +28,10 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 pub(crate) use body::{Body, BodySummary};
-pub(crate) use error::FetchError;
 pub(crate) use failure::ReadFault;
 pub(crate) use gauge::Gauge;
 
-use crate::error::Result;
+use crate::error::{Context, ErrorKind, Hint, Result};
 use crate::interface::{Base, Endpoint};
 use crate::key::ApiKey;
 use crate::net::address::host_of;
@@ -151,7 +149,11 @@ impl Client {
         let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
         // Plain HTTP needs no certificates, and a system without any must not fail.
         let client = if is_plain { client.tls_certs_only([]) } else { client };
-        let http = client.build().map_err(|error| FetchError::Client { source: error.without_url().into() })?;
+        let http = client
+            .build()
+            .map_err(reqwest::Error::without_url)
+            .context(ErrorKind::Service, || "cannot set up the HTTP client".to_owned())
+            .hint("https needs CA certificates: install `ca-certificates`, or provide them with `SSL_CERT_FILE`")?;
         let paces = routes.iter().map(|route| (route.host.clone(), RateLimiter::new(limits.per_second))).collect();
         Ok(Self {
             http,
@@ -195,7 +197,7 @@ impl Client {
         if matches!(status, 401 | 403 | 422) {
             let failure = Failure::of_status(response, self.clock.now(), &self.key).await;
             let error = failed(failure);
-            if let Some(FetchError::KeyRefused { .. }) = error.downcast_ref() {
+            if error.kind() == ErrorKind::Key {
                 return Err(error);
             }
         }

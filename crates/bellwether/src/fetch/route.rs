@@ -8,8 +8,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::{ClientBuilder, Proxy};
 use url::Url;
 
-use super::error::FetchError;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::net::address::{host_of, is_loopback};
 use crate::net::proxies;
 
@@ -40,7 +39,9 @@ impl Route {
             (Some("http" | "https"), _) => "plain http would expose the API key to the proxy",
             _ => "only proxies with an `http://` or `https://` address are supported",
         };
-        Err(FetchError::Proxy { host: route.host.clone(), proxy: name, source: reason.into() }.into())
+        Err(Error::new(ErrorKind::Service, format!("cannot reach {} through the proxy `{name}`", route.host))
+            .with_hint("use `https://` and an HTTP proxy, or name the host in `NO_PROXY`")
+            .with_source(reason))
     }
 
     /// Host and port of the proxy, without credentials; `None` without a proxy.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::error::{Diagnostic, Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::ApiKey;
 use crate::process::child::{OutputFault, OutputLimits, output};
 
@@ -52,33 +52,6 @@ pub enum KeySource {
     Given(ApiKey),
 }
 
-/// No API key.
-#[derive(Debug, thiserror::Error)]
-enum KeyError {
-    #[error("no API key for {host}")]
-    NotSet { host: String },
-
-    /// The place is a file or a command, without its output.
-    #[error("cannot get the API key from {place}")]
-    Source { place: String, source: Reason, hint: &'static str },
-}
-
-impl Diagnostic for KeyError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Service
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotSet { .. } => {
-                "set `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`, or `api_key_file` or `api_key_command` in `[source]`"
-            }
-            Self::Source { hint, .. } => hint,
-        };
-        Some(hint.to_owned())
-    }
-}
-
 /// Why a source has no key, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 struct SourceFault {
@@ -110,7 +83,9 @@ impl KeySource {
             return Err(self.failure(SourceFault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
-            Self::Environment { .. } => KeyError::NotSet { host: host.to_owned() }.into(),
+            Self::Environment { .. } => Error::new(ErrorKind::Service, format!("no API key for {host}")).with_hint(
+                "set `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`, or `api_key_file` or `api_key_command` in `[source]`",
+            ),
             _ => self.failure(SourceFault::new("it is empty", FIRST_LINE)),
         })
     }
@@ -153,7 +128,9 @@ impl KeySource {
     }
 
     fn failure(&self, fault: SourceFault) -> Error {
-        KeyError::Source { place: self.to_string(), source: fault.reason.into(), hint: fault.hint }.into()
+        Error::new(ErrorKind::Service, format!("cannot get the API key from {self}"))
+            .with_hint(fault.hint)
+            .with_source(fault.reason)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 
 use super::Selection;
 use crate::archive::{Scope, View};
-use crate::dataset::DatasetError;
+use crate::dataset::join_failed;
 use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
@@ -110,7 +110,7 @@ impl Built {
         let deliver = |rows: crate::columns::Rows| {
             let written = &plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));
-            let part = part.map_err(DatasetError::join)?;
+            let part = part.map_err(join_failed)?;
             send.send(Ok(part)).map_err(|_| Error::interruption())
         };
         work.rows(&plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())

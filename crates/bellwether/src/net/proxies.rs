@@ -11,7 +11,7 @@ use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use url::Url;
 
-use crate::error::{Diagnostic, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The variables with the address of a proxy.
 const ADDRESSES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -19,61 +19,30 @@ const ADDRESSES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_
 /// The variables with the hosts that are reached without one.
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// A variable that cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum ProxyError {
-    #[error("`{variable}` does not have the address of a proxy")]
-    Address { variable: &'static str },
-
-    #[error("`{variable}` is not a list of hosts")]
-    Exceptions { variable: &'static str, source: ExceptionsFault },
-}
-
-/// What is wrong with a list of hosts.
-#[derive(Debug, thiserror::Error)]
-enum ExceptionsFault {
-    #[error("it is not text")]
-    NotText,
-
-    #[error("its entry {0} is neither a host, a suffix such as `.example.com`, an address, a network nor `*`")]
-    Entry(usize),
-}
-
-impl Diagnostic for ProxyError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Service
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Address { .. } => {
-                "use an address such as `http://proxy.example.com:3128`, or unset the variable".to_owned()
-            }
-            Self::Exceptions { .. } => "separate hosts by commas, without ports, or unset the variable".to_owned(),
-        })
-    }
-}
-
 /// The proxies of the environment.
 pub(crate) fn of_environment() -> Result<Matcher> {
     for variable in ADDRESSES {
         let Some(value) = env::var_os(variable).filter(|value| !value.is_empty()) else { continue };
         if !value.to_str().is_some_and(is_address) {
-            return Err(ProxyError::Address { variable }.into());
+            return Err(Error::new(ErrorKind::Service, format!("`{variable}` does not have the address of a proxy"))
+                .with_hint("use an address such as `http://proxy.example.com:3128`, or unset the variable"));
         }
     }
     for variable in EXCEPTIONS {
         let Some(value) = env::var_os(variable) else { continue };
-        let fault = match value.to_str() {
-            None => Some(ExceptionsFault::NotText),
-            Some(text) => {
-                let wrong = text.split(',').position(|entry| !is_exception(entry.trim()));
-                wrong.map(|at| ExceptionsFault::Entry(at + 1))
-            }
+        let reason = match value.to_str() {
+            None => "it is not text".to_owned(),
+            Some(text) => match text.split(',').position(|entry| !is_exception(entry.trim())) {
+                None => continue,
+                Some(index) => format!(
+                    "its entry {} is neither a host, a suffix such as `.example.com`, an address, a network nor `*`",
+                    index + 1
+                ),
+            },
         };
-        if let Some(source) = fault {
-            return Err(ProxyError::Exceptions { variable, source }.into());
-        }
+        return Err(Error::new(ErrorKind::Service, format!("`{variable}` is not a list of hosts"))
+            .with_hint("separate hosts by commas, without ports, or unset the variable")
+            .with_source(reason));
     }
     Ok(Matcher::from_env())
 }

@@ -21,7 +21,7 @@ use super::summary::{PublishedDataset, Summary};
 use crate::archive::View;
 use crate::audit::revisions::RewrittenSince;
 use crate::columns::Rows;
-use crate::dataset::{DatasetError, Wide};
+use crate::dataset::{Wide, no_rows};
 use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
@@ -399,7 +399,7 @@ impl Builder<'_> {
             rayon::join(|| tally.count(&rows), write).1
         })?;
         if tally.rows() == 0 {
-            return Err(DatasetError::Empty { name: self.plan.name.clone() }.into());
+            return Err(no_rows(&self.plan.name));
         }
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix((period, regime), value, rows))?;
@@ -435,6 +435,6 @@ impl Builder<'_> {
             count += rows.num_rows() as u64;
             deliver(self.plan.dataset.written.part(&rows))
         })?;
-        if count == 0 { Err(DatasetError::Empty { name: self.plan.name.clone() }.into()) } else { Ok(count) }
+        if count == 0 { Err(no_rows(&self.plan.name)) } else { Ok(count) }
     }
 }

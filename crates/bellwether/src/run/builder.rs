@@ -17,7 +17,7 @@ use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
 use crate::audit::skill::Skill;
 use crate::audit::sources::contradictions;
 use crate::columns::Rows;
-use crate::dataset::{self, Articles, Counts, DatasetError, DatasetInput, SeriesNames};
+use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames, join_failed};
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
@@ -161,7 +161,7 @@ impl Builder<'_> {
         let mut news = takes_news.then(|| NewsTally::of(facts, self.plan.dataset.duplicates));
         let mut count = |articles: RecordBatch| {
             let Some(news) = &mut news else { return Ok(()) };
-            news.count(&dataset::with_naive_dates(&articles, self.plan.dataset.dates).map_err(DatasetError::join)?);
+            news.count(&dataset::with_naive_dates(&articles, self.plan.dataset.dates).map_err(join_failed)?);
             Ok(())
         };
         match &mut counting {

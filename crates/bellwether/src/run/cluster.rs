@@ -35,7 +35,7 @@ use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan,
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
-use crate::sql::{Dialect, ForgottenRuns, Question, SqlRefusal, statement};
+use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::time::unique_name;
@@ -123,7 +123,7 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
             own.push_archive().await?;
             for_spark(own.url(), &format!("archive/{}", plan.service.name))
         }
-        None => SqlRefusal::path_text(&of_service(&build.archive, &plan.service.name)?)?,
+        None => sql::path_text(&of_service(&build.archive, &plan.service.name)?)?,
     };
     let plan = plan.clone();
     blocking(move || {
@@ -177,7 +177,7 @@ fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
         (None, None) if plan.dataset.written.schema() != &plan.dataset.schema => {
             "a dataset that leaves out or renames columns".to_owned()
         }
-        (None, None) => return Ok(SqlRefusal::check(&plan.dataset)?),
+        (None, None) => return sql::check(&plan.dataset),
     };
     let hint = "change the definition, or leave out `--engine` to build it on this machine";
     Err(Error::usage(format!("Spark cannot write {what}"), hint))

@@ -11,7 +11,7 @@ use super::observer::Control;
 use super::scope::archived_scope;
 use super::stage::Stage;
 use crate::archive::ForgottenRun;
-use crate::dataset::DatasetError;
+use crate::dataset::no_rows;
 use crate::definition::DefinitionFile;
 use crate::disk::file::FileError;
 use crate::error::Result;
@@ -80,7 +80,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         cancel::check(&options.control.stop)?;
         stage.finish();
         if facts.rows == 0 {
-            return Err(DatasetError::Empty { name: plan.name }.into());
+            return Err(no_rows(&plan.name));
         }
         match options.as_of {
             Some(_) => Ok(work.report(facts, context, None)),

@@ -7,7 +7,7 @@ use super::observer::Control;
 use super::scope::{archived_scope, asked_news};
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
-use crate::sql::{Dialect, ForgottenRuns, Question, SqlRefusal, statement};
+use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
 
 /// The options of a statement.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
             return Err(Error::usage(what, "leave the location out, or the claims"));
         }
         (Some(location), None) => vec![format!("{}/{}", location.trim_end_matches('/'), plan.service.name)],
-        (None, _) => view.archive().roots().into_iter().map(SqlRefusal::path_text).collect::<Result<_, _>>()?,
+        (None, _) => view.archive().roots().into_iter().map(sql::path_text).collect::<Result<_, _>>()?,
     };
     let news = asked_news(&view, &scope)?;
     let forgotten = ForgottenRuns::of(&view);
@@ -60,5 +60,5 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         claimed: view.claimed_until(&plan.dataset),
         dialect,
     };
-    Ok(statement(&question)?)
+    statement(&question)
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::DropGuard;
 use url::Url;
 
 use super::service::{Service, folder_of};
-use crate::error::{Diagnostic, ErrorKind, Result};
+use crate::error::{Context, ErrorKind, Result};
 use crate::interface::Base;
 use crate::net::listen::{Connections, Hosts, Requests};
 use crate::process::cancel::CancellationToken;
@@ -41,20 +41,6 @@ pub struct ServedAddresses {
     pub sentiment_base_url: Url,
 }
 
-/// A service that cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot serve on {address}")]
-struct ServeError {
-    address: SocketAddr,
-    source: io::Error,
-}
-
-impl Diagnostic for ServeError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Service
-    }
-}
-
 /// Starts a service on a port of the loopback address, on the caller's runtime; port 0 is any free one.
 ///
 /// # Errors
@@ -67,7 +53,7 @@ impl Diagnostic for ServeError {
 pub async fn start(service: Service, port: u16) -> Result<RunningService> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listening = async { listen(service, TcpListener::bind(address).await?) };
-    listening.await.map_err(|source| ServeError { address, source }.into())
+    listening.await.context(ErrorKind::Service, || format!("cannot serve on {address}"))
 }
 
 fn listen(service: Service, listener: TcpListener) -> io::Result<RunningService> {

@@ -7,7 +7,7 @@
 //!
 //! The statement names the instant, the operation and the requests, so it computes the same rows after the archive has grown.
 //! It reads only sealed folders (`sealed`).
-//! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is a [`SqlRefusal`].
+//! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is refused.
 //!
 //! If two runs observed different values of a cell in the same microsecond, the statement may pick another one than a build:
 //! it orders only by the kind of change.
@@ -25,13 +25,14 @@ use arrow::datatypes::FieldRef;
 use chrono::{DateTime, Utc};
 
 use crate::archive;
+use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::ClaimedUntil;
 use crate::time::to_record;
 
 pub use dialect::Dialect;
-pub use refusal::SqlRefusal;
+pub(crate) use refusal::{check, path_text};
 
 use news::NewsQuery;
 use signals::SignalQuery;
@@ -81,17 +82,17 @@ impl ForgottenRuns {
 }
 
 /// The statement, ending with a newline.
-pub(crate) fn statement(question: &Question<'_>) -> Result<String, SqlRefusal> {
+pub(crate) fn statement(question: &Question<'_>) -> Result<String> {
     let Question { name, plan, news: asked, as_of, archive, dialect, .. } = *question;
-    SqlRefusal::check(plan)?;
+    check(plan)?;
     if dialect == Dialect::Spark && archive.len() > 1 {
-        return Err(SqlRefusal::Claims);
+        return Err(refusal::claims());
     }
     let literal = |folder: &String| {
         let folder = folder.trim_end_matches('/');
-        dialect.literal(folder).ok_or_else(|| SqlRefusal::Path { path: folder.to_owned() })
+        dialect.literal(folder).ok_or_else(|| refusal::misread_path(folder))
     };
-    let literals = archive.iter().map(literal).collect::<Result<Vec<String>, SqlRefusal>>()?;
+    let literals = archive.iter().map(literal).collect::<Result<Vec<String>>>()?;
     let ForgottenRuns { notes, sealed, merges } = question.forgotten;
     let view = View { dialect, archive: &literals, as_of, left_out: sealed, left_out_merges: merges };
     let news = NewsQuery { plan, asked, view: &view };

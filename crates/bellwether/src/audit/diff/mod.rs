@@ -18,8 +18,7 @@ use arrow::error::ArrowError;
 
 pub use rows::schema;
 
-use crate::audit::AuditError;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::PublishedReader;
 use merge::{Merge, VersionRows};
 
@@ -96,7 +95,16 @@ struct ComparedColumns<'a> {
 fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>> {
     let of = |version: &PublishedReader| match version.key() {
         Some(key) => Ok(key.to_vec()),
-        None => Err(AuditError::NoKey { version: version.name() }),
+        None => {
+            let what = format!(
+                "the rows of `{}` have no key: `columns` in its definition leaves out one of its columns",
+                version.name()
+            );
+            Err(Error::new(ErrorKind::Data, what).with_hint(
+                "add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals, `ticker`, `date`, `title`, \
+                 `link` and `copy` for news",
+            ))
+        }
     };
     let (key, other) = (of(before)?, of(after)?);
     if key == other {
@@ -104,7 +112,7 @@ fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>>
     }
     let names = |key: &[String]| format!("`{}`", key.join("`, `"));
     let (only_before, only_after) = (names(&key), names(&other));
-    Err(AuditError::OtherColumns { before: before.name(), after: after.name(), only_before, only_after }.into())
+    Err(other_columns(before, after, &only_before, &only_after))
 }
 
 /// The columns to compare: all but the key.
@@ -130,15 +138,20 @@ fn check_columns(before: &PublishedReader, after: &PublishedReader) -> Result<()
         let names: Vec<&str> = some.difference(others).map(|(name, _)| name.as_str()).collect();
         if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
     };
-    Err(AuditError::OtherColumns {
-        before: before.name(),
-        after: after.name(),
-        only_before: only(&ones, &others),
-        only_after: only(&others, &ones),
-    }
-    .into())
+    Err(other_columns(before, after, &only(&ones, &others), &only(&others, &ones)))
+}
+
+fn other_columns(before: &PublishedReader, after: &PublishedReader, only_before: &str, only_after: &str) -> Error {
+    let (before, after) = (before.name(), after.name());
+    let what = format!(
+        "`{before}` and `{after}` have different columns: {only_before} only in the first, {only_after} only in the second"
+    );
+    Error::new(ErrorKind::Data, what).with_hint(
+        "build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its \
+         columns",
+    )
 }
 
 fn failure(error: ArrowError) -> Error {
-    AuditError::compare(error)
+    Error::new(ErrorKind::Internal, "cannot compare the rows of two versions").with_source(error)
 }

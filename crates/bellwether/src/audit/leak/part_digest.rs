@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 
 use crate::audit::cut::midnight;
 use crate::columns::Rows;
-use crate::dataset::DatasetError;
+use crate::dataset::join_failed;
 use crate::error::Result;
 use crate::export::Content;
 use crate::plan::{Column, DatasetPlan};
@@ -33,7 +33,7 @@ impl PartDigest {
             Some(end) => before(rows, end),
         };
         self.count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
-        self.content.update(&pieces).map_err(DatasetError::join)
+        self.content.update(&pieces).map_err(join_failed)
     }
 
     pub(super) fn finish(self) -> RowsDigest {

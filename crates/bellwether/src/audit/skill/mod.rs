@@ -19,7 +19,6 @@
 mod answer;
 mod cells;
 mod decay;
-mod error;
 mod features;
 mod hindsight;
 mod horizon;
@@ -46,12 +45,13 @@ use serde::{Serialize, Serializer};
 use super::row_builder::RowQueue;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime};
 use crate::plan::{DatasetPlan, DayCount, NaiveRule};
 use crate::process::in_order::in_order;
 use crate::sessions::Sessions;
 use crate::tables::Table;
+use crate::text::human::{count_of, group_digits, percent};
 use crate::time::{as_record, to_record};
 
 pub use answer::{
@@ -69,7 +69,6 @@ pub use rows::schema;
 pub use series::{LagMeasure, NewsMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
 
 use cells::{AllCells, Intake, PairCells};
-use error::SkillError;
 use hindsight::HindsightCounts;
 use horizon::{DatedEntries, Exits};
 use measures::{MeasuredPair, Measuring};
@@ -371,7 +370,16 @@ fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay
     if examples.is_empty() {
         examples.push("tickers with holes".to_owned());
     }
-    Err(SkillError::Unpriced { missing: counts.without_price, signals, worst, examples }.into())
+    let what = format!(
+        "{} of {} have no price: {}, more than a fifth",
+        group_digits(counts.without_price),
+        count_of(signals, "signal", "signals"),
+        percent(counts.without_price as f64 / signals as f64)
+    );
+    Err(Error::new(ErrorKind::Data, what).with_hint(format!(
+        "the worst day is {worst}; without prices are {}; add their prices, or measure the others with `--allow-missing`",
+        examples.join(", ")
+    )))
 }
 
 /// A measure that is judged, with its pair, and its feature if it is of one.

@@ -6,8 +6,8 @@ use arrow::ipc::reader::StreamReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{rows, schema, signals};
+use crate::error::ErrorKind;
 use crate::error::Result;
-use crate::export::error::ExportError;
 use crate::export::{Destination, RowEncoding, RowOutput};
 use crate::plan::Format;
 
@@ -69,14 +69,12 @@ fn a_closed_pipe_is_told_from_other_failures() {
     for &format in Format::ALL {
         for bytes in [0, 10, 1000] {
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::BrokenPipe)).unwrap_err();
-            let Some(ExportError::Stream { source }) = error.downcast_ref() else {
-                panic!("{format} after {bytes}: {error:?}")
-            };
+            assert_eq!(error.kind(), ErrorKind::Stream, "{format} after {bytes}: {error:?}");
+            let source = error.io_source().expect("the system says why");
             assert_eq!(source.kind(), io::ErrorKind::BrokenPipe, "{format} after {bytes}");
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::StorageFull)).unwrap_err();
-            let Some(ExportError::Stream { source }) = error.downcast_ref() else {
-                panic!("{format} after {bytes}: {error:?}")
-            };
+            assert_eq!(error.kind(), ErrorKind::Stream, "{format} after {bytes}: {error:?}");
+            let source = error.io_source().expect("the system says why");
             assert_eq!(source.kind(), io::ErrorKind::StorageFull);
         }
     }

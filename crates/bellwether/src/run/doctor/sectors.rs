@@ -5,8 +5,8 @@ use std::io::BufRead;
 use std::time::Duration;
 
 use super::{Diagnosis, DoctorOptions};
-use crate::error::{Error, Result};
-use crate::fetch::{Answered, Client, FetchError, ReadFault};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fetch::{Answered, Client, ReadFault};
 use crate::interface::{Endpoint, Sector};
 use crate::plan::{Plan, Request, RequestLimits, RequestList, Source};
 use crate::run::{addresses, key};
@@ -68,7 +68,7 @@ pub(super) async fn diagnosis(plan: &Plan, client: &Client) -> Option<Diagnosis>
         Ok(answers) if answers.is_empty() => return None,
         Ok(answers) => answers,
         // The check of the clock says so.
-        Err(error) if matches!(error.downcast_ref(), Some(FetchError::ClockSkew { .. })) => return None,
+        Err(error) if error.kind() == ErrorKind::Clock => return None,
         Err(error) => return Some(Diagnosis::of_error(CHECK, &error)),
     };
     let names = |wanted: bool| {
@@ -117,9 +117,7 @@ async fn has_signals(request: &Request, client: &Client) -> Result<bool> {
     match answered.await {
         Ok(Answered::Taken(has_signals)) => Ok(has_signals),
         Ok(Answered::Missing { .. }) => Ok(false),
-        Err(error) => match error.downcast_ref() {
-            Some(FetchError::Invalid { .. } | FetchError::Status { status: 400..=499, .. }) => Ok(false),
-            _ => Err(error),
-        },
+        Err(error) if error.kind() == ErrorKind::Refused => Ok(false),
+        Err(error) => Err(error),
     }
 }

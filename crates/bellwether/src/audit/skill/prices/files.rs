@@ -5,13 +5,13 @@ use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::table::{self, PriceRow};
-use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, path_text};
-use crate::audit::skill::error::SkillError;
+use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, path_text, too_many};
 use crate::disk::digest;
 use crate::disk::file::FileError;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Ticker;
 use crate::process::cancel::{self, CancellationToken};
+use crate::text::human::{count_of, group_digits};
 
 /// The files that some names stand for, in order: `*` in the last part of a name stands for any letters.
 pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
@@ -31,7 +31,7 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
             }
         }
         if found.is_empty() {
-            return Err(SkillError::NoFile { pattern: path_text(name) }.into());
+            return Err(Error::new(ErrorKind::NotFound, format!("no file matches `{}`", path_text(name))));
         }
         found.sort();
         files.extend(found);
@@ -162,11 +162,12 @@ impl Reading {
         sessions.sort_unstable();
         sessions.dedup();
         let (Some(first), Some(last)) = (sessions.first(), sessions.last()) else {
-            return Err(SkillError::NoPrices { files: self.files.len() as u64 }.into());
+            let files = count_of(self.files.len() as u64, "file", "files");
+            return Err(Error::new(ErrorKind::Data, format!("no prices in {files}")));
         };
         let mut counts = [("tickers", self.names.len()), ("days", (last - first) as usize)].into_iter();
         if let Some((what, found)) = counts.find(|(_, found)| *found >= MOST) {
-            return Err(SkillError::TooMany { what, found: found as u64, most: MOST as u64 - 1 }.into());
+            return Err(too_many(what, found));
         }
         let mut place_of_day = vec![0_u32; (last - first) as usize + 1];
         sessions.iter().enumerate().for_each(|(index, day)| place_of_day[(day - first) as usize] = index as u32);
@@ -179,7 +180,7 @@ impl Reading {
         for (number, row) in self.rows.iter().enumerate() {
             let close = &mut closes[index_of(row)];
             if !close.is_nan() {
-                return Err(self.duplicate(number, row).into());
+                return Err(self.duplicate(number, row));
             }
             *close = row.close;
         }
@@ -200,12 +201,20 @@ impl Reading {
         indices
     }
 
-    fn duplicate(&self, number: usize, row: &Row) -> SkillError {
+    fn duplicate(&self, number: usize, row: &Row) -> Error {
         let is_same = |other: &Row| (other.day, other.ticker) == (row.day, row.ticker);
         let first = self.rows.iter().position(is_same).unwrap_or(number);
         let [(path, row_number), (first_path, first_row)] = [number, first].map(|number| self.place(number));
-        let (ticker, day) = (self.names[row.ticker as usize].to_string(), date(row.day).to_string());
-        SkillError::Duplicate { path, row: row_number, first_path, first_row, ticker, day }
+        let what = format!(
+            "row {} of `{}` is a second close of {} on {}, after row {} of `{}`",
+            group_digits(row_number),
+            path.display(),
+            self.names[row.ticker as usize],
+            date(row.day),
+            group_digits(first_row),
+            first_path.display()
+        );
+        Error::new(ErrorKind::Data, what)
     }
 
     /// The file of a row, and its number there.

@@ -22,14 +22,14 @@ use chrono::{Days, NaiveDate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::audit::skill::error::SkillError;
 use crate::disk::digest;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::Identity;
 use crate::interface::Ticker;
 use crate::plan::{PriceColumns, PricesPlan};
 use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
+use crate::text::human::group_digits;
 use files::Reading;
 
 pub(crate) use files::find;
@@ -191,8 +191,8 @@ impl Prices {
                 sessions.map(|(session, day)| self.close_of(identity, (id, &tickers), session, *day)).collect();
             taken += 1;
             if taken >= MOST {
-                let found = (self.tickers.len() + identity.ids().count()) as u64;
-                return Err(SkillError::TooMany { what: "tickers and ids", found, most: MOST as u64 - 1 }.into());
+                let found = self.tickers.len() + identity.ids().count();
+                return Err(too_many("tickers and ids", found));
             }
             self.ids.insert(id.to_owned(), (taken - 1) as u16);
             self.closes.extend(closes);
@@ -332,6 +332,12 @@ pub(in crate::audit) fn date(day: Day) -> NaiveDate {
 /// A path as it is shown.
 fn path_text(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// More than the audit holds.
+fn too_many(what: &str, found: usize) -> Error {
+    let (found, most) = (group_digits(found as u64), group_digits(MOST as u64 - 1));
+    Error::new(ErrorKind::Data, format!("too many {what}: {found} of at most {most}"))
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{Day, PriceColumns, PriceRows};
-use crate::audit::skill::error::SkillError;
-use crate::error::{Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::interface::Ticker;
 use crate::tables::Leniencies;
 use crate::tables::dates;
 use crate::text::escape::escape;
+use crate::text::human::group_digits;
 use crate::time::MICROS_PER_DAY;
 
 /// Rows that are decoded at once.
@@ -46,7 +46,10 @@ pub(super) fn rows_of_file(
     let batches = match path.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => of_parquet(path, file, &named)?,
         Some("csv") => of_csv(path, file, &named)?,
-        _ => return Err(SkillError::Format { path: path.to_owned() }.into()),
+        _ => {
+            let what = format!("cannot tell the format of `{}` from its extension", path.display());
+            return Err(Error::new(ErrorKind::Usage, what).with_hint("prices are read from `.parquet` and `.csv`"));
+        }
     };
     Ok(typed_rows(path, batches, named))
 }
@@ -82,18 +85,19 @@ fn typed_rows<'a>(
     })
 }
 
-fn unreadable(path: &Path, source: impl Into<Reason>) -> SkillError {
-    SkillError::Unreadable { path: path.to_owned(), source: source.into() }
+fn unreadable(path: &Path, source: impl Into<Reason>) -> Error {
+    Error::new(ErrorKind::Data, format!("cannot read prices from `{}`", path.display())).with_source(source)
 }
 
 /// The indices of the columns.
-fn places(path: &Path, names: &[&str], wanted: &[String; 3]) -> Result<[usize; 3], SkillError> {
+fn places(path: &Path, names: &[&str], wanted: &[String; 3]) -> Result<[usize; 3]> {
     let mut indices = [0; 3];
     for (index, column) in indices.iter_mut().zip(wanted) {
-        *index = names.iter().position(|name| name == column).ok_or_else(|| SkillError::NoColumn {
-            path: path.to_owned(),
-            column: column.clone(),
-            columns: names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect(),
+        *index = names.iter().position(|name| name == column).ok_or_else(|| {
+            let columns: Vec<String> = names.iter().take(20).map(|name| format!("`{}`", escape(name))).collect();
+            let columns = if columns.is_empty() { "none".to_owned() } else { columns.join(", ") };
+            Error::new(ErrorKind::Data, format!("`{}` has no column `{column}`: it has {columns}", path.display()))
+                .with_hint("name it in the definition: `columns = { close = \"adj_close\" }` in `[prices]`")
         })?;
     }
     Ok(indices)
@@ -145,7 +149,7 @@ impl TypedRows<'_> {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
                 self.cast(0, tickers, &DataType::Utf8, "text")?
             }
-            _ => return Err(self.type_of(0, tickers, "text").into()),
+            _ => return Err(self.type_of(0, tickers, "text")),
         };
         let tickers = tickers.as_string::<i32>();
         let dates = self.dates(dates)?;
@@ -153,7 +157,7 @@ impl TypedRows<'_> {
         let numbers = match texts {
             Some(_) => None,
             None if closes.data_type().is_numeric() => Some(self.cast(2, closes, &DataType::Float64, "a number")?),
-            None => return Err(self.type_of(2, closes, "a number").into()),
+            None => return Err(self.type_of(2, closes, "a number")),
         };
         let numbers = numbers.as_ref().map(|numbers| numbers.as_primitive::<Float64Type>());
         let row = |row: usize| {
@@ -177,10 +181,10 @@ impl TypedRows<'_> {
             }
             Ok(tickers.value(row).parse().map_or(PriceRow::Nothing, |ticker| PriceRow::Close { ticker, day, close }))
         };
-        Ok((0..batch.num_rows()).map(row).collect::<Result<Vec<_>, SkillError>>()?)
+        (0..batch.num_rows()).map(row).collect()
     }
 
-    fn dates(&self, dates: &ArrayRef) -> Result<Dates, SkillError> {
+    fn dates(&self, dates: &ArrayRef) -> Result<Dates> {
         let wanted = "a date";
         match dates.data_type() {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
@@ -190,16 +194,19 @@ impl TypedRows<'_> {
                 let moment = DataType::Timestamp(TimeUnit::Microsecond, None);
                 self.cast(1, dates, &moment, wanted).map(Dates::Moments)
             }
-            DataType::Timestamp(_, Some(zone)) => Err(SkillError::Zone {
-                path: self.path.clone(),
-                column: self.columns[1].clone(),
-                zone: escape(zone).into_owned(),
-            }),
+            DataType::Timestamp(_, Some(zone)) => {
+                let (column, path, zone) = (&self.columns[1], self.path.display(), escape(zone));
+                let what = format!(
+                    "column `{column}` of `{path}` has instants in the zone `{zone}`, not the days of sessions"
+                );
+                Err(Error::new(ErrorKind::Data, what)
+                    .with_hint("write the day of each session as a date without a zone"))
+            }
             _ => Err(self.type_of(1, dates, wanted)),
         }
     }
 
-    fn day(&self, dates: &Dates, row: usize) -> Result<Day, SkillError> {
+    fn day(&self, dates: &Dates, row: usize) -> Result<Day> {
         let micros = match dates {
             Dates::Texts(texts) => {
                 let texts = texts.as_string::<i32>();
@@ -223,22 +230,18 @@ impl TypedRows<'_> {
         Day::try_from(micros.div_euclid(MICROS_PER_DAY)).map_err(|_| self.row(row, "a date out of range".to_owned()))
     }
 
-    fn cast(
-        &self,
-        index: usize,
-        column: &ArrayRef,
-        to: &DataType,
-        wanted: &'static str,
-    ) -> Result<ArrayRef, SkillError> {
+    fn cast(&self, index: usize, column: &ArrayRef, to: &DataType, wanted: &'static str) -> Result<ArrayRef> {
         cast(column, to).map_err(|_| self.type_of(index, column, wanted))
     }
 
-    fn type_of(&self, index: usize, column: &ArrayRef, wanted: &'static str) -> SkillError {
-        let (path, column, found) = (self.path.clone(), self.columns[index].clone(), column.data_type().to_string());
-        SkillError::Type { path, column, found, wanted }
+    fn type_of(&self, index: usize, column: &ArrayRef, wanted: &'static str) -> Error {
+        let (path, column, found) = (self.path.display(), &self.columns[index], column.data_type());
+        Error::new(ErrorKind::Data, format!("column `{column}` of `{path}` is {found}, not {wanted}"))
     }
 
-    fn row(&self, row: usize, what: String) -> SkillError {
-        SkillError::Row { path: self.path.clone(), row: self.before + row as u64 + 1, what }
+    /// A row that cannot be used.
+    fn row(&self, row: usize, what: String) -> Error {
+        let row = group_digits(self.before + row as u64 + 1);
+        Error::new(ErrorKind::Data, format!("row {row} of `{}`: {what}", self.path.display()))
     }
 }
