@@ -27,9 +27,9 @@ use super::help::PROGRESS;
 use super::log::{self, CommandEvent, Level, LogForm, LogLevel, LogLine};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
-use super::typed::{definition_value, one_of, usage};
+use super::typed::{definition_value, usage};
 use super::{Hangup, interruptible_with, note, progress, say};
-use crate::schedule::print::{Platform, Settings, Setup, print};
+use crate::schedule::print::{Platform, Settings, print};
 use crate::schedule::{
     Fault, Folders as Places, HostName, ListenOptions, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
     SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
@@ -88,10 +88,10 @@ pub(super) struct Schedule {
 
 #[derive(Debug, clap::Subcommand)]
 enum ScheduleAction {
-    /// Print a systemd unit, crontab, Airflow DAG or similar that runs the definitions.
+    /// Print a systemd unit or a line for a crontab that runs the definitions.
     Print {
         /// The platform.
-        #[arg(long = "for", value_name = "PLATFORM", value_parser = one_of::<Platform>(Platform::ALL.map(Platform::as_str)))]
+        #[arg(long = "for", value_enum, value_name = "PLATFORM")]
         platform: Platform,
     },
 }
@@ -112,8 +112,7 @@ impl Schedule {
                     "leave it out: the platform decides what it calls",
                 ));
             }
-            let setup = Setup::of(project.root(), &folders, self.settings()?, Clock::System.now())?;
-            return say(&print(platform, &setup)?);
+            return say(&print(platform, project.root(), &folders, self.settings()?)?);
         }
         log::begin(self.log, self.log_level, None);
         let result = self.run(folders);
@@ -226,15 +225,14 @@ impl Schedule {
 }
 
 /// The names of the variables that are set and read, and that no option stands for. Their values may be secret.
-fn other_variables() -> Vec<String> {
+fn other_variables() -> BTreeSet<String> {
     const NAMES: [&str; 6] = [VARIABLE, trust::VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
     const OF_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
     let is_read = |name: &String| {
         NAMES.contains(&name.to_ascii_uppercase().as_str()) || OF_STORES.iter().any(|start| name.starts_with(start))
     };
     let set = env::vars_os().filter(|(_, value)| !value.is_empty());
-    let names: BTreeSet<String> = set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect();
-    names.into_iter().collect()
+    set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect()
 }
 
 /// The outcome of the due runs: the first failure, or else what kept a definition from being looked at, or else the first run

@@ -30,7 +30,7 @@ mod memory;
 pub mod metrics;
 mod obstacles;
 mod page;
-pub mod print;
+pub(crate) mod print;
 mod record;
 mod scheduler;
 mod status;

@@ -2,7 +2,6 @@
 
 mod arithmetic;
 mod connections;
-mod dialects;
 mod hooks;
 mod month;
 mod obstacles;

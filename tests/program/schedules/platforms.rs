@@ -1,16 +1,13 @@
-//! The configuration printed for each platform, checked with the platform's own tools where available.
+//! What is printed for systemd and cron, checked with their own tools where available, and the templates for other platforms.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-
-use bellwether_cli::schedule::print::Platform;
 
 use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::tools::{PYTHON, Tool, needs};
 
-const PLATFORMS: [&str; 6] = ["systemd", "crontab", "launchd", "kubernetes", "airflow", "github-actions"];
+const PLATFORMS: [&str; 2] = ["systemd", "crontab"];
 
 /// A definition of the demo service with a schedule.
 fn definition(cron: &str) -> String {
@@ -39,17 +36,8 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
         assert!(text.contains("75 a temporary failure"), "{platform}: {text}");
         assert!(text.contains("America/New_York"), "{platform}: {text}");
         assert!(text.contains("BELLWETHER_API_KEY"), "{platform}: {text}");
-        if platform != "github-actions" {
-            assert!(text.contains(env!("CARGO_BIN_EXE_bellwether")), "{platform}: {text}");
-            assert!(text.contains(&root.to_string_lossy().into_owned()), "{platform}: {text}");
-        }
-        fs::write(place.file(platform), text).unwrap();
-    }
-    python::check("check_platforms.py", [place.path()]);
-    // New York's winter and summer time in UTC, including midnight on Sunday.
-    let actions = print(&place, "github-actions");
-    for cron in ["\"30 22 * * 1-5\"", "\"30 23 * * 1-5\"", "\"0 4 * * 0\"", "\"0 5 * * 0\""] {
-        assert!(actions.contains(&format!("- cron: {cron}\n")), "{actions}");
+        assert!(text.contains(env!("CARGO_BIN_EXE_bellwether")), "{platform}: {text}");
+        assert!(text.contains(&root.to_string_lossy().into_owned()), "{platform}: {text}");
     }
 }
 
@@ -90,78 +78,30 @@ fn every_setting_is_carried_over_or_named_as_left_out_and_no_secret_is_printed()
         ("HTTPS_PROXY", "http://user:hidden-value@proxy:8080"),
         ("AWS_SECRET_ACCESS_KEY", "hidden-value"),
     ];
-    for platform in Platform::ALL.map(Platform::as_str) {
+    for platform in PLATFORMS {
         let mut command = place.command(["schedule", "print", "--for", platform]);
         command.envs(settings.iter().map(|(name, value, _)| (name, value))).envs(secrets);
         command.env("BELLWETHER_API_KEY_FILE", "kept-key");
         let text = Outcome::of(&mut command).expect_success().stdout;
         for (variable, _, shown) in &settings {
             let option = format!("--{}", variable["BELLWETHER_".len()..].to_lowercase().replace('_', "-"));
-            let carried = [
-                format!("{option} {shown}"),
-                format!("\"{option}\", \"{shown}"),
-                format!("<string>{option}</string>\n        <string>{shown}"),
-            ];
             let is_path = shown.starts_with("kept-");
-            let is_there =
-                if is_path { text.contains(shown) } else { carried.iter().any(|words| text.contains(words)) };
+            let is_there = text.contains(&if is_path { (*shown).to_owned() } else { format!("{option} {shown}") });
             assert!(shown.is_empty() || is_there, "{platform} drops {variable}:\n{text}");
         }
         assert!(!text.contains("hidden-value"), "{platform}: {text}");
-        // The others have places of their own for secrets.
-        let reads_files = ["crontab", "launchd", "airflow"].contains(&platform);
-        assert_eq!(text.contains("kept-key"), reads_files, "{platform}: {text}");
+        // systemd has a place of its own for secrets.
+        assert_eq!(text.contains("kept-key"), platform == "crontab", "{platform}: {text}");
         for (name, _) in &secrets[1..] {
             assert!(text.contains(&format!("`{name}`")), "{platform} does not name {name}: {text}");
         }
-        fs::write(place.file(platform), text).unwrap();
     }
-    python::check("check_platforms.py", [place.path()]);
     // Options say the same as variables.
     let listen = ["--listen", "127.0.0.1:9464", "--listen-host", "status.example"];
     let options = [&["schedule", "--jobs", "4"][..], &listen, &["print", "--for", "systemd"]].concat();
     let text = place.run(options).expect_success().stdout;
     assert!(text.contains("--jobs 4 --listen 127.0.0.1:9464 --listen-host status.example"), "{text}");
     place.run(["schedule", "--once", "print", "--for", "systemd"]).failed_with(2);
-}
-
-#[test]
-fn kubernetes_names_of_similar_and_of_long_definitions_differ() {
-    let place = Place::new();
-    let long = "a".repeat(60);
-    let names = ["us-eq", "us_eq", "US-EQ", "us-eq-", "_", "__", &format!("{long}-b"), &format!("{long}-c"), &long];
-    for name in names {
-        place.define(name, &definition("@daily"));
-    }
-    let text = print(&place, "kubernetes");
-    let objects: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
-    assert_eq!(objects.len(), names.len(), "{objects:?}");
-    for object in objects {
-        let name = object.trim_matches('"');
-        // A job has eleven characters more than its CronJob, and at most 63.
-        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-        assert!(name.len() <= 52 && name.chars().all(is_plain) && !name.ends_with('-'), "{name}");
-    }
-}
-
-#[test]
-fn a_launchd_agent_is_valid_whatever_its_definitions_are_called() {
-    let place = place();
-    for name in ["a---b", "c----", "d--"] {
-        place.define(name, &definition("@daily"));
-    }
-    let text = print(&place, "launchd");
-    fs::write(place.file("launchd"), text).unwrap();
-    python::check("check_agent.py", [place.file("launchd")]);
-}
-
-#[test]
-fn airflow_loads_a_dag_for_each_definition() {
-    let place = place();
-    let dags = place.file("dags");
-    fs::create_dir(&dags).unwrap();
-    fs::write(dags.join("bellwether.py"), print(&place, "airflow")).unwrap();
-    python::check_with_airflow("check_airflow.py", [dags, place.file("airflow")]);
 }
 
 #[test]
@@ -214,65 +154,6 @@ fn systemd_takes_paths_with_spaces_and_signs_without_a_warning() {
 }
 
 #[test]
-fn a_github_workflow_has_times_keeps_what_there_is_and_installs_what_can_be_installed() {
-    let place = Place::new();
-    place.define("leap", &definition("0 6 29 2 *"));
-    let text = print(&place, "github-actions");
-    assert!(text.contains("    - cron: \"0 6 29 2 *\"\n"), "{text}");
-    // Also twice a week, which keeps the cache.
-    assert_eq!(text.matches("    - cron: ").count(), 2, "{text}");
-    assert!(!text.contains("--path .") && text.contains("vars.BELLWETHER_SOURCE"), "{text}");
-    // A project below the top of its repository, and folders elsewhere.
-    fs::create_dir(place.file(".git")).unwrap();
-    fs::create_dir_all(place.file("sub/pipelines")).unwrap();
-    fs::write(place.file("sub/pipelines/nightly.toml"), definition("@daily")).unwrap();
-    let arguments = ["schedule", "print", "--for", "github-actions", "-C", "sub", "--data", "sub/kept"];
-    let text = place.run(arguments.into_iter().chain(["--archive", "elsewhere"])).expect_success().stdout;
-    assert!(text.contains("    working-directory: \"sub\"\n") && text.contains("path: \"sub/kept\"\n"), "{text}");
-    assert!(text.contains("bellwether schedule --once --data kept --log json || code=$?"), "{text}");
-    assert!(text.contains("# Left out: `--archive ") && text.contains("/elsewhere`, which is outside"), "{text}");
-    // Bellwether's own source.
-    fs::write(place.file("Cargo.toml"), "[package]\nname = \"bellwether\"\n").unwrap();
-    let text = print(&place, "github-actions");
-    assert!(text.contains("cargo install --locked --path .\n") && !text.contains("BELLWETHER_SOURCE"), "{text}");
-}
-
-#[test]
-fn a_github_workflow_runs_a_monthly_definition_after_its_cache_was_removed() {
-    needs!(PYTHON);
-    let place = Place::new();
-    place.define("monthly", &definition("0 6 1 * *"));
-    let unreachable = "[source]\nbase_url = \"http://127.0.0.1:9/v1\"\nsentiment_base_url = \"http://127.0.0.1:9/v1\"\n\
-                       patience = \"1s\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"0 6 1 * *\"\n";
-    place.define("unreachable", unreachable);
-    let workflow = place.file("workflow.yml");
-    fs::write(&workflow, print(&place, "github-actions")).unwrap();
-    let script = python::output("workflow_step.py", [&workflow]);
-    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    // As GitHub runs it.
-    let start = || {
-        let mut command = Command::new("bash");
-        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &script]).current_dir(place.path());
-        Outcome::of(command.env_clear().env("PATH", &path).env("BELLWETHER_API_KEY", "key"))
-    };
-    let dataset = place.file("output/datasets/monthly/latest");
-    for _ in 0..2 {
-        start().failed_with(75);
-        assert!(dataset.exists() && place.file("output/schedule/monthly.json").exists());
-        assert!(!place.file("output/schedule/unreachable.json").exists(), "what failed is started again");
-        fs::remove_dir_all(place.file("output")).unwrap();
-    }
-    start().failed_with(75);
-    let outcome = start().failed_with(75);
-    assert!(!outcome.stderr.contains("monthly"), "once, until it is due: {}", outcome.stderr);
-    fs::remove_file(place.file("pipelines/unreachable.toml")).unwrap();
-    fs::write(&workflow, print(&place, "github-actions")).unwrap();
-    let script = python::output("workflow_step.py", [&workflow]);
-    assert!(!script.contains("unreachable"));
-}
-
-#[test]
 fn a_scheduler_run_by_cron_prints_nothing_when_nothing_is_due() {
     let place = place();
     let text = print(&place, "crontab");
@@ -285,17 +166,23 @@ fn a_scheduler_run_by_cron_prints_nothing_when_nothing_is_due() {
 }
 
 #[test]
-fn a_schedule_that_a_platform_cannot_express_is_refused() {
+fn a_project_without_a_schedule_has_nothing_to_print() {
     let place = Place::new();
     let outcome = place.run(["schedule", "print", "--for", "systemd"]).failed_with(2);
     assert!(outcome.stderr.contains("has a `[schedule]`\nhint: add one"), "{}", outcome.stderr);
-    place.define(
-        "it",
-        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"*/5 * * * * *\"\n",
-    );
-    for platform in ["kubernetes", "airflow"] {
-        let outcome = place.run(["schedule", "print", "--for", platform]).failed_with(2);
-        assert!(outcome.stderr.starts_with("error: the schedule of `it` has seconds"), "{}", outcome.stderr);
-    }
+    place.define("it", &definition("*/5 * * * * *"));
     place.run(["schedule", "print", "--for", "systemd"]).expect_success();
+}
+
+#[test]
+fn the_templates_for_other_platforms_are_valid_and_call_commands_that_exist() {
+    needs!(PYTHON);
+    let place = Place::new();
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let commands: Vec<Vec<String>> =
+        serde_json::from_str(&python::output("check_templates.py", [page.as_path(), place.path()])).unwrap();
+    assert_eq!(commands.len(), 4);
+    for command in commands {
+        place.run(command.into_iter().chain(["--help".to_owned()])).expect_success();
+    }
 }

@@ -1,4 +1,4 @@
-//! Python with the packages that users read datasets with, and with Spark and Airflow.
+//! Python with the packages that users read datasets with, and with Spark.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,12 +16,6 @@ pub(crate) fn check<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<
 #[track_caller]
 pub(crate) fn check_with_spark<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
     run(Tool::Installed("spark/.venv/bin/python"), script, arguments);
-}
-
-/// Runs a script of `tests/python` in the environment with Airflow.
-#[track_caller]
-pub(crate) fn check_with_airflow<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
-    run(Tool::Installed("airflow/.venv/bin/python"), script, arguments);
 }
 
 #[track_caller]

@@ -41,7 +41,7 @@ pub use choices::{
     OnSuspect, Service, Statistic, TickerList, TradeAt, Vintage,
 };
 pub use confidence::Confidence;
-pub use cron::{Cron, CronFields, DayField, MonthMark, WeekdayMark};
+pub use cron::Cron;
 pub use days::{DayCount, Days};
 pub use find::{DefinitionFile, path_of};
 pub use find::{catalog, find, names, read, text_of, unusable_name};

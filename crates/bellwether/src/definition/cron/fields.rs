@@ -3,43 +3,41 @@
 //! A field is a list of `*`, numbers, ranges and steps. Names stand for numbers in months and weekdays. Days may also depend
 //! on the month: its last day, the workday nearest to a day, the second or the last Friday.
 
-use std::fmt;
-
 use chrono::{Datelike, NaiveDate, NaiveTime, Timelike, Weekday};
 
 /// What an expression names, field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CronFields {
+pub(super) struct CronFields {
     /// The seconds, from 0.
-    pub seconds: Vec<u32>,
+    pub(super) seconds: Vec<u32>,
     /// The minutes, from 0.
-    pub minutes: Vec<u32>,
+    pub(super) minutes: Vec<u32>,
     /// The hours, from 0.
-    pub hours: Vec<u32>,
+    pub(super) hours: Vec<u32>,
     /// The months, from 1.
-    pub months: Vec<u32>,
+    pub(super) months: Vec<u32>,
     /// The days of the month.
-    pub days: DayField<MonthMark>,
+    pub(super) days: DayField<MonthMark>,
     /// From Sunday, which is zero.
-    pub weekdays: DayField<WeekdayMark>,
+    pub(super) weekdays: DayField<WeekdayMark>,
     /// Whether a day must be named by both fields (`+MON`), rather than by either.
-    pub needs_both: bool,
+    pub(super) needs_both: bool,
 }
 
 /// The days of a month or of a week.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DayField<M> {
+pub(super) struct DayField<M> {
     /// `*`, which names no day of its own.
-    pub is_any: bool,
+    pub(super) is_any: bool,
     /// The days by number.
-    pub numbers: Vec<u32>,
+    pub(super) numbers: Vec<u32>,
     /// The days that depend on the month.
-    pub marks: Vec<M>,
+    pub(super) marks: Vec<M>,
 }
 
 /// A day that depends on the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MonthMark {
+pub(super) enum MonthMark {
     /// The last day: `L`.
     Last,
     /// The last workday: `LW`.
@@ -50,7 +48,7 @@ pub enum MonthMark {
 
 /// A weekday of which only one in a month counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WeekdayMark {
+pub(super) enum WeekdayMark {
     /// The first to the fifth: `5#2`.
     Nth(u32, u32),
     /// The last: `5L`.
@@ -208,25 +206,6 @@ impl WeekdayMark {
         match self {
             Self::Nth(weekday, count) => is_on(weekday) && date.day().div_ceil(7) == count,
             Self::Last(weekday) => is_on(weekday) && date.day() + 7 > u32::from(date.num_days_in_month()),
-        }
-    }
-}
-
-impl fmt::Display for MonthMark {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Last => formatter.write_str("L"),
-            Self::LastWorkday => formatter.write_str("LW"),
-            Self::NearestWorkday(day) => write!(formatter, "{day}W"),
-        }
-    }
-}
-
-impl fmt::Display for WeekdayMark {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nth(weekday, count) => write!(formatter, "{weekday}#{count}"),
-            Self::Last(weekday) => write!(formatter, "{weekday}L"),
         }
     }
 }

@@ -20,8 +20,7 @@ use chrono_tz::{GapInfo, Tz};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
-pub use self::fields::{CronFields, DayField, MonthMark, WeekdayMark};
-use self::fields::{DAY, FieldKind, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
+use self::fields::{CronFields, DAY, DayField, FieldKind, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use super::values::{Refusal, parsed_from_text};
 
 /// A cron expression: minute, hour, day of month, month and day of week, with or without seconds before them.
@@ -90,19 +89,9 @@ impl Cron {
         }
     }
 
-    /// Whether a clock time from one to before another is named.
-    pub fn names_between(&self, from: NaiveDateTime, until: NaiveDateTime) -> bool {
-        self.first_from(from).is_some_and(|next| next < until)
-    }
-
     /// Whether every hour is named.
-    pub fn is_hourly(&self) -> bool {
+    fn is_hourly(&self) -> bool {
         self.fields.hours.len() == 24
-    }
-
-    /// What it names, field by field.
-    pub fn fields(&self) -> &CronFields {
-        &self.fields
     }
 
     /// The first clock time that is named, from one on.
