@@ -1,7 +1,7 @@
-//! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
-//! Warnings are always printed.
+//! Progress on standard error: one line on a terminal that changes, a line every few seconds elsewhere, JSON on request, or
+//! nothing. Warnings are always printed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether::run::{Event, Observer, Progress};
@@ -12,204 +12,155 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::log::{LogForm, LogLine};
 use super::talk::{is_terminal, is_utf8, note};
 
-/// How often a line is written.
+/// How often a line is written where none can be changed.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The observer for a command: bars if standard error is a terminal, lines if it is not.
+/// The observer for a command.
 pub(super) fn observer() -> Arc<dyn Observer> {
-    if is_terminal() { Arc::new(Bars::default()) } else { Arc::new(LineProgress::default()) }
+    shown(Form::Text)
 }
 
 /// The observer for events as JSON.
 pub(super) fn as_json() -> Arc<dyn Observer> {
-    Arc::new(Json::default())
+    shown(Form::Json(None))
 }
 
 /// The same for the runs of a definition, which the events name.
 pub(super) fn json_of(definition: &str) -> Arc<dyn Observer> {
-    Arc::new(Json { definition: Some(definition.to_owned()), ..Json::default() })
+    shown(Form::Json(Some(definition.to_owned())))
 }
 
 /// The observer that prints only warnings.
 pub(super) fn quiet(form: LogForm) -> Arc<dyn Observer> {
-    Arc::new(Quiet(form))
+    shown(Form::Quiet(form))
 }
 
-/// A bar for the stage in progress, and a line for each one that is finished.
-#[derive(Default)]
-struct Bars(Mutex<Display>);
+fn shown(form: Form) -> Arc<dyn Observer> {
+    let state = State { bar: None, last: Instant::now(), resumed: 0, received: 0, run: None };
+    Arc::new(Shown { form, state: Mutex::new(state) })
+}
 
-/// What a terminal shows.
-#[derive(Default)]
-struct Display {
+enum Form {
+    Text,
+    /// One object per line, with the definition.
+    Json(Option<String>),
+    Quiet(LogForm),
+}
+
+struct Shown {
+    form: Form,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The line of the stage in progress, on a terminal.
     bar: Option<ProgressBar>,
-    pace: Pace,
-}
-
-/// Where a stage began, to tell its own pace.
-#[derive(Clone, Copy, Default)]
-struct Pace {
+    /// When the last line was written, or its stage began.
+    last: Instant,
     /// Answers of an interrupted run, which took no time.
     resumed: u64,
-    /// Bytes received before it.
+    /// Bytes received before the stage.
     received: u64,
-}
-
-/// A line every few seconds, and at the end of each stage.
-#[derive(Default)]
-struct LineProgress(Interval);
-
-/// The same as JSON, one object per line.
-#[derive(Default)]
-struct Json {
-    interval: Interval,
-    definition: Option<String>,
     /// The name of the run, once it has one.
-    run: OnceLock<String>,
+    run: Option<String>,
 }
 
-/// Nothing but warnings.
-struct Quiet(LogForm);
-
-impl Observer for Bars {
+impl Observer for Shown {
     fn observe(&self, event: &Event<'_>) {
-        let mut display = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Display { bar, pace } = &mut *display;
-        match event {
-            Event::Resumed { answers } => pace.resumed = *answers as u64,
-            Event::Started(progress) => {
-                pace.received = progress.received;
-                // The stage before it was replaced by this one.
-                bar.take().iter().for_each(ProgressBar::finish_and_clear);
-                *bar = Some(new_bar(progress));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = state.last.elapsed() >= LINE_EVERY;
+        if matches!(event, Event::Started(_)) || (matches!(event, Event::Advanced(_)) && is_over) {
+            state.last = Instant::now();
+        }
+        match (&self.form, event) {
+            (Form::Quiet(form), Event::Warning { message }) => warn(*form, message),
+            (Form::Json(_), Event::Named { run }) => state.run = Some((*run).to_owned()),
+            (Form::Json(_), Event::Started(_)) | (Form::Quiet(_), _) => {}
+            (Form::Json(_), Event::Advanced(_)) if !is_over => {}
+            (Form::Json(definition), _) => {
+                LogLine::of_run(event).of(definition.as_deref(), state.run.as_deref()).print();
             }
-            Event::Advanced(progress) => {
-                if let Some(bar) = bar {
+            (Form::Text, Event::Resumed { answers }) => state.resumed = *answers as u64,
+            (Form::Text, Event::Started(progress)) => {
+                state.clear();
+                state.received = progress.received;
+                state.bar = is_terminal().then(|| bar(progress));
+            }
+            (Form::Text, Event::Advanced(progress)) => match &state.bar {
+                Some(bar) => {
                     progress.total.iter().for_each(|total| bar.set_length(*total));
                     bar.set_position(progress.done);
-                    bar.set_message(now(progress, *pace));
+                    bar.set_message(state.now(progress));
                 }
+                None if is_over => note(&format!("{}: {}", progress.stage, state.now(progress))),
+                None => {}
+            },
+            (Form::Text, Event::Finished(progress)) => {
+                let stage =
+                    if state.bar.is_some() { format!("{:9}", progress.stage) } else { format!("{}:", progress.stage) };
+                state.clear();
+                state.resumed = 0;
+                let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
+                let total = progress.total.map_or_else(String::new, |total| steps(progress, total));
+                note(&format!("{stage} {}", join([total, rows(progress), size, duration(progress.elapsed)])));
             }
-            Event::Finished(progress) => {
-                bar.take().iter().for_each(ProgressBar::finish_and_clear);
-                pace.resumed = 0;
-                note(&format!("{:9} {}", progress.stage, join_parts(stage_outcome(progress))));
-            }
-            Event::Held { message } => note(message),
-            Event::Warning { message } => match bar {
+            (Form::Text, Event::Held { message }) => note(message),
+            (Form::Text, Event::Warning { message }) => match &state.bar {
                 Some(bar) => bar.suspend(|| warn(LogForm::Text, message)),
                 None => warn(LogForm::Text, message),
             },
-            _ => {}
+            (Form::Text, _) => {}
         }
     }
 }
 
-/// The bar is removed if the command fails in the middle of a stage.
-impl Drop for Bars {
+/// The line is removed if the command fails in the middle of a stage.
+impl Drop for Shown {
     fn drop(&mut self) {
-        let display = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        display.bar.take().iter().for_each(ProgressBar::finish_and_clear);
+        self.state.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// A bar on one line, whatever the width of the terminal.
-fn new_bar(progress: &Progress<'_>) -> ProgressBar {
-    let (bar, template) = match progress.total {
-        Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:20}] {pos}/{len}  {wide_msg}"),
-        None => (ProgressBar::new_spinner(), "{prefix:9} {spinner} {elapsed}  {wide_msg}"),
-    };
+impl State {
+    fn clear(&mut self) {
+        self.bar.take().iter().for_each(ProgressBar::finish_and_clear);
+    }
+
+    /// What a stage in progress is at.
+    fn now(&self, progress: &Progress<'_>) -> String {
+        let seconds = progress.elapsed.as_secs_f64();
+        let done =
+            progress.total.map_or_else(String::new, |total| format!("{} of {}", progress.done, steps(progress, total)));
+        let received = match progress.received.saturating_sub(self.received) {
+            0 => String::new(),
+            count => format!("{} at {}/s", bytes(count), bytes((count as f64 / seconds.max(0.1)) as u64)),
+        };
+        let waiting = progress.waiting.map_or_else(String::new, |waiting| {
+            format!("{} waiting to retry: {}", waiting.requests, escape(waiting.reason))
+        });
+        let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
+        let left = match progress.done.saturating_sub(self.resumed) {
+            0 => String::new(),
+            _ if rest == 0 => String::new(),
+            answered => {
+                let left = (seconds / answered as f64 * rest as f64).ceil().min(86_400.0);
+                format!("{} left", took(Duration::from_secs_f64(left)).replace(".0 s", " s"))
+            }
+        };
+        join([done, waiting, rows(progress), received, left])
+    }
+}
+
+/// One line, whatever the width of the terminal.
+fn bar(progress: &Progress<'_>) -> ProgressBar {
+    let bar = progress.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    let template =
+        if progress.total.is_some() { "{prefix:9} [{bar:20}] {wide_msg}" } else { "{prefix:9} {spinner} {wide_msg}" };
     let style = ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> ");
     bar.set_style(if is_utf8() { style } else { style.tick_chars("|/-\\ ") });
     bar.set_prefix(progress.stage);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
-}
-
-/// What a stage in progress is at.
-fn now(progress: &Progress<'_>, pace: Pace) -> String {
-    let rows = counts(progress);
-    let received = progress.received.saturating_sub(pace.received);
-    let seconds = progress.elapsed.as_secs_f64();
-    let received = match received {
-        0 => String::new(),
-        count => format!("{} at {}/s", bytes(count), bytes((count as f64 / seconds.max(0.1)) as u64)),
-    };
-    let waiting = waiting(progress).unwrap_or_default();
-    join_parts([waiting, rows, received, time_left(progress, pace.resumed)])
-}
-
-/// What a stage did.
-fn stage_outcome(progress: &Progress<'_>) -> [String; 4] {
-    let [one, many] = unit(progress);
-    let requests = progress.total.map_or_else(String::new, |total| count_of(total, one, many));
-    let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
-    [requests, counts(progress), size, duration(progress.elapsed)]
-}
-
-impl Observer for LineProgress {
-    fn observe(&self, event: &Event<'_>) {
-        match event {
-            Event::Started(_) => self.0.restart(),
-            Event::Advanced(progress) if self.0.is_over() => {
-                let because = waiting(progress).unwrap_or_default();
-                line(
-                    progress,
-                    [steps(progress), counts(progress), bytes_received(progress), because, time_left(progress, 0)],
-                );
-            }
-            Event::Finished(progress) => line(progress, stage_outcome(progress)),
-            Event::Held { message } => note(message),
-            Event::Warning { message } => warn(LogForm::Text, message),
-            _ => {}
-        }
-    }
-}
-
-impl Observer for Json {
-    fn observe(&self, event: &Event<'_>) {
-        match event {
-            Event::Named { run } => return drop(self.run.set((*run).to_owned())),
-            Event::Started(_) => return self.interval.restart(),
-            Event::Advanced(_) if !self.interval.is_over() => return,
-            _ => {}
-        }
-        let (definition, run) = (self.definition.as_deref(), self.run.get().map(String::as_str));
-        LogLine::of_run(event).of(definition, run).print();
-    }
-}
-
-impl Observer for Quiet {
-    fn observe(&self, event: &Event<'_>) {
-        if let Event::Warning { message } = event {
-            warn(self.0, message);
-        }
-    }
-}
-
-/// When the last line was written.
-struct Interval(Mutex<Instant>);
-
-impl Default for Interval {
-    fn default() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-}
-
-impl Interval {
-    fn restart(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Whether it is time for another line; if so, a new interval begins.
-    fn is_over(&self) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = last.elapsed() >= LINE_EVERY;
-        if is_over {
-            *last = Instant::now();
-        }
-        is_over
-    }
 }
 
 /// Prints a warning.
@@ -220,49 +171,22 @@ pub(super) fn warn(form: LogForm, warning: &str) {
     }
 }
 
-fn line<const N: usize>(progress: &Progress<'_>, parts: [String; N]) {
-    note(&format!("{}: {}", progress.stage, join_parts(parts)));
-}
-
-/// The non-empty parts, joined.
-fn join_parts<const N: usize>(parts: [String; N]) -> String {
+/// The parts that say something, joined.
+fn join<const N: usize>(parts: [String; N]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-fn steps(progress: &Progress<'_>) -> String {
-    let [_, many] = unit(progress);
-    progress.total.map_or_else(String::new, |total| format!("{} of {total} {many}", progress.done))
-}
-
-/// What a stage counts.
-fn unit(progress: &Progress<'_>) -> [&'static str; 2] {
-    match progress.stage {
+/// How many of what a stage counts.
+fn steps(progress: &Progress<'_>, count: u64) -> String {
+    let [one, many] = match progress.stage {
         "verify" | "push" | "pull" => ["file", "files"],
         "migrate" => ["run", "runs"],
         "spark" => ["task", "tasks"],
         _ => ["request", "requests"],
-    }
+    };
+    count_of(count, one, many)
 }
 
-fn counts(progress: &Progress<'_>) -> String {
+fn rows(progress: &Progress<'_>) -> String {
     if progress.rows > 0 { count_of(progress.rows, "row", "rows") } else { String::new() }
-}
-
-fn bytes_received(progress: &Progress<'_>) -> String {
-    progress.total.map_or_else(String::new, |_| format!("{} received", bytes(progress.received)))
-}
-
-fn waiting(progress: &Progress<'_>) -> Option<String> {
-    progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escape(waiting.reason)))
-}
-
-/// The estimated time left. Answers of an interrupted run do not count.
-fn time_left(progress: &Progress<'_>, resumed: u64) -> String {
-    let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
-    let done = progress.done.saturating_sub(resumed);
-    if done == 0 || rest == 0 {
-        return String::new();
-    }
-    let seconds = (progress.elapsed.as_secs_f64() / done as f64 * rest as f64).ceil();
-    format!("{} left", took(Duration::from_secs_f64(seconds.min(86_400.0))).replace(".0 s", " s"))
 }

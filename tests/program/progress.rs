@@ -65,7 +65,7 @@ fn without_a_terminal_progress_is_a_line_every_few_seconds() {
     let begun = Instant::now();
     let outcome = run(&place, &[]).expect_success();
     assert!(begun.elapsed() >= Duration::from_secs(7));
-    let waiting = "signals: 0 of 1 requests, 0 B received, 1 waiting to retry: status 503\n";
+    let waiting = "signals: 0 of 1 request, 1 waiting to retry: status 503\n";
     assert!(outcome.stderr.starts_with(waiting), "{}", outcome.stderr);
 }
 
