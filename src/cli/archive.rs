@@ -17,8 +17,7 @@ use super::outcome::Result;
 use super::repair::{self, RepairArguments};
 use super::{cancellable, progress};
 
-/// Pack the runs of an archive into fewer folders, remove packed runs, take bad runs back, repair damage, and migrate an
-/// archive of an older layout.
+/// Pack, prune, repair and migrate the archive, or take runs back.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -64,6 +63,10 @@ enum ArchiveAction {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether archive forget 20261120T213000Z-7f3a --reason \"wrong clock\"
+      leave this run out from now on")]
 struct Forget {
     /// The names of the runs.
     #[arg(required = true, value_name = "RUN")]

@@ -41,20 +41,30 @@ use super::{interruptible, log, progress, say};
 /// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's
 /// folder, does not move `latest`, does not count towards `keep`, and stays until you remove it.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether build demo --as-of 2026-03-31
+      what was known at the end of March
+  bellwether build demo --ticker XOM,CVX --output two.csv
+      two tickers in one file")]
 pub(super) struct Build {
-    /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
+    /// A definition: its name in `pipelines/`, or a path.
+    ///
+    /// Without one, all are listed.
     definition: Option<String>,
 
-    /// Use only the runs sealed by this instant, or those of a version.
+    /// What was known at an instant, or by a version.
     ///
-    /// Without it, everything in the archive counts. An instant is `2026-03-31` (the end of that day in UTC) or
+    /// Only the runs sealed by then are used. Without it, everything in the archive counts. An instant is `2026-03-31` (the end of that day in UTC) or
     /// `2026-03-31T18:00:00Z`. A version, such as `20260331T180000Z-7f3a`, is rebuilt from its own runs and its own
     /// definition. A run of the archive stands for all that it knew, itself included, and for the definition as it was in
     /// it.
-    #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
+    #[arg(long, value_name = "WHEN", value_parser = as_of)]
     as_of: Option<AsOf>,
 
-    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
+    /// Which observation of a signal.
+    ///
+    /// `latest` is the signal as revised, `first` as it was first published.
     #[arg(long, value_name = "VINTAGE", value_parser = one_of::<Vintage>(Vintage::ALL.iter().map(|it| it.as_str())))]
     vintage: Option<Vintage>,
 
@@ -64,21 +74,21 @@ pub(super) struct Build {
     #[command(flatten)]
     wanted: WantedRows,
 
-    /// Only signals to buy, or to sell.
+    /// Only buys, or sells.
     #[arg(long, value_name = "SIGNAL", value_parser = one_of::<Signal>(Signal::ALL.map(Signal::as_str)), help_heading = SELECTION)]
     signal: Option<Signal>,
 
     /// Only signals with at least this confidence.
     ///
     /// It is on the scale of the column `confidence`: `0.6`, or `60` if the service gives percentages.
-    #[arg(long, value_name = "NUMBER", value_parser = definition_value::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
+    #[arg(long, value_name = "N", value_parser = definition_value::<Confidence>, allow_negative_numbers = true, help_heading = SELECTION)]
     min_confidence: Option<Confidence>,
 
-    /// Write these formats instead of the definition's.
+    /// Other formats than the definition's.
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())), help_heading = OUTPUT)]
     formats: Vec<Format>,
 
-    /// Write the rows to a file, or with `-` to standard output.
+    /// Write the rows to a file, or to standard output (`-`).
     ///
     /// No version is published then. With `--engine`, it is the store that gets the version.
     #[arg(long, value_name = "FILE|URL", help_heading = OUTPUT)]

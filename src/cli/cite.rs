@@ -9,11 +9,15 @@ use super::outcome::Result;
 use super::typed::one_of;
 use super::{note, say};
 
-/// Print the citation of a version: which data, whose, as of when, and the command that builds it again.
+/// Print the citation of a version.
 ///
-/// Everything in it is from the version itself, and no network is needed. For `croissant`, which asks for SHA-256 digests,
+/// It says which data, whose, as of when, and the command that builds it again. Everything in it is from the version itself, and no network is needed. For `croissant`, which asks for SHA-256 digests,
 /// the files of the version are read and verified.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether cite demo/20261120T213000Z-7f3a --format croissant
+      one version, for Croissant")]
 pub(super) struct Cite {
     /// A dataset: NAME for its latest version, NAME/VERSION, NAME/builds/VERSION, or the path of a version.
     #[arg(value_name = "DATASET")]

@@ -17,7 +17,7 @@ use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::typed::usage;
 
-/// List the published versions of every dataset or of one, or remove versions.
+/// List the published versions of datasets, or remove versions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Datasets {
     #[command(subcommand)]

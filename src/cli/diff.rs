@@ -24,6 +24,12 @@ use super::typed::usage;
 /// Rows are matched by ticker, date, period and regime. Both versions must be long and have the same columns; their
 /// formats, folders and sort orders may differ.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether diff demo
+      what changed in the latest version
+  bellwether diff demo/20261120T213000Z-7f3a demo
+      what changed since a version")]
 #[command(
     after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 the versions differ and `--exit-code` is given."
 )]

@@ -16,7 +16,9 @@ const VERSION: u32 = 1;
 /// Text or JSON.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct AsJson {
-    /// Print JSON; `bellwether schema --for COMMAND` describes it.
+    /// Print JSON.
+    ///
+    /// `bellwether schema --for COMMAND` describes it.
     #[arg(long, global = true)]
     json: bool,
 }

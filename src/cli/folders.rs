@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bellwether::project::Project;
 
-use super::help::STORAGE;
+use super::help::COMMON;
 use super::outcome::Result;
 
 /// The folders of the datasets and the archive.
@@ -13,11 +13,11 @@ pub(super) struct Folders {
     /// The data folder. Default: `output`.
     ///
     /// It has the datasets and the archive; by default it is `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = STORAGE)]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = COMMON)]
     data: Option<PathBuf>,
 
     /// The archive. Default: `archive` in `--data`.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true, help_heading = STORAGE)]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true, help_heading = COMMON)]
     archive: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct DataFolder {
     /// The data folder. Default: `output`.
     ///
     /// It has the datasets and the archive; by default it is `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = STORAGE)]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = COMMON)]
     data: Option<PathBuf>,
 }
 

@@ -25,6 +25,12 @@ use super::{cancellable, progress};
 /// histories or articles. Nobody witnessed it, so it counts only with `[archive] claimed = true` or `--include claimed`.
 /// Everything is checked before anything is written.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether import demo energy.json --request \"signals-history-all?sector=energy\" --observed-at 2025-03-31T21:30:00Z
+      one saved answer
+  bellwether import demo XOM-2025-03-31.json --request \"news_articles/{ticker}\" --names \"{ticker}-{observed_at}.json\"
+      ticker and day from the names of the files")]
 pub(super) struct Import {
     /// A definition: its name in `pipelines/`, or a path. The files are claims about its service.
     definition: String,

@@ -7,7 +7,7 @@ use super::typed::one_of;
 /// What a command counts that the definition leaves out.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Include {
-    /// Count what was imported too.
+    /// Count imported data too.
     #[arg(long, value_name = "WHAT", value_parser = one_of::<Included>(["claimed"]))]
     include: Option<Included>,
 }

@@ -25,6 +25,12 @@ use super::{interruptible, note, say};
 /// Asks for the two addresses of the service on a terminal, and the service for its sectors if there is a key in
 /// `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`. Nothing is overwritten.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether init
+      answer two questions
+  bellwether init mine --base-url https://a.example/v1 --sentiment-base-url https://b.example/v1
+      ask nothing")]
 pub(super) struct Init {
     /// The name of the definition, and of its dataset.
     #[arg(default_value = "signals")]

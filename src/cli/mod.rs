@@ -19,11 +19,9 @@ mod import;
 mod include;
 mod init;
 mod log;
-mod man;
 mod migrate;
 mod open;
 mod outcome;
-mod parse;
 mod plan;
 mod process;
 mod progress;
@@ -69,25 +67,23 @@ use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub use help::command;
 use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};
 
-/// Turns a vendor's trading signals and news scores into research data you can trust.
+/// Turns trading signals and news scores into research data you can trust.
 #[derive(Debug, Parser)]
 #[command(
     name = "bellwether",
     version = env!("BELLWETHER_VERSION"),
     styles = help::STYLES,
-    help_template = help::TEMPLATE,
-    disable_help_flag = true,
-    arg = help::flag(),
     arg_required_else_help = true
 )]
 struct Cli {
     /// The root of the project. Default: the nearest one upwards.
     ///
     /// It is the folder with `pipelines/`. `BELLWETHER_ROOT` names it as well.
-    #[arg(long, short = 'C', value_name = "FOLDER", global = true, help_heading = help::GLOBAL)]
+    #[arg(long, short = 'C', value_name = "FOLDER", global = true, help_heading = help::COMMON)]
     directory: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -123,7 +119,6 @@ enum Command {
     Schema(schema::Schema),
     Serve(serve::Serve),
     Completions(completions::Completions),
-    Man(man::Man),
 }
 
 impl Command {
@@ -156,7 +151,6 @@ impl Command {
             Self::Schema(command) => command.execute(),
             Self::Serve(command) => command.execute(project),
             Self::Completions(command) => command.execute(),
-            Self::Man(command) => command.execute(),
         }
     }
 }
@@ -174,14 +168,14 @@ pub fn main() -> ExitCode {
 ///
 /// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
-    if completions::answer(&arguments).is_some() {
+    if completions::answer(&arguments) {
         return 0;
     }
     process::prepare();
     talk::decide_on_colors();
     mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
-    let Cli { directory, command } = parse::parse(arguments);
+    let Cli { directory, command } = help::parse(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
     match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,

@@ -1,6 +1,6 @@
 //! How a command ends if it does not succeed: the message, the hint, and the exit code for schedulers.
 //!
-//! 0 means that everything requested is there; [`EXIT_CODES`] lists the meaning of the others.
+//! 0 means that everything requested is there; the program's help lists the meaning of the others.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,29 +14,11 @@ pub(super) const USAGE: u8 = 2;
 /// The exit code for findings that options turn into failures: versions differ, or too much was rewritten.
 const FOUND: u8 = 3;
 
-/// The exit code for data that fails a check.
-const CHECKS: u8 = 4;
-
 /// The exit code for what cannot be told: of `status` whether data is fresh, of `verify` whether it is proven.
 const UNKNOWN: u8 = 5;
 
-/// The exit code for a temporary failure: the same command resumes later.
-const LATER: u8 = 75;
-
 /// The exit code of an interrupted command.
 pub(super) const INTERRUPTED: u8 = 130;
-
-/// The meaning of each exit code, as in `--help`.
-pub(super) const EXIT_CODES: [(u8, &str); 8] = [
-    (0, "success: everything requested is there"),
-    (1, "failed; see the error message"),
-    (USAGE, "invalid arguments or an invalid definition"),
-    (FOUND, "versions differ, too much was rewritten, or data is stale or failing"),
-    (CHECKS, "a check of the data failed, and nothing was published"),
-    (UNKNOWN, "`status` cannot tell whether data is fresh, or `verify` whether it is proven"),
-    (LATER, "temporary failure: run the same command later to resume"),
-    (INTERRUPTED, "interrupted: run the same command to resume"),
-];
 
 /// The result of a command.
 pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -17,7 +17,7 @@ use super::interruptible;
 use super::outcome::Result;
 use super::typed::definition_value;
 
-/// Remove old versions, packed and interrupted runs, and old evidence and reports.
+/// Remove old versions, packed runs, evidence and reports.
 ///
 /// Versions: those beyond the newest `keep` of their definition, unless `latest` or another link points to them. Runs:
 /// folders whose rows a pack has held for a day, once that is verified, and interrupted runs that can no longer be

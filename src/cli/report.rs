@@ -18,7 +18,7 @@ use super::store::{LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
 
-/// Write an HTML report of a published dataset: what it holds, and how the vendor revised it.
+/// Write an HTML report of a published dataset.
 ///
 /// The report is a single file that loads nothing from elsewhere. `run` and `build` write one next to each version.
 #[derive(Debug, clap::Args)]

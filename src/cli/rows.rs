@@ -18,11 +18,15 @@ use super::typed::usage;
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RowsTo {
-    /// The format of the rows; `json` is one object per line. Default: by the extension of `--output`.
+    /// The format of the rows. Default: by the extension of `--output`.
+    ///
+    /// `json` is one object per line.
     #[arg(long, value_name = "FORMAT", value_enum, help_heading = OUTPUT)]
     format: Option<FormatName>,
 
-    /// Write the rows to a file, or with `-` to standard output, which then has nothing else.
+    /// Write the rows to a file, or to standard output (`-`).
+    ///
+    /// Standard output then has nothing else.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 

@@ -46,6 +46,12 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 /// immediately on SIGHUP; an invalid one does not affect the others. On SIGTERM the runs in progress are interrupted, and
 /// the next start resumes them.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether schedule --listen 127.0.0.1:9464
+      run definitions at their times, and answer /metrics
+  bellwether schedule --once
+      run due definitions and exit")]
 pub(super) struct Schedule {
     #[command(subcommand)]
     action: Option<ScheduleAction>,

@@ -63,7 +63,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("verify", schema_of::<Verification>),
 ];
 
-/// Print the JSON Schema of definitions, or of what a command prints with `--json`.
+/// Print the JSON Schema of definitions, or of a command's output.
 #[derive(Debug, clap::Args)]
 pub(super) struct Schema {
     /// The command: its schema is that of its `--json`.

@@ -24,11 +24,17 @@ use super::{interruptible, note, say};
 /// The variable that names the folder of the archive.
 const ARCHIVE: &str = "BELLWETHER_ARCHIVE";
 
-/// Serve the service's interface on this machine, with demo data or as the archive knew it.
+/// Serve demo data, or an archive, as the service does.
 ///
 /// Prints the two base addresses in the form that a definition takes, and serves until stopped. From the archive, the
 /// instant is that of `--as-of`, of the path (`/at/2026-03-31T20:00:00Z/archive/…`), of the header `Accept-Datetime`, or now.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether serve --demo --today 2026-03-31
+      the demo service in March, on a free port
+  bellwether serve --archive --as-of 2026-03-31
+      what the archive knew at the end of March")]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["demo", "archive"]))]
 pub(super) struct Serve {
     /// Serve the built-in demo universe.

@@ -11,7 +11,6 @@ use chrono::{DateTime, Utc};
 
 use super::cancellable;
 use super::folders::DataFolder;
-use super::help::STORAGE;
 use super::include::Include;
 use super::outcome::{Failure, Result};
 use super::store::{LocalFolders, StoreOption};
@@ -23,6 +22,10 @@ use super::typed::{definition_value, instant, plan_of};
 /// The rows are those of `build`, in the same order. The statement names the instant, so that it computes the same rows when
 /// the archive has grown.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether sql demo --as-of 2026-03-31 | duckdb
+      the dataset as of March, computed by DuckDB")]
 pub(super) struct Sql {
     /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
@@ -45,7 +48,7 @@ pub(super) struct Sql {
 
     /// The archive: a folder, or the URL of a copy for the engine to read, such as `s3://bucket/archive`. Default: `archive`
     /// in the data folder.
-    #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE", help_heading = STORAGE)]
+    #[arg(long, value_name = "FOLDER|URL", env = "BELLWETHER_ARCHIVE")]
     archive: Option<String>,
 
     #[command(flatten)]

@@ -10,7 +10,7 @@ use super::interruptible;
 use super::outcome::{Failure, Result};
 use super::typed::plan_of;
 
-/// Have a time-stamping authority certify everything that is sealed of a service.
+/// Have an authority certify everything that is sealed of a service.
 ///
 /// The authority, which `tsa` in `[proof]` names, gets a SHA-256 and nothing else. Its token covers every run that is sealed by
 /// then, so the next one makes up for one that fails. `verify --proofs` checks the tokens without a network.

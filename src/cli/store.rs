@@ -17,7 +17,7 @@ use bellwether::text::human::{bytes, count_of, group_digits};
 use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::Folders;
-use super::help::STORAGE;
+use super::help::COMMON;
 use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
 use super::repair::{self, RepairArguments};
@@ -30,7 +30,7 @@ pub(super) struct StoreOption {
     /// The object store: `s3://bucket/prefix`, `gs://…`, `az://…` or `file:///…`.
     ///
     /// It keeps the archive and the datasets. Default: `BELLWETHER_STORE`, or `url` in `[store]` of the definition.
-    #[arg(long = "store", value_name = "URL", value_parser = definition_value::<StoreUrl>, global = true, help_heading = STORAGE)]
+    #[arg(long = "store", value_name = "URL", value_parser = definition_value::<StoreUrl>, global = true, help_heading = COMMON)]
     store: Option<StoreUrl>,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn definition_of(dataset: &str, project: &Project) -> Option<Plan> {
     Plan::find(dataset, project).ok()
 }
 
-/// Show, fill, read and verify the object store that keeps the archive and the datasets.
+/// Fill, read and verify the store of the archive and the datasets.
 #[derive(Debug, clap::Args)]
 pub(super) struct Store {
     #[command(subcommand)]

@@ -10,7 +10,7 @@ use super::wrap::columns;
 /// The width of lines outside a terminal.
 const WIDTH: usize = 80;
 
-/// Summarize a published dataset: what it holds, and how the vendor revised it.
+/// Print the report of a published dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Summary {
     #[command(flatten)]

@@ -19,7 +19,9 @@ pub(super) struct Timings {
     #[arg(long, help_heading = PROGRESS)]
     timings: bool,
 
-    /// Write a trace of each thread's work to a file, for Perfetto (ui.perfetto.dev).
+    /// Write a trace of each thread's work, for Perfetto.
+    ///
+    /// It is at ui.perfetto.dev.
     #[arg(long, value_name = "FILE", help_heading = PROGRESS)]
     trace: Option<PathBuf>,
 }

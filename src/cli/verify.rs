@@ -16,8 +16,9 @@ use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::{cancellable, say};
 
-/// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
-/// its runs.
+/// Verify every file in the archive and the datasets.
+///
+/// Its size, checksum and row count, and that each pack matches its runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     /// Also check the proofs that `bellwether stamp` made, against the certificates in this PEM file.

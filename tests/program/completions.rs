@@ -1,7 +1,6 @@
 //! Completions in real shells: bash and zsh in a terminal, and what each of them and fish is offered.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -18,22 +17,17 @@ const ZSH: Tool = Tool::Command("zsh");
 const DEMO: &str = "description = \"Two utilities\"\nsource.service = \"demo\"\nsignals.tickers = [\"NEE\", \"DUK\"]\n\
     signals.periods = [\"5d\", \"1m\"]\nsignals.regimes = \"bull\"\ndataset.kind = \"signals\"\n";
 
-/// A project with a published dataset, in a folder with a space in its name.
-fn project() -> (Place, String, String) {
+/// A project with a published dataset, and its version.
+fn project() -> (Place, String) {
     let place = Place::new();
-    let root = place.file("my project");
+    let root = place.file("project");
     fs::create_dir_all(root.join("pipelines")).expect("a project");
-    let sectors = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"health care\"]\n";
-    for (name, text) in [("demo", DEMO), ("daily", DEMO), ("sectors", sectors)] {
-        fs::write(root.join("pipelines").join(name).with_extension("toml"), text).expect("a definition");
+    for name in ["demo", "daily"] {
+        fs::write(root.join("pipelines").join(name).with_extension("toml"), DEMO).expect("a definition");
     }
-    place.run(["-C", "my project", "run", "demo", "-q"]).expect_success();
+    place.run(["-C", "project", "run", "demo", "-q"]).expect_success();
     let version = fs::read_link(root.join("output/datasets/demo/latest")).expect("a link");
-    let version = version.to_str().expect("a name").to_owned();
-    let archive = fs::read_dir(root.join("output/archive/demo")).expect("an archive");
-    let names = archive.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
-    let run = names.filter_map(|name| Some(name.strip_prefix("run=")?.to_owned())).next().expect("a run");
-    (place, version, run)
+    (place, version.to_str().expect("a name").to_owned())
 }
 
 /// A shell in a folder of a place, which finds the program by its name.
@@ -80,36 +74,25 @@ fn offers(place: &Place, folder: &str, name: &str, lines: &[&[&str]]) -> Vec<Vec
 
 #[test]
 fn a_shell_is_offered_the_names_of_the_project() {
-    let (place, version, run) = project();
-    let state = if version == run { vec![&*version] } else { vec![&*version, &*run] };
+    let (place, version) = project();
     let full = format!("demo/{version}");
-    let cases: [(&[&str], &[&str]); 20] = [
-        (&["run", ""], &["daily", "demo", "sectors"]),
-        (&["plan", "de"], &["demo"]),
+    let cases: [(&[&str], &[&str]); 11] = [
+        (&["run", ""], &["daily", "demo"]),
+        (&["build", "de"], &["demo"]),
         (&["show", ""], &["demo"]),
         (&["show", "demo/"], &[&full]),
-        (&["datasets", "remove", ""], &[&full]),
         (&["diff", "demo", "de"], &["demo"]),
-        (&["open", "d"], &["demo"]),
-        (&["runs", "show", ""], &[&run]),
-        (&["archive", "forget", &run[..8]], &[&run]),
-        (&["build", "demo", "--as-of", ""], &state),
         (&["show", "demo", "--ticker", ""], &["DUK", "NEE"]),
         (&["show", "demo", "--ticker", "DUK,"], &["DUK,DUK", "DUK,NEE"]),
         (&["show", "demo", "--columns", "ticker,conf"], &["ticker,confidence"]),
-        (&["build", "daily", "--ticker", "N"], &["NEE"]),
-        (&["show", "demo", "--period", ""], &["5d", "1m"]),
-        (&["build", "daily", "--regime", ""], &["bull"]),
-        (&["build", "sectors", "--sector", "e"], &["energy"]),
-        (&["audit", "revisions", "--service", ""], &["demo"]),
+        (&["show", "daily", "--columns", "conf"], &["confidence"]),
         (&["build", "demo", "--vintage", ""], &["latest", "first"]),
-        (&["man", "audit", "le"], &["leak"]),
+        (&["show", "demo", "--tai"], &["--tail"]),
     ];
-    // By its path, from elsewhere; options where one is begun; and where there is no project, nothing.
-    let elsewhere: [(&[&str], &[&str]); 5] = [
-        (&["-C", "my\\ project", "show", ""], &["demo"]),
-        (&["show", "--directory", "'my project'", "demo", "--ticker", ""], &["DUK", "NEE"]),
-        (&["plan", "--req"], &["--requests"]),
+    // From elsewhere, and where there is no project, nothing.
+    let elsewhere: [(&[&str], &[&str]); 4] = [
+        (&["-C", "project", "show", ""], &["demo"]),
+        (&["show", "--directory", "project", "demo", "--ticker", ""], &["DUK", "NEE"]),
         (&["comp"], &["completions"]),
         (&["-C", "nowhere", "show", "d"], &[]),
     ];
@@ -120,7 +103,7 @@ fn a_shell_is_offered_the_names_of_the_project() {
         let name = tool.path().display().to_string();
         // The candidates are the same in every shell; how they are asked for is not.
         let cases = if name == "bash" { &cases[..] } else { &cases[..5] };
-        for (folder, cases) in [("my project/pipelines", cases), (".", &elsewhere)] {
+        for (folder, cases) in [("project/pipelines", cases), (".", &elsewhere)] {
             let lines: Vec<Vec<&str>> = cases.iter().map(|(words, _)| [&["bellwether"], *words].concat()).collect();
             let lines: Vec<&[&str]> = lines.iter().map(Vec::as_slice).collect();
             let found = offers(&place, folder, &name, &lines);
@@ -138,19 +121,17 @@ fn a_shell_is_offered_the_names_of_the_project() {
 #[test]
 fn damage_is_no_message_while_a_name_is_completed() {
     needs!(BASH);
-    let (place, version, _) = project();
-    let root = place.file("my project");
+    let (place, version) = project();
+    let root = place.file("project");
     fs::write(root.join("pipelines/demo.toml"), "[").expect("a broken definition");
     let dataset = root.join("output/datasets/demo").join(&version);
     fs::write(dataset.join("dataset.json"), "{").expect("a broken record");
-    symlink("nowhere", root.join("output/archive/gone")).expect("a link");
-    let lines: [&[&str]; 4] = [
+    let lines: [&[&str]; 3] = [
         &["bellwether", "show", "demo", "--ticker", ""],
         &["bellwether", "show", "demo", "--columns", ""],
-        &["bellwether", "build", "demo", "--sector", ""],
         &["bellwether", "run", "de"],
     ];
-    assert_eq!(offers(&place, "my project", "bash", &lines), [vec![], vec![], vec![], vec!["demo"]]);
+    assert_eq!(offers(&place, "project", "bash", &lines), [vec![], vec![], vec!["demo"]]);
     // A shell that the program does not know gets no candidates, and no command is run.
     let mut command = place.command(["--", "bellwether", "run", ""]);
     let outcome = Outcome::of(command.env("_BELLWETHER_COMPLETE", "tcsh")).expect_success();
@@ -160,17 +141,13 @@ fn damage_is_no_message_while_a_name_is_completed() {
 #[test]
 fn tab_completes_a_line_in_bash_and_zsh() {
     needs!(PYTHON);
-    let (place, version, _) = project();
+    let (place, version) = project();
     let full = format!("demo/{version}");
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 4] = [
         ("bellwether dat", &["bellwether", "datasets"]),
         ("bellwether show de", &["bellwether", "show", "demo"]),
         ("bellwether show demo/", &["bellwether", "show", &full]),
         ("bellwether show demo --ticker DUK,N", &["bellwether", "show", "demo", "--ticker", "DUK,NEE"]),
-        ("bellwether show demo --columns=conf", &["bellwether", "show", "demo", "--columns=confidence"]),
-        ("bellwether schema --for audit\\ le", &["bellwether", "schema", "--for", "audit leak"]),
-        ("bellwether build sectors --sector h", &["bellwether", "build", "sectors", "--sector", "health care"]),
-        ("bellwether -C .. run dem", &["bellwether", "-C", "..", "run", "demo"]),
     ];
     let shells: [(Tool, &str, &[&str]); 2] = [
         (BASH, "PS1='> '; source <(bellwether completions bash)", &["--norc", "--noprofile", "-i"]),
@@ -182,7 +159,7 @@ fn tab_completes_a_line_in_bash_and_zsh() {
         }
         let lines: Vec<&str> = cases.iter().map(|(line, _)| *line).collect();
         let name = tool.path();
-        let mut command = shell(&place, "my project/pipelines", "env");
+        let mut command = shell(&place, "project/pipelines", "env");
         let script = python::command(PYTHON, "tab.py");
         command.arg(script.get_program()).args(script.get_args()).arg(setup).arg(json!(lines).to_string());
         let outcome = Outcome::of(command.arg(&name).args(arguments)).expect_success();

@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::documents::check;
+use crate::help::commands;
 use crate::schedules::process::{KEY, define, history, journal};
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
@@ -114,29 +115,24 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
 #[test]
 fn the_page_lists_every_option_with_a_variable() {
     let place = Place::new();
-    let help = |command: &str| place.run([command, "--help"]).expect_success().stdout;
-    let all = place.run(["-h"]).expect_success().stdout;
-    let (_, groups) = all.split_once("Commands:\n").expect("the commands");
-    let lines = groups.lines().take_while(|line| !line.is_empty());
-    let commands: Vec<&str> = lines.flat_map(|line| line[16..].split(", ")).collect();
-    assert!(commands.contains(&"prune") && commands.len() > 15, "{commands:?}");
+    let program = place.run(["--help"]).expect_success().stdout;
     let mut listed = BTreeSet::from(["BELLWETHER_API_KEY".to_owned(), "BELLWETHER_API_KEY_FILE".to_owned()]);
     for row in table("variables") {
         let (variable, option) = (texts_in_backticks(&row[0]).remove(0), texts_in_backticks(&row[1]).remove(0));
         let of = texts_in_backticks(&row[2]);
-        let declares = |help: &str| help.lines().any(|line| line.trim_start().contains(&format!("{option} <")));
-        let with = commands.iter().filter(|command| declares(&help(command))).copied().collect::<Vec<_>>();
-        assert!(!with.is_empty() && of.iter().all(|command| with.contains(&command.as_str())), "{option}: {with:?}");
-        for command in with {
-            assert!(help(command).contains(&variable), "{command} {option} {variable}");
-        }
+        let all = commands().into_iter();
+        let with =
+            all.filter(|(_, command)| command.get_arguments().any(|it| it.get_long() == option.strip_prefix("--")));
+        let with: Vec<String> = with.map(|(words, _)| words.join(" ")).collect();
+        assert!(!with.is_empty() && of.iter().all(|command| with.contains(command)), "{option}: {with:?}");
+        assert!(program.contains(&variable), "{variable} of {with:?}");
         listed.insert(variable);
     }
-    for command in commands {
-        let help = help(command);
+    for (words, _) in commands().into_iter().filter(|(words, _)| !words.is_empty()) {
+        let help = place.run(words.iter().map(String::as_str).chain(["--help"])).expect_success().stdout;
         let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
         for word in help.split(|letter| !is_name(letter)).filter(|word| word.starts_with("BELLWETHER_")) {
-            assert!(listed.contains(word), "{word} of {command} is not on the page");
+            assert!(listed.contains(word), "{word} of {words:?} is not on the page");
         }
     }
 }

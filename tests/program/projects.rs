@@ -142,23 +142,12 @@ fn a_build_to_a_file_uses_the_format_of_its_extension_and_overwrites_nothing() {
 }
 
 #[test]
-fn renamed_options_fail_with_their_new_name() {
+fn a_folder_is_no_file_to_build() {
     let place = published_place();
-    let data = "hint: the folder of the datasets and the archive is `--data`";
-    let cases: [(&[&str], &str); 8] = [
-        (&["run", "demo", "--output", "elsewhere"], data),
-        (&["runs", "--output", "elsewhere"], data),
-        (&["show", "demo", "--output=elsewhere"], data),
-        (&["archive", "prune", "--output", "elsewhere"], data),
-        (&["report", "--file", "page.html"], "hint: the file to write is `--output`"),
-        (&["diff", "demo", "demo", "--datasets", "d"], "hint: `--data` names the folder that `datasets` is in"),
-        (&["build", "demo", "--output", "elsewhere"], "`--data`"),
-        (&["build", "demo", "--output", "output"], "`--data`"),
-    ];
     let before = place.files();
-    for (arguments, hint) in cases {
-        let shown = place.run(arguments).failed_with(2).stderr;
-        assert!(shown.contains(hint), "{arguments:?}: {shown}");
+    for folder in ["elsewhere", "output"] {
+        let shown = place.run(["build", "demo", "--output", folder]).failed_with(2).stderr;
+        assert!(shown.contains("`--data`"), "{folder}: {shown}");
     }
     assert_eq!(place.files(), before);
 }

@@ -8,6 +8,7 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
+use crate::help::commands;
 use crate::support::program::{Outcome, Place};
 use crate::support::random::Random;
 use crate::support::rows::{read, sealed_run};
@@ -185,32 +186,14 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
     }
 }
 
-/// Every option of every command, from its help: the words of the command, and the option.
-fn options(place: &Place) -> Vec<(Vec<String>, String)> {
-    let mut found = Vec::new();
-    let mut commands = vec![Vec::<String>::new()];
-    while let Some(command) = commands.pop() {
-        let help = Outcome::of(place.command(&command).arg("--help")).expect_success().stdout;
-        let mut is_list = false;
-        for line in help.lines() {
-            let word = |line: &str| line.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
-            match line.strip_prefix("  ") {
-                // The program's own list of commands has groups.
-                None => is_list = line == "Commands:" || command.is_empty() && !line.ends_with("ptions:"),
-                Some(rest) if rest.trim_start().starts_with('-') => {
-                    let long = rest.find("--").map(|place| word(&rest[place..]));
-                    found.extend(long.filter(|_| !command.is_empty()).map(|option| (command.clone(), option)));
-                }
-                Some(name) if is_list && name.starts_with(|letter: char| letter.is_ascii_lowercase()) => {
-                    if word(name) != "help" {
-                        commands.push([&command[..], &[word(name)]].concat());
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-    }
-    found
+/// Every option of every command: the words of the command, and the option.
+fn options() -> Vec<(Vec<String>, String)> {
+    let all = commands().into_iter().filter(|(words, _)| !words.is_empty());
+    all.flat_map(|(words, command)| {
+        let options = command.get_arguments().filter_map(|argument| argument.get_long());
+        options.map(|option| (words.clone(), format!("--{option}"))).collect::<Vec<_>>()
+    })
+    .collect()
 }
 
 /// Values that hold a secret, for an option that takes an address: most are refused, and the parser repeats them.
@@ -228,7 +211,7 @@ const ADDRESSES: [&str; 8] = [
 #[test]
 fn no_option_repeats_the_secret_in_an_address() {
     let place = Place::new();
-    let options = options(&place);
+    let options = options();
     let known = ["--base-url", "--sentiment-base-url", "--store", "--listen", "--listen-host", "--engine"];
     for option in known {
         assert!(options.iter().any(|(_, name)| name == option), "{option}: {options:?}");

@@ -20,7 +20,7 @@ use super::say;
 use super::store;
 use super::typed;
 
-/// Audit the archive: look-ahead, revisions, quality, disagreements between operations, and whether signals predicted.
+/// Audit the archive: look-ahead, revisions, quality, skill, sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]

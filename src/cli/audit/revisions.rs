@@ -21,16 +21,24 @@ use super::typed::{instant, share, usage};
 /// A cell is added late if earlier answers covered its date without it; new days at the end of a series and the first
 /// listing of a series do not count. The rate is the share of changed cells among all cells known during the span.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether audit revisions demo --output changes.parquet
+      a row for each changed value
+  bellwether audit revisions demo --from 2026-03-31 --fail-above 0.5%
+      fail if more was rewritten since")]
 #[command(
     after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 more was rewritten than `--fail-above` allows."
 )]
 pub(super) struct Revisions {
-    /// A definition: its name in `pipelines/`, or a path. Counts only the signals of the series of its dataset, whatever
-    /// their values, and the articles of their tickers. Default: the whole archive.
+    /// A definition: its name in `pipelines/`, or a path. Default: the whole archive.
+    ///
+    /// Counts only the signals of the series of its dataset, whatever their values, and the articles of their tickers.
     definition: Option<String>,
 
-    /// Only what was observed after this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
-    /// Default: the first listing of each series.
+    /// Only what was observed after this instant. Default: the first listing of each series.
+    ///
+    /// It is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
@@ -38,8 +46,9 @@ pub(super) struct Revisions {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     to: Option<DateTime<Utc>>,
 
-    /// Exit with code 3 if a larger share of the cells known at `--from` was rewritten since, late additions included:
-    /// `0.5%`. Signals and scores are counted separately.
+    /// Exit with code 3 if a larger share of the cells known at `--from` was rewritten since, such as `0.5%`.
+    ///
+    /// Late additions count. Signals and scores are counted separately.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 

@@ -34,6 +34,12 @@ const ROWS: usize = 10;
 /// fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
 /// `--columns` choose it, and `--ticker` its columns.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether show demo --ticker XOM --tail 5
+      the last rows of one ticker
+  bellwether show demo --as-of 2026-03-31 --format csv
+      what was known at the end of March")]
 pub(super) struct Show {
     /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
     #[arg(value_name = "DATASET")]
@@ -64,7 +70,7 @@ pub(super) struct Show {
     /// An instant is `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. A version is built again from its
     /// own runs and its own definition; a run stands for all that it knew. DATASET is then the name of a definition, or its
     /// path.
-    #[arg(long, value_name = "INSTANT|VERSION", value_parser = as_of)]
+    #[arg(long, value_name = "WHEN", value_parser = as_of)]
     as_of: Option<AsOf>,
 
     #[command(flatten)]

@@ -27,6 +27,12 @@ const SHOWN: usize = 27;
 /// of the period, date by date. A signal is entered at the first close after it was seen; a backfilled one, a
 /// session after its date. Prices are named here or in the definition; the demo has its own.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether audit skill demo
+      the demo, against its own prices
+  bellwether audit skill nightly --prices closes.parquet
+      as published, and as it stands today")]
 pub(super) struct Skill {
     /// A definition: its name in `pipelines/`, or a path. Without one, all are listed.
     definition: Option<String>,
@@ -53,8 +59,9 @@ pub(super) struct Skill {
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
-    /// Sessions from the date of a backfilled signal to its entry; 0 is the close of its own date, when it may not have
-    /// been known yet.
+    /// Sessions from the date of a backfilled signal to its entry.
+    ///
+    /// 0 is the close of its own date, when it may not have been known yet.
     #[arg(long, value_name = "SESSIONS", default_value_t = 1)]
     lag: u32,
 
