@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bellwether::error::{Error, Result};
 use bellwether::plan::Plan;
-use bellwether::run::{self, Control, Event, Observer, Options, Summary, is_in_progress};
+use bellwether::run::{self, Control, Event, Observer, Options, Summary};
 use chrono::{DateTime, Utc};
 
 use super::record::{Outcome, RunRecord};
@@ -75,7 +75,7 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     record.run = naming.run.get().cloned();
     match &result {
         Ok(summary) => record.succeed(summary),
-        Err(error) if is_in_progress(error) => return Execution { record: None, result },
+        Err(error) if error.kind() == ErrorKind::Busy => return Execution { record: None, result },
         Err(error) => record.fail(error),
     }
     Execution { record: Some(record), result }

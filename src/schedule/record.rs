@@ -162,7 +162,7 @@ impl RunRecord {
     pub(super) fn fail(&mut self, error: &Error) {
         let Fault { reasons, hint, exit_code } = Fault::of(error);
         self.outcome = match error.kind() {
-            ErrorKind::Temporary => Outcome::Later,
+            ErrorKind::Busy | ErrorKind::Clock | ErrorKind::Temporary => Outcome::Later,
             ErrorKind::Interrupted => Outcome::Interrupted,
             _ => Outcome::Failure,
         };

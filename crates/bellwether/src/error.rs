@@ -148,6 +148,23 @@ impl Error {
         self
     }
 
+    /// The same failure with several reasons, each the source of the one before it.
+    #[must_use]
+    pub fn with_reasons(self, reasons: impl IntoIterator<Item = String, IntoIter: DoubleEndedIterator>) -> Self {
+        let kind = self.kind();
+        let chain = reasons.into_iter().rev().fold(None, |next: Option<Self>, reason| {
+            let error = Self::new(kind, reason);
+            Some(match next {
+                Some(next) => error.with_source(next),
+                None => error,
+            })
+        });
+        match chain {
+            Some(first) => self.with_source(first),
+            None => self,
+        }
+    }
+
     /// A definition with problems, each at its place.
     pub fn invalid_definition(problems: Problems) -> Self {
         let mut error = Self::new(ErrorKind::Definition, problems.to_string());

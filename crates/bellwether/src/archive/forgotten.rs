@@ -12,16 +12,17 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::ArchiveError;
 use super::notes::{self, Note};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal};
 use super::sealing::SealingLock;
+use crate::archive::{some_names, unknown_run};
 use crate::disk::digest;
 use crate::disk::file::FileError;
 use crate::disk::names::{FORGOTTEN_FOLDER, is_unique};
-use crate::error::{Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::process::cancel::CancellationToken;
+use crate::text::human::group_digits;
 use crate::time::{as_record, to_record};
 
 /// Version of the note's layout.
@@ -252,7 +253,7 @@ pub(crate) fn forget(
         if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) = known.get(run.as_str()) {
             return Ok((note.clone(), false));
         }
-        let unknown = || ArchiveError::UnknownRun { path: archive.to_owned(), run: run.clone() };
+        let unknown = || unknown_run(archive, run);
         let seal = all.iter().find(|seal| seal.run == *run).ok_or_else(unknown)?;
         Ok((Forgetting::of(seal, reason, now), true))
     };
@@ -261,14 +262,27 @@ pub(crate) fn forget(
     let is_left = |run: &str| !known.contains_key(run) && !runs.iter().any(|other| other == run);
     for Forgetting { run, .. } in new() {
         if let Some(twin) = twin_of(run, &all).filter(|twin| is_left(&twin.run)) {
-            return Err(ArchiveError::Twins { run: run.clone(), twin: twin.run.clone() }.into());
+            let twin = &twin.run;
+            return Err(Error::usage(
+                format!("`{run}` was sealed at the same instant as `{twin}`"),
+                format!("forget both: `bellwether archive forget {run} {twin} --reason TEXT`"),
+            ));
         }
     }
     let by_name = new().map(|note| (note.run.clone(), note.clone())).collect();
     let with_others = forgotten_runs(by_name, BTreeMap::new(), all.iter().copied());
     let based: Vec<String> = with_others.into_keys().filter(|run| is_left(run)).collect();
     if !based.is_empty() {
-        return Err(ArchiveError::Based { of: new().map(|note| note.run.clone()).collect(), runs: based }.into());
+        let on: Vec<String> = new().map(|note| format!("`{}`", note.run)).collect();
+        let runs = match based.len() {
+            1 => "1 run is".to_owned(),
+            more => format!("{} runs are", group_digits(more as u64)),
+        };
+        return Err(Error::usage(
+            format!("{runs} based on {}: {}", some_names(&on), some_names(&based)),
+            "what they stored is the difference from it: forget them first, the newest first; what they observed is then left \
+             out, too",
+        ));
     }
     new().try_for_each(|note| note.add_to(archive))?;
     Ok(notes)

@@ -151,7 +151,9 @@ pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use claims::claims_of;
 pub(crate) use coverage::Coverage;
-pub(crate) use error::ArchiveError;
+pub(crate) use error::{
+    lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
+};
 pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
 pub(crate) use forgotten::forget;

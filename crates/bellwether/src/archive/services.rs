@@ -3,15 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::ArchiveError;
 use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::SEAL;
+use crate::archive::no_archive;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::ServiceIdentity;
+use crate::text::human::count_of;
 
 /// The folder of a service in an archive.
 ///
@@ -21,7 +22,9 @@ use crate::plan::ServiceIdentity;
 pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
     let older = older_folders(archive)?;
     if !older.is_empty() {
-        return Err(ArchiveError::Older { path: archive.to_owned(), folders: older.len() }.into());
+        let count = count_of(older.len() as u64, "run or pack", "runs and packs");
+        return Err(Error::new(ErrorKind::Layout, format!("`{}` has {count} of an older layout", archive.display()))
+            .with_hint("`bellwether archive migrate` keeps every observation"));
     }
     Ok(archive.join(service))
 }
@@ -33,7 +36,7 @@ pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
 /// If the archive does not exist, cannot be read, or has an older layout.
 pub fn services(archive: &Path) -> Result<Vec<String>> {
     if file::is_gone(archive) {
-        return Err(ArchiveError::Missing { path: archive.to_owned() }.into());
+        return Err(no_archive(archive));
     }
     of_service(archive, "")?;
     let mut services = Vec::new();

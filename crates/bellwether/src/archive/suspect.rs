@@ -17,11 +17,11 @@ use arrow::datatypes::Int32Type;
 use super::View;
 use super::coverage::Coverage;
 use super::edge::{Edge, digest};
-use super::error::ArchiveError;
 use super::fold::cells::Spans;
 use super::scope::SuspectRule;
 use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use super::sealed::keys;
+use crate::archive::merge_failed;
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
@@ -262,12 +262,12 @@ impl Suspects {
         }
         let mut is_kept = vec![true; rows.num_rows()];
         let dates = dates(&rows);
-        for (key, range) in keys::ranges(Table::Signals, &rows).map_err(ArchiveError::merge)? {
+        for (key, range) in keys::ranges(Table::Signals, &rows).map_err(merge_failed)? {
             range.filter(|row| dates.is_valid(*row)).for_each(|row| {
                 is_kept[row] = self.since(&key, dates.value(row)).is_none();
             });
         }
-        filter_record_batch(&rows, &BooleanArray::from(is_kept)).map_err(ArchiveError::merge)
+        filter_record_batch(&rows, &BooleanArray::from(is_kept)).map_err(merge_failed)
     }
 
     /// Known articles without the suspect ones.
@@ -276,7 +276,7 @@ impl Suspects {
             return Ok(rows);
         }
         let is_kept: BooleanArray = self.since_of_articles(&rows).iter().map(|since| Some(since.is_none())).collect();
-        filter_record_batch(&rows, &is_kept).map_err(ArchiveError::merge)
+        filter_record_batch(&rows, &is_kept).map_err(merge_failed)
     }
 
     /// When each article was contradicted; none if it is not suspect.

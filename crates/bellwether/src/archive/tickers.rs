@@ -13,7 +13,6 @@ use chrono::{DateTime, Utc};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::coverage::Coverage;
-use super::error::ArchiveError;
 use super::fold::cells::Revision;
 use super::fold::histories::EVER;
 use super::fold::row_ranges::RowRanges;
@@ -23,6 +22,7 @@ use super::sealed::horizon::CountedShare;
 use super::sealed::keys;
 use super::sealed::row_groups::RowGroups;
 use super::view::View;
+use crate::archive::merge_failed;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::Vintage;
@@ -134,14 +134,14 @@ impl SeriesReader {
                     CountedShare::All => rows.project(&Vec::from_iter(0..rows.num_columns() - 1)),
                     CountedShare::Some | CountedShare::None => view.horizon().rows(&rows),
                 };
-                batches.push(counting.map_err(ArchiveError::merge)?);
+                batches.push(counting.map_err(merge_failed)?);
             }
         }
         if batches.is_empty() {
             return Ok(Vec::new());
         }
         let known = view.fold(self.table, &batches)?.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
-        let ranges = keys::ranges(self.table, &known).map_err(ArchiveError::merge)?;
+        let ranges = keys::ranges(self.table, &known).map_err(merge_failed)?;
         Ok(ranges.into_iter().map(|(key, range)| (key, known.slice(range.start, range.len()))).collect())
     }
 
@@ -197,7 +197,7 @@ impl SeriesReader {
 fn slices(whole: &RecordBatch, wanted: &[Range<usize>]) -> Result<RecordBatch> {
     match wanted {
         [only] => Ok(whole.slice(only.start, only.len())),
-        wanted => RowRanges::from_iter(wanted.iter().cloned()).of(whole).map_err(ArchiveError::merge),
+        wanted => RowRanges::from_iter(wanted.iter().cloned()).of(whole).map_err(merge_failed),
     }
 }
 

@@ -11,7 +11,6 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 
-use super::error::ArchiveError;
 use super::fold::cells::{Cells, Revision};
 use super::fold::histories::{EVER, FoldedObservations, StoredObservations};
 use super::fold::merged::{Merged, Portion};
@@ -27,6 +26,7 @@ use super::sealed::rows::are_added;
 use super::sealed::sealed_run::SealedRun;
 use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
+use crate::archive::merge_failed;
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::Vintage;
@@ -375,7 +375,7 @@ impl View {
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
                     pieces.push(asked.of(view.spans(table, &piece, &suspects)?)?);
                 }
-                concat_batches(&Slab::news_schema(table), &pieces).map_err(ArchiveError::merge)
+                concat_batches(&Slab::news_schema(table), &pieces).map_err(merge_failed)
             };
             let summaries = whole(Table::Summaries, &mut summaries)?;
             let records = whole(Table::SentimentHistory, &mut records)?;
@@ -437,7 +437,7 @@ impl View {
             [only] if self.is_of_one_run(table) && are_added(only) => Cells::observed_once(table, only.clone()),
             batches => Cells::with_columns(table, batches, is_kept),
         };
-        cells.map_err(ArchiveError::merge)
+        cells.map_err(merge_failed)
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
@@ -470,7 +470,7 @@ impl OfTickers {
             return Ok(rows);
         }
         let is_kept: BooleanArray = tickers.keys().values().iter().map(|key| Some(is_wanted[*key as usize])).collect();
-        filter_record_batch(&rows, &is_kept).map_err(ArchiveError::merge)
+        filter_record_batch(&rows, &is_kept).map_err(merge_failed)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -480,8 +480,8 @@ impl OfTickers {
 
 /// The signals of some series that have a date.
 fn usable(signals: &RecordBatch, members: &HashSet<SeriesKey>) -> Result<RecordBatch> {
-    let failed = ArchiveError::merge;
-    let ranges = keys::ranges(Table::Signals, signals).map_err(ArchiveError::merge)?;
+    let failed = merge_failed;
+    let ranges = keys::ranges(Table::Signals, signals).map_err(merge_failed)?;
     let kept: Vec<_> = ranges.iter().filter(|(key, _)| members.contains(key)).map(|(_, range)| range).collect();
     let dated = if kept.len() == ranges.len() {
         signals.clone()

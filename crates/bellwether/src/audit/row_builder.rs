@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, SchemaRef};
 
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::error::Result;
 
 /// Approximate rows per batch.
@@ -86,7 +86,7 @@ impl RowBuilder {
             }
         };
         let columns = self.columns.iter_mut().map(column).collect();
-        RecordBatch::try_new(self.schema, columns).map(Some).map_err(ArchiveError::merge)
+        RecordBatch::try_new(self.schema, columns).map(Some).map_err(merge_failed)
     }
 }
 
@@ -112,7 +112,7 @@ impl RowQueue {
     /// Delivers the rows that wait, if any.
     pub(super) fn flush(&mut self, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         let Some(first) = self.batches.first() else { return Ok(()) };
-        let rows = concat_batches(&first.schema(), &self.batches).map_err(ArchiveError::merge)?;
+        let rows = concat_batches(&first.schema(), &self.batches).map_err(merge_failed)?;
         *self = Self::default();
         deliver(&rows)
     }

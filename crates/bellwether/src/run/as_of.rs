@@ -8,16 +8,16 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, ArchiveError, Scope, SealedRun, View, of_service, open_all, open_merged, open_merged_with_claims,
-    wait_for_seal,
+    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_all, open_merged, open_merged_with_claims,
+    some_names, too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
 use crate::disk::digest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, Shape};
 use crate::process::cancel::CancellationToken;
-use crate::text::human::count_of;
-use crate::time::Clock;
+use crate::text::human::{count_of, group_digits};
+use crate::time::{Clock, to_record};
 
 /// The view of the service of a plan as of an instant, or of its latest state, with claims if the plan includes them.
 pub(crate) fn view_of(
@@ -51,15 +51,28 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
     let forgotten: BTreeSet<&str> = view.archive().forgotten_runs().map(|run| run.run.as_str()).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
     if !runs.is_empty() {
-        return Err(ArchiveError::Forgotten { version: version.name.clone(), runs }.into());
+        let count = match runs.len() {
+            1 => "1 of its runs was".to_owned(),
+            more => format!("{} of its runs were", group_digits(more as u64)),
+        };
+        let what = format!("cannot rebuild `{}`: {count} forgotten since: {}", version.name, some_names(&runs));
+        return Err(Error::new(ErrorKind::Storage, what)
+            .with_hint("`bellwether runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`"));
     }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
     let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
     let runs: Vec<String> = runs.into_iter().filter(|run| !elsewhere.contains(run)).collect();
     if !runs.is_empty() {
-        let (path, version) = (view.archive().path().to_owned(), version.name.clone());
-        return Err(ArchiveError::Incomplete { path, version, runs }.into());
+        let what = format!(
+            "cannot rebuild `{}`: `{}` lacks {}: {}",
+            version.name,
+            view.archive().path().display(),
+            count_of(runs.len() as u64, "of its runs", "of its runs"),
+            some_names(&runs)
+        );
+        return Err(Error::new(ErrorKind::Storage, what)
+            .with_hint("restore them from a backup, or fetch them with `bellwether store pull`"));
     }
     let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
     view.of_runs(|run| runs.contains(run))
@@ -92,16 +105,15 @@ fn view_with(
     }
     let archive = opened;
     let (Some(first), Some(newest)) = (first(&archive), newest(&archive)) else {
-        return Err(ArchiveError::NoRuns { path: archive.path().to_owned() }.into());
+        return Err(no_runs(archive.path()));
     };
     let missing: Vec<String> = archive.missing().map(ToOwned::to_owned).collect();
     if !missing.is_empty() {
-        let named_by = "later runs are based on them".to_owned();
-        return Err(ArchiveError::Lost { path: archive.path().to_owned(), runs: missing, named_by }.into());
+        return Err(lost_runs(archive.path(), &missing, "later runs are based on them"));
     }
     let as_of = as_of.unwrap_or(newest);
     if as_of < first {
-        return Err(ArchiveError::TooEarly { as_of, first }.into());
+        return Err(too_early(as_of, first));
     }
     Ok(View::of(archive, as_of))
 }
@@ -109,7 +121,11 @@ fn view_with(
 /// Refuses an instant in the future: what will be known by then is not known yet.
 pub(crate) fn check_past(instant: DateTime<Utc>) -> Result<()> {
     let now = Clock::System.now();
-    if instant > now { Err(ArchiveError::Future { instant, now }.into()) } else { Ok(()) }
+    if instant > now {
+        let what = format!("{} is in the future: it is now {}", to_record(instant), to_record(now));
+        return Err(Error::usage(what, "leave it out for the latest state"));
+    }
+    Ok(())
 }
 
 /// When the first run was sealed.

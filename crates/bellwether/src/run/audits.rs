@@ -9,13 +9,13 @@ use super::as_of::{check_past, first, view, view_of};
 use super::observer::Control;
 use super::scope::{archived_scope, requests_in_words};
 use super::stage::Stage;
-use crate::archive::{ArchiveError, View, of_service, services};
+use crate::archive::{View, no_runs, of_service, services, too_early};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
@@ -61,7 +61,7 @@ impl AuditOptions<'_> {
         check_past(as_of)?;
         let view = Self { as_of: None, ..*self }.view()?;
         let first = first(view.archive()).filter(|first| as_of < *first);
-        first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }.into()))
+        first.map_or(Ok(()), |first| Err(too_early(as_of, first)))
     }
 
     /// The archive of the service as of the instant.
@@ -86,9 +86,12 @@ impl AuditOptions<'_> {
 fn only_service(archive: &Path) -> Result<PathBuf> {
     let services = services(archive)?;
     match &services[..] {
-        [] => Err(ArchiveError::NoRuns { path: archive.to_owned() }.into()),
+        [] => Err(no_runs(archive)),
         [only] => of_service(archive, only),
-        _ => Err(ArchiveError::Services { path: archive.to_owned(), services }.into()),
+        _ => Err(Error::usage(
+            format!("`{}` has data of several services: {}", archive.display(), services.join(", ")),
+            "name one with `--service`, or a definition",
+        )),
     }
 }
 

@@ -15,7 +15,6 @@ use super::blocking::blocking;
 use super::build::{BuildOptions, from_archive};
 use super::builder::{Builder, CountedRevisions};
 use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
-use super::error::RunError;
 use super::observer::Control;
 use super::scope::asked_news;
 use super::stage::{Stage, Timing};
@@ -283,7 +282,14 @@ impl Fetching<'_> {
         }
         if digest != expected {
             let (at, found, expected) = (self.store.address(self.at), digest.rows, expected.rows);
-            return Err(RunError::OtherRows { at, found, expected }.into());
+            let what = format!(
+                "`{at}` does not hold the rows that the statement computes: {} rows, expected {}",
+                group_digits(found),
+                group_digits(expected)
+            );
+            return Err(
+                Error::new(ErrorKind::Checks, what).with_hint("nothing was published; run the same command again")
+            );
         }
         Ok((read, tally, stage.finish()))
     }

@@ -8,13 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::error::RunError;
 use super::options::WhenLost;
-use crate::archive::{Archive, ArchiveError, claims_of};
+use crate::archive::{Archive, claims_of, lost_runs};
 use crate::definition::DefinitionFile;
 use crate::disk::digest;
 use crate::disk::file;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, VersionRecord};
 use crate::plan::{Plan, ServiceIdentity};
 
@@ -76,14 +75,25 @@ fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Res
     if when_lost == WhenLost::Fail
         && let Some(before) = before.filter(|before| before.name != plan.service.name)
     {
-        let (name, now, variables) = (plan.name.clone(), plan.service.clone(), plan.address_variables.clone());
-        return Err(RunError::OtherService { name, before, now, variables }.into());
+        let what =
+            format!("`{}` used service {before} until now, and its definition now asks {}", plan.name, plan.service);
+        let remedy = format!(
+            "to go on with that history, write `name = \"{}\"` in `[source]`; to begin a new one, run it with `--new-archive`",
+            before.name
+        );
+        return Err(other_service(plan, what, remedy));
     }
     let mut notes = Vec::new();
     if let Some(moved) = archive.and_then(|archive| moved_service(plan, archive)) {
         if !plan.names_service {
-            let (name, now, variables) = (plan.name.clone(), plan.service.clone(), plan.address_variables.clone());
-            return Err(RunError::ServiceMoved { name, before: moved, now, variables }.into());
+            let addresses = [&plan.service.base_url, &plan.service.sentiment_base_url];
+            let addresses: Vec<&str> = addresses.into_iter().flatten().map(String::as_str).collect();
+            let what = format!("service {moved} of `{}` has another address: {}", plan.name, addresses.join(", "));
+            let remedy = format!(
+                "if it is the same service, write `name = \"{}\"` in `[source]`; if not, give it another name",
+                moved.name
+            );
+            return Err(other_service(plan, what, remedy));
         }
         notes.push(format!("the service is now {}; before, {moved}", plan.service));
     }
@@ -103,8 +113,7 @@ fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Res
         lost.entry(run.to_owned()).or_insert_with(|| "later runs are based on them".to_owned());
     }
     if let (Some(named_by), WhenLost::Fail) = (lost.values().next().cloned(), when_lost) {
-        let (path, runs) = (path.to_owned(), lost.into_keys().collect());
-        return Err(ArchiveError::Lost { path, runs, named_by }.into());
+        return Err(lost_runs(path, &Vec::from_iter(lost.into_keys()), &named_by));
     }
     Ok(Continuity { lost: lost.into_keys().collect(), notes })
 }
@@ -174,4 +183,16 @@ fn named_runs(
         named.entry(run.clone()).or_insert_with(|| format!("the journal of `{}` names them", plan.name));
     }
     Ok(named)
+}
+
+/// A definition that asks another service than before, with what to do unless variables of the environment name it.
+fn other_service(plan: &Plan, what: String, remedy: String) -> Error {
+    let names = plan.address_variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+    Error::new(ErrorKind::Definition, what).with_hint(match names.as_str() {
+        "" => remedy,
+        names => format!(
+            "set {names} as before to go on with that history; for another service, use another folder with `--data`, or \
+             begin a new history with `--new-archive`"
+        ),
+    })
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observer::Control;
-use crate::archive::{self, Archive, ArchiveError, ForgetReason, Forgetting, claims_of, open_all};
+use crate::archive::{self, Archive, ForgetReason, Forgetting, claims_of, open_all, unknown_run};
 use crate::disk::file;
 use crate::error::Result;
 use crate::export::VersionRecord;
@@ -49,7 +49,7 @@ pub fn forget(archive: &Path, runs: &[String], reason: &ForgetReason, control: &
     let mut by_archive: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
     for run in runs.iter().collect::<BTreeSet<_>>() {
         let has_run = |archive: &Archive| archive.known_names().contains(run.as_str());
-        let unknown = || ArchiveError::UnknownRun { path: archive.to_owned(), run: run.clone() };
+        let unknown = || unknown_run(archive, run);
         let (_, of_service) = archives.iter().find(|(_, archive)| has_run(archive)).ok_or_else(unknown)?;
         by_archive.entry(of_service.path()).or_default().push(run.clone());
     }

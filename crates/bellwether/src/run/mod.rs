@@ -62,8 +62,6 @@ pub use continuity::check_history;
 pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, USUAL_SECTORS, doctor, offered_sectors};
-pub(crate) use error::RunError;
-pub use error::is_in_progress;
 pub use forget::{Forgot, ForgotRun, forget, forgotten_run_of};
 pub use gather::SignalSource;
 pub use import::{
@@ -97,13 +95,14 @@ pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};
 pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
 use crate::disk::links;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ClockTrust};
 use crate::key::ApiKey;
 use crate::net::address::host_of;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::project::Project;
+use crate::text::human::percent;
 
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;
@@ -275,10 +274,15 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         // Fails if too much was rejected. Returns whether no other machine has sent a run meanwhile.
         let check = |settled: &SealedRun| {
             let rejected = rejects::above(max_share, &records, &settled.requests()?);
-            if !rejected.is_empty() {
+            if let Some(rejected) = rejected {
                 let kept = unfinished.abandon(&options.evidence(), Some(settled))?;
-                let source = rejects::reasons(&records).map(Into::into);
-                return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
+                let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
+                return Err(Error::new(ErrorKind::Checks, what)
+                    .with_hint(format!(
+                        "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",
+                        kept.display()
+                    ))
+                    .with_reasons(rejects::reasons(&records)));
             }
             let Some(store) = &store else { return Ok(true) };
             let pulled = runtime.block_on(store.pull_archive(None))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, view};
-use crate::archive::{ArchiveError, folders, of_service, services};
+use crate::archive::{folders, no_runs, of_service, services};
 use crate::error::{Error, Result};
 use crate::process::cancel::CancellationToken;
 use crate::serve::ArchivedServices;
@@ -44,7 +44,7 @@ pub fn past(
         folders.push((name, folder));
     }
     if folders.is_empty() {
-        return Err(ArchiveError::NoRuns { path: archive.to_owned() }.into());
+        return Err(no_runs(archive));
     }
     Ok(ArchivedServices::of(folders, |folder, stop| view(folder, None, stop), as_of, stop))
 }

@@ -20,7 +20,6 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::RunError;
 use super::observer::Control;
 use super::options::EVIDENCE;
 use super::stage::Stage;
@@ -32,7 +31,7 @@ use crate::disk::links;
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::disk::names::{self, JOURNAL, SCHEDULE};
 use crate::disk::remove;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::export;
 use crate::plan::Plan;
 use crate::process::cancel;
@@ -377,6 +376,10 @@ fn remove_single(path: &Path) -> Result<()> {
 fn lock(archive: &Path, clock: Clock) -> Result<Lock> {
     match Lock::try_take(archive, LOCK, &Holder::this(clock.now()))? {
         Attempt::Taken(lock) => Ok(lock),
-        Attempt::Held(holder) => Err(RunError::PruneInProgress { archive: archive.to_owned(), holder }.into()),
+        Attempt::Held(holder) => {
+            let by = holder.map_or_else(String::new, |holder| format!(": {holder}"));
+            let what = format!("another process is pruning `{}`{by}", archive.display());
+            Err(Error::new(ErrorKind::Temporary, what).with_hint("try again when it has finished"))
+        }
     }
 }

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::error::{Findings, Rejected};
 use super::names::list;
 use crate::archive::AnswerRecord;
 use crate::interface::Endpoint;
 use crate::tables::{Oversized, RequestRecord};
+use crate::text::human::group_digits;
 
 #[derive(Clone, Copy, Default)]
 struct OperationTally {
@@ -23,7 +23,7 @@ struct OperationTally {
 }
 
 /// The known reasons: records rejected for their size, and requests whose answers were rejected whole.
-pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
+pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Vec<String> {
     let oversized = answers.iter().flat_map(|answer| &answer.oddities.oversized);
     let oversized = oversized.take(Oversized::MAX_LISTED).map(Oversized::to_string);
     let is_unreadable = |answer: &&Arc<AnswerRecord>| answer.request.rows == 0 && answer.request.rejects > 0;
@@ -32,12 +32,12 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
     let what = if unreadable.len() == 1 { "answer" } else { "answers" };
     let unreadable = (!unreadable.is_empty())
         .then(|| format!("every record was rejected in the {what} to {}", list(unreadable.iter())));
-    Findings::of(oversized.chain(unreadable).collect::<Vec<_>>().into_iter())
+    oversized.chain(unreadable).collect()
 }
 
 /// The operations with more than a share of rejected records or series, by the answers and by the requests as they were
-/// settled.
-pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Vec<Rejected> {
+/// settled: `9 of 10 records and 9 of 10 series of signals-history-all`, and so on; `None` if there are none.
+pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Option<String> {
     let mut tallies: BTreeMap<Endpoint, OperationTally> = BTreeMap::new();
     for request in settled {
         let tally = tallies.entry(request.endpoint).or_default();
@@ -54,10 +54,15 @@ pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[Re
         tally.series += histories;
         tally.lost += lost;
     }
-    let rejected = |(endpoint, tally): (Endpoint, OperationTally)| {
-        let of = |what, lost, of| Rejected { operation: endpoint.as_str(), what, lost, of };
-        [of("records", tally.rejected, tally.records), of("series", tally.lost, tally.series)]
-    };
-    let is_above = |one: &Rejected| one.lost as f64 > one.of as f64 * max_share;
-    tallies.into_iter().flat_map(rejected).filter(is_above).collect()
+    let mut above = Vec::new();
+    for (endpoint, OperationTally { records, rejected, series, lost }) in tallies {
+        let counts = [("records", rejected, records), ("series", lost, series)].into_iter();
+        let too_many = counts.filter(|(_, lost, of)| *lost as f64 > *of as f64 * max_share);
+        let parts: Vec<String> =
+            too_many.map(|(what, lost, of)| format!("{} of {} {what}", group_digits(lost), group_digits(of))).collect();
+        if !parts.is_empty() {
+            above.push(format!("{} of {endpoint}", parts.join(" and ")));
+        }
+    }
+    (!above.is_empty()).then(|| above.join(", "))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::archive::{ArchiveError, Scope, View};
+use crate::archive::{self, Scope, View};
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{OperationRequests, Plan, Request, RequestList, TickerSource};
@@ -14,13 +14,11 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     if let Some(scope) = used_last(plan, view)? {
         return Ok(scope);
     }
-    let (name, as_of) = (plan.name.clone(), view.as_of());
     let later = View::of(view.archive().clone(), DateTime::<Utc>::MAX_UTC);
     Err(match first_with_data(plan, &later)? {
-        Some(first) => ArchiveError::Unwatched { name, as_of, first },
-        None => ArchiveError::NoData { name },
-    }
-    .into())
+        Some(first) => archive::unwatched(&plan.name, view.as_of(), first),
+        None => archive::no_data(&plan.name),
+    })
 }
 
 /// When the run was sealed from which on there is data of a definition.

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::blocking::blocking;
 use super::observer::Control;
-use crate::archive::{ArchiveError, Note, Proof, Stamped, of_service, proof_folders, statement};
+use crate::archive::{Note, Proof, Stamped, no_runs, of_service, proof_folders, statement};
 use crate::error::{Diagnostic, Error, ErrorKind, Result};
 use crate::net::address::host_of;
 use crate::net::call;
@@ -127,9 +127,9 @@ enum ToStamp {
 }
 
 fn to_stamp(folder: &Path, service: &str) -> Result<ToStamp> {
-    let none = || ArchiveError::NoRuns { path: folder.to_owned() };
+    let none = || no_runs(folder);
     if crate::disk::file::is_gone(folder) {
-        return Err(none().into());
+        return Err(none());
     }
     let statement = statement(folder, service)?.ok_or_else(none)?;
     for path in proof_folders(folder)? {

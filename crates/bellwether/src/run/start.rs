@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::error::RunError;
 use super::observer::{CancellationToken, Event};
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::human::duration;
-use crate::time::Clock;
+use crate::time::{Clock, to_record};
 
 /// How often to try the lock while waiting for it.
 const TRY_EVERY: Duration = Duration::from_millis(200);
@@ -37,10 +36,12 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
         };
         // Others may wait as well, and be first.
         let is_told = told_of.as_ref() == Some(&holder);
-        let name = definition.to_owned();
-        let in_progress = RunError::InProgress { name, archive: options.archive.clone(), holder: holder.clone() };
+        let by = holder.as_ref().map_or_else(String::new, |holder| format!(": {holder}"));
+        let in_progress =
+            format!("another run of `{definition}` is in progress on `{}`{by}", options.archive.display());
         if patience.is_zero() {
-            return Err(in_progress.into());
+            return Err(Error::new(ErrorKind::Busy, in_progress)
+                .with_hint("try again when that run has finished, or wait for it with `--wait`"));
         }
         if !is_told {
             let message = format!("{in_progress}; waiting for it, for up to {}", duration(patience));
@@ -74,8 +75,16 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
                 sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?;
             }
             _ => {
-                let run = newest.name().to_owned();
-                return Err(RunError::ClockBehind { run, sealed_at, now }.into());
+                let what = format!(
+                    "the clock says {}, but the newest run in the archive was sealed at {}",
+                    to_record(now),
+                    to_record(sealed_at)
+                );
+                return Err(Error::new(ErrorKind::Storage, what).with_hint(format!(
+                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: take it back with \
+                     `bellwether archive forget {} --reason TEXT`",
+                    newest.name()
+                )));
             }
         }
     }
@@ -94,7 +103,13 @@ pub(super) struct StartTime {
 pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, clock: Clock) -> Result<DateTime<Utc>> {
     let now = clock.now();
     let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);
-    if before - now > SKEW { Err(RunError::ClockWentBack { before, now }.into()) } else { Ok(before.max(now)) }
+    if before - now > SKEW {
+        let what =
+            format!("the clock moved backwards during the run, from {} to {}", to_record(before), to_record(now));
+        return Err(Error::new(ErrorKind::Storage, what)
+            .with_hint("correct the clock and run it again with `--fresh`; nothing was archived"));
+    }
+    Ok(before.max(now))
 }
 
 async fn sleep(time: Duration, stop: &CancellationToken) -> Result<()> {

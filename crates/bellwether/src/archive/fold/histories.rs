@@ -5,7 +5,7 @@ use arrow::error::ArrowError;
 
 use super::cells::{Cells, Revision};
 use super::groups::Groups;
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::archive::sealed::keys;
 use crate::error::Result;
 use crate::plan::Vintage;
@@ -51,7 +51,7 @@ impl StoredObservations {
     ///
     /// If they have other columns than their table.
     pub fn fold(&self) -> Result<FoldedObservations> {
-        Cells::of(self.table, &self.batches).map(FoldedObservations).map_err(ArchiveError::merge)
+        Cells::of(self.table, &self.batches).map(FoldedObservations).map_err(merge_failed)
     }
 
     /// The histories of their cells.
@@ -80,7 +80,7 @@ impl FoldedObservations {
     ///
     /// If they have other columns than their table.
     pub fn histories(&self) -> Result<Histories> {
-        Histories::of(&self.0, EVER).map_err(ArchiveError::merge)
+        Histories::of(&self.0, EVER).map_err(merge_failed)
     }
 
     /// The latest known articles, as [`View::known_articles`](crate::archive::View::known_articles) gives them.

@@ -7,7 +7,7 @@ use arrow::error::ArrowError;
 
 use super::cells::{Cells, KnownCells, Revision, Spans};
 use super::row_ranges::RowRanges;
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::archive::sealed::rows::observation_times;
 use crate::archive::suspect::SuspectFilter;
 use crate::error::Result;
@@ -23,7 +23,7 @@ impl Cells {
         revision: Revision,
         vintage: Vintage,
     ) -> Result<RecordBatch> {
-        self.chosen_rows(self.known_cells(self.all(), as_of, revision), vintage).map_err(ArchiveError::merge)
+        self.chosen_rows(self.known_cells(self.all(), as_of, revision), vintage).map_err(merge_failed)
     }
 
     fn chosen_rows(&self, known: Vec<KnownCells>, vintage: Vintage) -> Result<RecordBatch, ArrowError> {
@@ -71,7 +71,7 @@ impl Cells {
             columns.push(Arc::new(suspect));
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
-        batch().map_err(ArchiveError::merge)
+        batch().map_err(merge_failed)
     }
 }
 

@@ -12,7 +12,7 @@ use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 
 use super::order::Order;
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::file_rows::FileRows;
@@ -79,7 +79,7 @@ impl Merged {
             [only] => sources.push(ByTicker::of_file(open(only)?)),
             small => {
                 let batches = small.iter().map(|folder| open(folder)?.take_rest()).collect::<Result<Vec<_>>>()?;
-                let held = put_together(table, &batches).map_err(ArchiveError::merge)?;
+                let held = put_together(table, &batches).map_err(merge_failed)?;
                 sources.push(ByTicker::of_rows(held));
             }
         }

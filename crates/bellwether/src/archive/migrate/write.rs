@@ -13,10 +13,10 @@ use chrono::{DateTime, Utc};
 use super::error::MigrateError;
 use super::legacy::{LAYOUT as LEGACY_LAYOUT, LegacyRun};
 use super::rows::{LegacySource, changed_rows, seal_times};
-use crate::archive::ArchiveError;
 use crate::archive::coverage::Coverage;
 use crate::archive::edge::Edge;
 use crate::archive::fold::cells::Cells;
+use crate::archive::merge_failed;
 use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use crate::archive::sealed::bound::Cuts;
 use crate::archive::sealed::catalog::Archive;
@@ -112,11 +112,11 @@ impl Writing<'_> {
         let mut out = drafts.iter().map(create).collect::<Result<Vec<_>>>()?;
         let mut merged = self.source.merge(table)?;
         while let Some(portion) = merged.next(Cuts::of_cells(table))? {
-            let cells = Cells::as_stored(table, &portion.batches).map_err(ArchiveError::merge)?;
+            let cells = Cells::as_stored(table, &portion.batches).map_err(merge_failed)?;
             for (index, rows) in by_run(&cells.rows, &index_of)? {
-                observed_by(table, &rows, &mut drafts[index].observations).map_err(ArchiveError::merge)?;
+                observed_by(table, &rows, &mut drafts[index].observations).map_err(merge_failed)?;
             }
-            let rows = changed_rows(&cells).map_err(ArchiveError::merge)?;
+            let rows = changed_rows(&cells).map_err(merge_failed)?;
             for (index, rows) in by_run(&rows, &index_of)? {
                 drafts[index].counts += count_changes(&changes(&rows));
                 out[index].write(rows)?;
@@ -244,7 +244,7 @@ fn by_run(rows: &RecordBatch, index_of: &HashMap<i64, usize>) -> Result<Vec<(usi
         instants.iter().filter_map(|sealed| Some((*index_of.get(sealed)?, *sealed))).collect();
     let of_run = |(index, instant): (usize, i64)| {
         let is_of_run = instants.iter().map(|sealed| Some(*sealed == instant)).collect();
-        Ok((index, filter_record_batch(rows, &is_of_run).map_err(ArchiveError::merge)?))
+        Ok((index, filter_record_batch(rows, &is_of_run).map_err(merge_failed)?))
     };
     present.into_iter().map(of_run).collect()
 }
@@ -283,7 +283,7 @@ impl PieceWriter {
         if self.rows < PIECE_ROWS {
             return Ok(());
         }
-        let all = concat_batches(&self.schema, &self.waiting).map_err(ArchiveError::merge)?;
+        let all = concat_batches(&self.schema, &self.waiting).map_err(merge_failed)?;
         let mut from = 0;
         while all.num_rows() - from >= PIECE_ROWS {
             self.out.write(Ok(all.slice(from, PIECE_ROWS)))?;

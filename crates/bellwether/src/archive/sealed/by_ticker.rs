@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use super::bound::{Bound, Cuts};
 use super::file_rows::{BATCH_ROWS, FileRows};
 use super::rows::{are_added, ticker};
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::error::Result;
 
 /// Rows sorted by ticker, read once from start to end.
@@ -196,7 +196,7 @@ impl ByTicker {
         match &first[..] {
             [] => Ok(RecordBatch::new_empty(self.schema.clone())),
             [only] => Ok(only.clone()),
-            first => concat_batches(&self.schema, first).map_err(ArchiveError::merge),
+            first => concat_batches(&self.schema, first).map_err(merge_failed),
         }
     }
 

@@ -15,10 +15,10 @@ use super::horizon::Horizon;
 use super::seal::{Joined, SEAL, Seal};
 use super::sealed_run::SealedRun;
 use super::seals;
-use crate::archive::ArchiveError;
 use crate::archive::claims::{claims_of, joined_in};
 use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
+use crate::archive::no_archive;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::error::{Error, Result};
@@ -95,7 +95,7 @@ impl Archive {
     fn open_folders(path: &Path, claims: Option<PathBuf>) -> Result<Self> {
         links::refuse(path)?;
         if claims.is_none() && file::is_gone(path) {
-            return Err(ArchiveError::Missing { path: path.to_owned() }.into());
+            return Err(no_archive(path));
         }
         let joined = claims.as_deref().map(joined_in);
         let sealed_in_all = || -> Result<Vec<Arc<Folder>>, ListingError> {

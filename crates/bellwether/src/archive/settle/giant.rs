@@ -14,9 +14,9 @@ use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
 use super::difference::{continue_places, difference};
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, ComparedSeries, Group};
+use crate::archive::merge_failed;
 use chrono::{DateTime, Utc};
 
-use crate::archive::ArchiveError;
 use crate::archive::copies::continue_copies;
 use crate::archive::coverage::{Coverage, Extent};
 use crate::archive::edge::Edge;
@@ -174,7 +174,7 @@ impl<'a> Giant<'a> {
             let dates = rows_dates(&answered);
             let count = end.map_or(answered.num_rows(), |end| dates.partition_point(|&date| date < end));
             let (step, rest) = (answered.slice(0, count), answered.slice(count, answered.num_rows() - count));
-            let (compared, edge) = self.compare(&observations, &step).map_err(ArchiveError::merge)?;
+            let (compared, edge) = self.compare(&observations, &step).map_err(merge_failed)?;
             if self.edge == Edge::default() {
                 self.edge = edge;
             }
@@ -230,7 +230,7 @@ impl<'a> Giant<'a> {
         let whole = concat_batches(&Table::Articles.listed_schema(), &read);
         drop(read);
         let arranged = whole.and_then(|rows| Table::Articles.arrange(&rows));
-        arranged.map_err(ArchiveError::merge)
+        arranged.map_err(merge_failed)
     }
 
     /// Rejected records for copies that differ from the first one.

@@ -9,9 +9,9 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::by_series::AnsweredSeries;
-use crate::archive::ArchiveError;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::Merged;
+use crate::archive::merge_failed;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -82,8 +82,8 @@ impl Observations {
         if batches.is_empty() {
             return Ok(());
         }
-        let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
-        let series = cells.series().map_err(ArchiveError::merge)?;
+        let cells = Cells::of(table, batches).map_err(merge_failed)?;
+        let series = cells.series().map_err(merge_failed)?;
         self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
         self.cells.push(cells);
         Ok(())

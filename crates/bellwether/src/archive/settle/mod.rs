@@ -47,7 +47,7 @@ use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Claim, Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
 use super::sealed::sealed_run::SealedRun;
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::{Error, Result};
@@ -343,7 +343,7 @@ impl Compared<'_> {
         let settle = |series: &AnsweredSeries| {
             let _work = work!("settle series");
             let (answers, repeated) = by_series.first_copies(series)?;
-            let compared = self.series(&series.key, answers, observations).map_err(ArchiveError::merge)?;
+            let compared = self.series(&series.key, answers, observations).map_err(merge_failed)?;
             Ok((compared, repeated))
         };
         let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
@@ -438,7 +438,7 @@ impl Group {
             changes.append(&mut of_series.changes);
             answers.append(&mut of_series.answers);
         }
-        let rows = batches(changes).map_err(ArchiveError::merge)?;
+        let rows = batches(changes).map_err(merge_failed)?;
         Ok(Self { rows, answers, counts, known, repeated })
     }
 }

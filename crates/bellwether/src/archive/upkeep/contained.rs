@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::pack::observations;
-use crate::archive::ArchiveError;
+use crate::archive::merge_failed;
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -103,7 +103,7 @@ fn holds(
     wanted: impl Iterator<Item = Result<RecordBatch>>,
     schema: &SchemaRef,
 ) -> Result<bool> {
-    let failed = ArchiveError::merge;
+    let failed = merge_failed;
     let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
     let converter = RowConverter::new(fields.collect()).map_err(failed)?;
     let encoded = |rows: RecordBatch| converter.convert_columns(rows.columns()).map_err(failed);

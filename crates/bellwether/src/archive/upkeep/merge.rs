@@ -22,8 +22,8 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::pack::{PackFolder, observations};
-use crate::archive::ArchiveError;
 use crate::archive::fold::cells::Cells;
+use crate::archive::merge_failed;
 use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -39,7 +39,7 @@ use crate::archive::settle::{Tables, batches, count_changes};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
@@ -99,7 +99,11 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
         PackFolder::begin(&merges, &name)
     };
     let work = begin().map_err(|error| match FileError::is_denied(&error) {
-        true => ArchiveError::Unmerged { source: error }.into(),
+        true => Error::new(ErrorKind::Storage, "histories met, and their merge cannot be written")
+            .with_hint(
+                "give this command once as a user who may write to the archive: the merge is then there for everybody",
+            )
+            .with_source(error),
         false => error,
     })?;
     let joining = Joining::of(archive, runs)?;
@@ -214,7 +218,7 @@ impl<'a> Joining<'a> {
             for rows in observations(&folders, table)? {
                 let changes = self.portion(table, &rows?)?;
                 changes.iter().for_each(|changes| counts += count_changes(&changes.kinds));
-                for (table, rows) in batches(changes).map_err(ArchiveError::merge)? {
+                for (table, rows) in batches(changes).map_err(merge_failed)? {
                     tables.write(table, &rows)?;
                 }
             }
@@ -229,13 +233,13 @@ impl<'a> Joining<'a> {
         if !seal_times(rows).iter().any(is_of_runs) {
             return Ok(restated);
         }
-        for (key, range) in keys::ranges(table, rows).map_err(ArchiveError::merge)? {
+        for (key, range) in keys::ranges(table, rows).map_err(merge_failed)? {
             let rows = rows.slice(range.start, range.len());
             if let Some(answers) = self.answers.get(&key)
                 && seal_times(&rows).iter().any(is_of_runs)
             {
                 cancel::check(self.archive.stop())?;
-                restated.extend(self.series(table, rows, answers).map_err(ArchiveError::merge)?);
+                restated.extend(self.series(table, rows, answers).map_err(merge_failed)?);
             }
         }
         Ok(restated)

@@ -29,7 +29,7 @@ use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::run_rows::RowsByRun;
 use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
 use crate::archive::sealed::sealed_run::SealedRun;
-use crate::archive::{ArchiveError, FOLDER_OF_UNFINISHED};
+use crate::archive::{FOLDER_OF_UNFINISHED, merge_failed};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -158,7 +158,7 @@ pub(super) fn observations(
         let piece = merged.next(Cuts::of_cells(table)).transpose()?;
         let in_order = |piece: Portion| match Cells::as_stored(table, &piece.batches) {
             Ok(cells) => Ok(cells.rows),
-            Err(error) => Err(ArchiveError::merge(error)),
+            Err(error) => Err(merge_failed(error)),
         };
         Some(piece.and_then(in_order))
     }))

@@ -22,16 +22,15 @@ mod universe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::error::{Findings, RunError};
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{in_words, some_of};
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::disk::digest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
-use crate::text::human::group_digits;
+use crate::text::human::{count_of, group_digits};
 
 pub(crate) use previous::PreviousVersion;
 pub(super) use previous::PreviousVersions;
@@ -239,7 +238,9 @@ impl CheckOutcome {
     /// The notes, or the failure.
     fn into_notes(self, name: &str) -> Result<Vec<String>> {
         let checks: BTreeSet<Check> = self.failed.iter().map(|(check, _)| *check).collect();
-        let Some(found) = Findings::of(self.failed.into_iter().map(|(_, found)| found)) else { return Ok(self.notes) };
+        if self.failed.is_empty() {
+            return Ok(self.notes);
+        }
         let remedies: Vec<&str> = checks.iter().map(|check| check.remedy()).collect();
         let remedies = format!("{} in `[checks]`", remedies.join(" and "));
         let hint = match Vec::from_iter(checks)[..] {
@@ -247,7 +248,10 @@ impl CheckOutcome {
             [Check::MaxAge] => format!("ask the vendor why its data is stale, or {remedies}"),
             _ => format!("if this is expected, {remedies}"),
         };
-        Err(RunError::Checks { name: name.to_owned(), hint, source: Box::new(found) }.into())
+        let failed = count_of(self.failed.len() as u64, "check failed", "checks failed");
+        Err(Error::new(ErrorKind::Checks, format!("nothing was published for `{name}`: {failed}"))
+            .with_hint(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"))
+            .with_reasons(self.failed.into_iter().map(|(_, found)| found)))
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use super::{Diagnosis, DoctorOptions, Health, sectors};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ResponseHead, is_absence};
 use crate::interface::{Base, Endpoint, Ticker};
 use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
 use crate::run::demo::Demo;
-use crate::run::error::RunError;
+use crate::run::error;
 use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::{addresses, key};
 use crate::text::human::count_of;
@@ -140,8 +140,11 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
     let lacking = if lacking.is_empty() { "any operation".to_owned() } else { lacking.join(", ") };
     let (address, setting) = (client.address(endpoint), base.setting());
     Some(match head.is_page {
-        true => RunError::WebPage { address, setting }.into(),
-        false => RunError::Address { address, status: head.status, setting, lacking }.into(),
+        true => {
+            Error::new(ErrorKind::Service, format!("`GET {address}` answered with a web page: is `{setting}` correct?"))
+                .with_hint("check the address")
+        }
+        false => error::wrong_address(&address, head.status, setting, &lacking),
     })
 }
 

@@ -18,14 +18,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::operation::{MissingOperation, UNKNOWN_SUBJECTS, WaveOutcome};
-use super::error::RunError;
+use super::error::wrong_address;
 use super::last_listed::LastListed;
 use super::names::{list, some_of};
 use super::observer::{Control, Event};
 use super::options::Options;
 use super::stage::{Stage, Timing};
 use crate::archive::{Scope, Unfinished};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
@@ -193,14 +193,15 @@ impl<'a> Gathering<'a> {
             // The next run must not resume with these answers.
             self.unfinished.abandon(&self.options.evidence(), None)?;
             let of = |tickers: Vec<&Ticker>| list(tickers.iter());
-            return Err(RunError::OtherTickers {
-                name: self.plan.name.clone(),
-                lacking,
-                instead: operation.as_str(),
-                missing: of(known.difference(tickers).collect()),
-                new: of(tickers.difference(known).collect()),
-            }
-            .into());
+            let (missing, new) = (of(known.difference(tickers).collect()), of(tickers.difference(known).collect()));
+            let shift = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
+            let shift: Vec<String> = shift.map(|(what, names)| format!("{what} {names}")).collect();
+            let what = format!(
+                "the service no longer offers {lacking}, and {operation} lists different tickers: {}",
+                shift.join("; ")
+            );
+            return Err(Error::new(ErrorKind::Checks, what)
+                .with_hint("if this is expected, choose the operation with `history` in `[signals]`"));
         }
         let whose = if known.is_empty() { "" } else { ", as listed in the archive" };
         let tickers = some_of("ticker", tickers.iter());
@@ -329,9 +330,13 @@ impl<'a> Gathering<'a> {
                 if endpoint.is_of_one_ticker() {
                     lacking += ", or knows none of the tickers";
                 }
-                RunError::Address { address, status, setting, lacking }.into()
+                wrong_address(&address, status, setting, &lacking)
             }
-            _ => RunError::NoOperation { name, lacking }.into(),
+            _ => {
+                let what = format!("the service no longer offers operations that `{name}` needs: {lacking}");
+                Error::new(ErrorKind::Service, what)
+                    .with_hint("ask the vendor what replaced it, or change `history` or `[sentiment]`")
+            }
         }
     }
 
