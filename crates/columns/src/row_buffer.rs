@@ -13,15 +13,21 @@ const ARRAY_BYTES: usize = 256;
 #[derive(Debug)]
 pub struct RowBuffer {
     block_rows: usize,
+    block_bytes: usize,
     pieces: Vec<Rows>,
     rows: usize,
     bytes: usize,
 }
 
 impl RowBuffer {
-    /// A buffer for blocks of so many rows.
+    /// A buffer for blocks of so many rows, of any size.
     pub fn new(block_rows: usize) -> Self {
-        Self { block_rows, pieces: Vec::new(), rows: 0, bytes: 0 }
+        Self::bounded(block_rows, usize::MAX)
+    }
+
+    /// A buffer for blocks of at most so many rows and bytes; a row that is larger has a block of its own.
+    pub fn bounded(block_rows: usize, block_bytes: usize) -> Self {
+        Self { block_rows, block_bytes, pieces: Vec::new(), rows: 0, bytes: 0 }
     }
 
     /// Adds rows, and returns the blocks that they complete.
@@ -29,13 +35,21 @@ impl RowBuffer {
         let mut complete = Vec::new();
         let mut from = 0;
         while from < rows.num_rows() {
-            let count = (rows.num_rows() - from).min(self.block_rows - self.rows);
-            let piece = rows.slice(from, count);
+            let mut count = (rows.num_rows() - from).min(self.block_rows - self.rows);
+            let (mut piece, mut size) = sized(rows, from, count);
+            while self.bytes.saturating_add(size) > self.block_bytes && count > 1 {
+                count /= 2;
+                (piece, size) = sized(rows, from, count);
+            }
+            if self.bytes.saturating_add(size) > self.block_bytes && self.rows > 0 {
+                complete.extend(self.take());
+                continue;
+            }
             from += count;
             self.rows += count;
-            self.bytes += piece.columns().iter().map(bytes).sum::<usize>();
+            self.bytes += size;
             self.pieces.push(piece);
-            if self.rows == self.block_rows {
+            if self.rows == self.block_rows || self.bytes >= self.block_bytes {
                 complete.extend(self.take());
             }
         }
@@ -59,6 +73,13 @@ impl RowBuffer {
         let arrays: usize = self.pieces.iter().map(|piece| piece.columns().len()).sum();
         self.bytes + arrays * ARRAY_BYTES
     }
+}
+
+/// Some rows, and the size of their values.
+fn sized(rows: &Rows, from: usize, count: usize) -> (Rows, usize) {
+    let piece = rows.slice(from, count);
+    let size = piece.columns().iter().map(bytes).sum();
+    (piece, size)
 }
 
 /// Size of the values of all rows, as if none were shared.

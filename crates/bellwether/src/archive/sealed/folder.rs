@@ -20,10 +20,10 @@ use crate::error::{Reason, Result};
 use crate::process::cancel::{self, CancellationToken};
 
 /// The most rows of a row group; files written here have an eighth of that.
-const MAX_GROUP_ROWS: i64 = 1 << 20;
+pub(super) const MAX_GROUP_ROWS: i64 = 1 << 20;
 
 /// The most bytes of a decompressed row group.
-const MAX_GROUP_BYTES: i64 = 256 << 20;
+pub(super) const MAX_GROUP_BYTES: i64 = 256 << 20;
 
 /// A sealed folder: a run, a pack that replaces several runs, or a merge of their histories.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
+use super::folder::{MAX_GROUP_BYTES, MAX_GROUP_ROWS};
 use crate::columns::{ParquetOptions, ParquetWriter, RowBuffer, Rows};
 use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
 use crate::error::{Error, Reason, Result};
@@ -15,8 +16,11 @@ use crate::error::{Error, Reason, Result};
 /// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// Approximate bytes at which a row group is written early: rows of articles are long and held in memory.
+/// The most bytes of a row group, unless one row has more: rows of articles are long and held in memory.
 const ROW_GROUP_BYTES: usize = 6 << 20;
+
+// What is written is read.
+const _: () = assert!(ROW_GROUP_ROWS as i64 <= MAX_GROUP_ROWS && (ROW_GROUP_BYTES as i64) < MAX_GROUP_BYTES);
 
 /// Columns up to this size are not compressed. Runs with few changes have only such columns, and many of them are read
 /// at once.
@@ -41,12 +45,12 @@ impl Rowfile {
         };
         let writer = ParquetWriter::create(DigestWriter::new(file::create(path)?), SchemaRef::clone(&schema), options)
             .map_err(|error| FileError::encode(path, error))?;
-        Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::new(ROW_GROUP_ROWS), rows: 0 })
+        Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::bounded(ROW_GROUP_ROWS, ROW_GROUP_BYTES), rows: 0 })
     }
 
     /// The same with smaller row groups, for a file that is written beside others and read as a whole.
     pub(in crate::archive) fn in_groups_of(self, rows: usize) -> Self {
-        Self { buffer: RowBuffer::new(rows), ..self }
+        Self { buffer: RowBuffer::bounded(rows, ROW_GROUP_BYTES), ..self }
     }
 
     pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
@@ -57,10 +61,7 @@ impl Rowfile {
     /// Writes rows.
     pub(in crate::archive) fn add(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
-        let mut groups = self.buffer.push(rows);
-        if self.buffer.bytes() >= ROW_GROUP_BYTES {
-            groups.extend(self.buffer.take());
-        }
+        let groups = self.buffer.push(rows);
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failure(error))
     }
 
@@ -83,23 +84,33 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{Array, RecordBatch, StringArray};
+    use arrow::compute::concat_batches;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::{ROW_GROUP_BYTES, Rowfile};
     use crate::disk::file;
 
     #[test]
-    fn long_rows_make_smaller_row_groups() {
+    fn long_rows_make_smaller_row_groups_whatever_batches_they_arrive_in() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long.parquet");
         let texts = Arc::new(StringArray::from_iter_values((0..100).map(|row| format!("{row:09999}"))));
         let batch = RecordBatch::try_from_iter([("text", texts as Arc<dyn Array>)]).unwrap();
         let mut out = Rowfile::create(&path, batch.schema(), 1).unwrap();
         (0..20).for_each(|_| out.write(Ok(batch.clone())).unwrap());
-        assert_eq!(out.finish().unwrap().rows, 2_000);
+        // All at once, as a merge of many runs hands them out.
+        let all = concat_batches(&batch.schema(), &vec![batch.clone(); 20]).unwrap();
+        out.write(Ok(all)).unwrap();
+        // A row that is larger than a row group has one of its own.
+        let texts =
+            Arc::new(StringArray::from(vec!["short".to_owned(), "x".repeat(2 * ROW_GROUP_BYTES), "short".to_owned()]));
+        out.write(RecordBatch::try_from_iter([("text", texts as Arc<dyn Array>)])).unwrap();
+        assert_eq!(out.finish().unwrap().rows, 4_003);
         let read = ParquetRecordBatchReaderBuilder::try_new(file::open(&path).unwrap()).unwrap();
         let groups: Vec<i64> = read.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
-        assert_eq!(groups, [700, 700, 600]);
-        assert!(groups.iter().all(|rows| rows * 10_003 < (ROW_GROUP_BYTES + 1_000_300) as i64));
+        assert_eq!(groups.iter().sum::<i64>(), 4_003);
+        assert!(groups.iter().all(|rows| rows * 10_003 <= ROW_GROUP_BYTES as i64), "{groups:?}");
+        assert!(groups.len() <= 10, "{groups:?}");
+        assert!(groups.contains(&1), "{groups:?}");
     }
 }
