@@ -272,8 +272,9 @@ impl Basis {
                 || version_of(&version.path, Some(&version.path.to_string_lossy()))
                     .map_or(true, |(_, recorded)| recorded.runs.iter().all(|run| counts(run)))
         };
-        let ended = self.journal.iter().flat_map(|journal| &journal.runs);
-        let ended = ended.filter(|record| record.run.as_deref().is_none_or(counts)).map(|record| record.ended_at);
+        // Lines are in the order in which they were written: a later one with an earlier time shows that the clock was wrong then.
+        let last = self.journal.as_ref().and_then(|journal| journal.runs.last());
+        let ended = last.filter(|record| record.run.as_deref().is_none_or(counts)).map(|record| record.ended_at);
         let built = self.versions.iter().filter(is_counted).map(|version| version.built_at);
         let done = self.memory.iter().map(|memory| memory.done).filter(|done| *done - now <= WRONG_CLOCK);
         if let Some(newest) = sealed.chain(ended).chain(built).chain(done).max().filter(|newest| *newest - now > SKEW) {

@@ -139,8 +139,12 @@ impl MemoryFile {
     }
 }
 
-/// A last time this far ahead was written by a clock that was wrong.
-pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::days(1);
+/// An instant this far ahead was written by a clock that was wrong. The clocks of machines that share a project may differ by
+/// less.
+pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(10);
+
+/// How far back times are caught up with once a clock is right again.
+const CAUGHT_UP: TimeDelta = TimeDelta::days(1);
 
 impl Memory {
     /// The memory of a schedule that is first seen now.
@@ -149,13 +153,28 @@ impl Memory {
         Self { version: VERSION, cron, timezone, done: now, retry: None }
     }
 
-    /// Removes what a wrong clock wrote: no time that is still to come is done, nor is one that may still be caught up
-    /// with.
-    pub(super) fn mend(self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
-        if self.done - now <= WRONG_CLOCK {
-            return self;
+    /// The same without what a clock that was ahead wrote: no time that is still to come is done, nor is one that may still be
+    /// caught up with, and no retry waits for longer than it was postponed.
+    pub(super) fn mended(&self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
+        let mut mended = self.clone();
+        if self.done - now > WRONG_CLOCK {
+            mended.done = now - window(schedule).min(CAUGHT_UP);
         }
-        Self { done: now - window(schedule).min(WRONG_CLOCK), retry: None, ..self }
+        mended.retry = self.retry.filter(|retry| retry.due - now <= WRONG_CLOCK).map(|retry| {
+            let is_ahead = retry.at - now > backoff(schedule, retry.attempts).max(WRONG_CLOCK);
+            Retry { at: if is_ahead { now } else { retry.at }, ..retry }
+        });
+        mended
+    }
+
+    /// The same, with a warning of what a wrong clock wrote.
+    pub(super) fn mend(self, schedule: &Schedule, now: DateTime<Utc>, definition: &str) -> Self {
+        let mended = self.mended(schedule, now);
+        if mended != self {
+            let (done, retry) = (self.done, self.retry_at());
+            tracing::warn!(definition, %done, ?retry, "the clock was ahead: times that are still to come are not done");
+        }
+        mended
     }
 
     /// Whether it is about a schedule.
@@ -247,6 +266,33 @@ mod tests {
                     [schedule]\ncron = \"0 6 * * *\"\ncatch_up = \"0s\"\ndeadline = \"2m\"\n";
         let definition = DefinitionFile::new("it.toml".into(), text.into()).unwrap();
         Plan::of(definition).unwrap().schedule.unwrap()
+    }
+
+    #[test]
+    fn what_a_clock_wrote_that_was_ahead_is_never_waited_for() {
+        let (schedule, now) = (schedule(), "2026-11-20T07:00:00Z".parse::<DateTime<Utc>>().unwrap());
+        let (ahead, before) = (now + TimeDelta::days(3_650), now - TimeDelta::days(1));
+        let run = |memory: &Memory| memory.mended(&schedule, now).decide(&schedule, now + TimeDelta::hours(23));
+        let next = "2026-11-21T06:00:00Z".parse::<DateTime<Utc>>().unwrap();
+
+        // A run that failed for now, ten years ahead.
+        let mut postponed = Memory::new(&schedule, before);
+        postponed.finish(now - TimeDelta::hours(1));
+        postponed.postpone(&schedule, (ahead, 0), ahead);
+        assert_eq!(run(&postponed), Decision::Run { due: next, attempts: 0, missed: 0 });
+        // One that was due before the clock went wrong is tried again now.
+        let mut waiting = Memory::new(&schedule, before);
+        waiting.postpone(&schedule, (now - TimeDelta::minutes(1), 0), now);
+        let mut late = waiting.clone();
+        late.retry = late.retry.map(|retry| super::Retry { at: ahead, ..retry });
+        assert_eq!(late.mended(&schedule, now).retry_at(), Some(now));
+        assert_eq!(waiting.mended(&schedule, now), waiting);
+        // A time that is done, hours or years ahead.
+        for ahead in [now + TimeDelta::hours(3), ahead] {
+            let mut done = Memory::new(&schedule, before);
+            done.finish(ahead);
+            assert_eq!(run(&done), Decision::Run { due: next, attempts: 0, missed: 0 }, "{ahead}");
+        }
     }
 
     #[test]

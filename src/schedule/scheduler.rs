@@ -320,14 +320,17 @@ impl Scheduler {
             };
             match place.read_of(schedule).and_then(|memory| memory.map_or_else(new, Ok)) {
                 Ok(memory) => {
-                    let memory = memory.mend(schedule, now);
+                    let memory = memory.mend(schedule, now, name);
                     self.obstacles.clear(&Subject::Definition(name.to_owned()), ObstacleKind::State);
                     self.memories.insert(name.to_owned(), memory);
                 }
                 Err(error) => self.pause(name, &error, now),
             }
         }
-        self.memories.get(name)
+        // The clock may have been set since it was read.
+        let memory = self.memories.get_mut(name)?;
+        *memory = memory.clone().mend(schedule, now, name);
+        Some(memory)
     }
 
     /// Leaves a definition alone for a while.
@@ -408,8 +411,9 @@ impl Scheduler {
             return Ok(None);
         };
         // Another scheduler may have been faster. What could not be written is still known here.
-        let cached = self.memories.get(name).cloned();
-        let stored = place.read_of(&schedule)?.map(|memory| memory.mend(&schedule, now));
+        let mend = |memory: Memory| memory.mend(&schedule, now, name);
+        let cached = self.memories.get(name).cloned().map(mend);
+        let stored = place.read_of(&schedule)?.map(mend);
         let newer = |one: Memory, other: Memory| if other.done > one.done { other } else { one };
         let memory = match (stored, cached) {
             (Some(stored), Some(cached)) => newer(stored, cached),

@@ -28,7 +28,7 @@ use super::definitions::files;
 use super::disk::Disk;
 use super::journal::{Counts, Journal};
 use super::look::{LookRecord, last_look};
-use super::memory::deadline;
+use super::memory::{WRONG_CLOCK, deadline};
 use super::record::{Fault, Outcome, RunRecord};
 use super::times::upcoming;
 
@@ -363,12 +363,15 @@ impl Shared<'_> {
         status.next = upcoming(schedule, self.now).next();
         // Without a memory no scheduler has seen the definition, and it owes nothing.
         let Some(memory) = basis.memory.as_ref().filter(|memory| memory.is_of(schedule)) else { return };
+        let memory = memory.mended(schedule, self.now);
         if let Some(retry) = memory.retry_at() {
             status.next = Some(status.next.map_or(retry, |next| next.min(retry)));
         }
         let newest = schedule.cron.last_until(self.now - deadline(schedule), schedule.timezone.0);
         let is_open = |due: &DateTime<Utc>| {
-            *due > memory.done && status.last(Outcome::Success).is_none_or(|run| run.started_at < *due)
+            // A run that a wrong clock dated has not happened for a time before it.
+            let has_happened = |run: &RunRecord| run.started_at >= *due && run.started_at - self.now <= WRONG_CLOCK;
+            *due > memory.done && !status.last(Outcome::Success).is_some_and(has_happened)
         };
         // A run that is in progress has happened, however long it takes.
         status.overdue = newest.filter(is_open).filter(|_| status.running.is_none());

@@ -173,7 +173,7 @@ pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use suspect::Suspects;
 pub(crate) use tickers::{ListedBy, SeriesReader};
-pub(crate) use unfinished::{abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{SKEW, abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{
     Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,
     open_merged_with_claims, prune, set_aside, verify,

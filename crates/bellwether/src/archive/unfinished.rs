@@ -39,6 +39,10 @@ const JOURNAL: &str = "answers.jsonl";
 /// How long an interrupted run can be resumed: its answers must still be what the service would answer now.
 const RESUME_WITHIN: TimeDelta = TimeDelta::hours(6);
 
+/// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no more than
+/// this, a run waits until its own clock has passed it.
+pub(crate) const SKEW: TimeDelta = TimeDelta::seconds(10);
+
 /// How long an interrupted run that is not resumed is kept.
 const DISCARD_AFTER: TimeDelta = TimeDelta::days(7);
 
@@ -166,7 +170,14 @@ impl Unfinished {
             if origin.layout != LAYOUT || !is_same || !is_fresh || !is_late_enough || !is_ours {
                 continue;
             }
-            return Self::of(sealed, path, (origin, beginning.whole), lock).map(Some);
+            let resumed = Self::of(sealed, path, (origin, beginning.whole), lock)?;
+            let is_ahead = |answer: &Arc<AnswerRecord>| answer.request.observed_at - beginning.now > SKEW;
+            if resumed.records().iter().any(is_ahead) {
+                // It could never be sealed: what it observed is dated later than now.
+                tracing::warn!(run = resumed.name(), "the clock was ahead during an interrupted run, which is not resumed");
+                continue;
+            }
+            return Ok(Some(resumed));
         }
         Ok(None)
     }
@@ -417,7 +428,7 @@ fn is_abandoned(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> bool {
         // A run that is incomplete stays in place for a while.
         None => is_unwritten(&path.join(RECORD)) && file::is_older(path, file::DAY),
         // One that is sealed was killed before it could remove this folder.
-        Some(origin) => is_sealed(sealed, &origin.run) || now - origin.started_at > DISCARD_AFTER,
+        Some(origin) => is_sealed(sealed, &origin.run) || (now - origin.started_at).abs() > DISCARD_AFTER,
     }
 }
 

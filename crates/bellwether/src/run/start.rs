@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::observer::{CancellationToken, Event};
 use super::options::{Options, WhenHeld};
-use crate::archive::{AnswerRecord, Archive};
+use crate::archive::{AnswerRecord, Archive, SKEW};
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::human::duration;
@@ -15,10 +15,6 @@ use crate::time::{Clock, to_record};
 
 /// How often to try the lock while waiting for it.
 const TRY_EVERY: Duration = Duration::from_millis(200);
-
-/// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no
-/// more than this, a run waits until its own clock has passed it.
-pub(super) const SKEW: TimeDelta = TimeDelta::seconds(10);
 
 /// Takes the lock of a definition on the archive.
 pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
@@ -107,7 +103,7 @@ pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, c
         let what =
             format!("the clock moved backwards during the run, from {} to {}", to_record(before), to_record(now));
         return Err(Error::new(ErrorKind::Storage, what)
-            .with_hint("correct the clock and run it again with `--fresh`; nothing was archived"));
+            .with_hint("correct the clock and run the same command again, which begins anew; nothing was archived"));
     }
     Ok(before.max(now))
 }

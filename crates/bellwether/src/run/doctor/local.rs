@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{Access, access};
 
 use super::{Diagnosis, DoctorOptions};
-use crate::archive::{self, Archive, FOLDER_OF_UNFINISHED, SEALING_LOCK, UnfinishedRun, services, unfinished_runs};
+use crate::archive::{Archive, FOLDER_OF_UNFINISHED, SEALING_LOCK, SKEW, UnfinishedRun, self, services, unfinished_runs};
 use crate::disk::file;
 use crate::disk::footprint::{free_space, nearest};
 use crate::disk::links;
@@ -19,7 +19,6 @@ use crate::plan::Plan;
 use crate::run::as_of::newest;
 use crate::run::continuity::{self, Continuity, ExpectedHistory};
 use crate::run::options::WhenLost;
-use crate::run::start::SKEW;
 use crate::text::human::{bytes, count_of};
 
 /// With less space than this there is a warning; a run of all sectors takes about as much.
