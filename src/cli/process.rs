@@ -9,6 +9,7 @@ use bellwether::error::{Error, is_want_of_threads, text_of};
 /// Prepares the process for a command.
 pub(super) fn prepare() {
     ignore_file_size_signal();
+    leave_no_core();
     silence_want_of_threads();
     keep_memory();
 }
@@ -38,6 +39,16 @@ fn ignore_file_size_signal() {
     // SAFETY: no handler is installed, and nothing else in this process handles the signal.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// Keeps the memory of the program, which may hold an API key, out of a core file.
+fn leave_no_core() {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    #[expect(unsafe_code, reason = "the standard library has no limits of resources")]
+    // SAFETY: it reads the limits that it is given; one that is refused has no effect.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
     }
 }
 

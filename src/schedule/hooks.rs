@@ -1,8 +1,8 @@
 //! Hooks: commands and addresses that are called after a run, with its record as JSON.
 //!
 //! A hook never changes the outcome of a run. It has a limited time, which shrinks to a few seconds when the program is
-//! asked to stop. After that a command is asked to end, and then killed with everything that it started. It never gets the
-//! API key: variables of the environment that hold it are removed, and the record has none. Redirects are not followed.
+//! asked to stop. After that a command is asked to end, and then killed with everything that it started, in whatever session.
+//! It gets the variables of the environment that [`PASSED`] lists, none of which holds a secret. Redirects are not followed.
 //! Messages name the program or the host only, since an address may be a secret.
 
 use std::io::Write;
@@ -11,7 +11,6 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellwether::key::source::VARIABLE;
 use bellwether::key::without_keys;
 use bellwether::net::address::host_of;
 use bellwether::net::call;
@@ -34,6 +33,29 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long a command has after SIGTERM before it is killed.
 const LAST: Duration = Duration::from_secs(2);
+
+/// The variables of the environment that a command gets, besides those that say which run it is about.
+const PASSED: [&str; 19] = [
+    "BELLWETHER_DATA",
+    "BELLWETHER_ROOT",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOME",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LOGNAME",
+    "NO_PROXY",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+];
 
 /// How long a hook may take.
 #[derive(Clone)]
@@ -81,10 +103,10 @@ async fn command(words: &[String], root: &Path, text: String, record: &RunRecord
     if !root.as_os_str().is_empty() {
         command.current_dir(root);
     }
-    let has_key = |value: &str| without_keys(value) != value;
-    for (name, value) in std::env::vars_os() {
-        if name == VARIABLE || value.to_str().is_some_and(has_key) {
-            command.env_remove(name);
+    command.env_clear();
+    for name in PASSED {
+        if let Some(value) = std::env::var_os(name).filter(|value| value.to_str().is_none_or(|it| without_keys(it) == it)) {
+            command.env(name, value);
         }
     }
     command.env("BELLWETHER_DEFINITION", &record.definition).env("BELLWETHER_OUTCOME", record.outcome.as_str());

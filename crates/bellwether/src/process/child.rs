@@ -1,5 +1,8 @@
-//! A child process that does not outlive the value, nor the program: it is killed with everything that it started.
+//! A child process that does not outlive the value, nor the program: it is killed with everything that it started. Where
+//! there is `/proc`, that includes what began a session of its own: each command has a mark in its environment, which its
+//! children inherit.
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 /// How often to check on a command.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -22,10 +25,14 @@ struct Groups {
     is_closed: bool,
 }
 
+/// The variable of the environment with the mark of a command.
+const MARK: &str = "BELLWETHER_COMMAND";
+
 /// A command in a process group of its own, killed on drop unless it has ended.
 pub struct RunningCommand {
     child: Child,
     group: Pid,
+    mark: String,
     has_ended: bool,
 }
 
@@ -49,10 +56,11 @@ impl RunningCommand {
         if groups.is_closed {
             return Err(io::Error::other("the program is ending"));
         }
-        let child = command.process_group(0).spawn()?;
+        let mark = format!("{}-{:016x}", std::process::id(), crate::time::random());
+        let child = command.env(MARK, &mark).process_group(0).spawn()?;
         let group = Pid::from_child(&child);
         groups.running.push(group);
-        Ok(Self { child, group, has_ended: false })
+        Ok(Self { child, group, mark, has_ended: false })
     }
 
     /// The process, for its pipes.
@@ -91,6 +99,27 @@ impl Drop for RunningCommand {
             let _ = self.child.kill();
             let _ = self.child.wait();
             groups.running.retain(|group| *group != self.group);
+            kill_marked(&self.mark);
+        }
+    }
+}
+
+/// Kills what a command started in other sessions, a few times, since they may start more meanwhile.
+fn kill_marked(mark: &str) {
+    let wanted = format!("{MARK}={mark}");
+    let is_marked = |process: &fs::DirEntry| {
+        fs::read(process.path().join("environ"))
+            .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()))
+    };
+    for _ in 0..3 {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_marked);
+        let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let marked: Vec<Pid> = numbers.filter(|process| *process != rustix::process::getpid()).collect();
+        if marked.is_empty() {
+            return;
+        }
+        for process in marked {
+            let _ = kill_process(process, Signal::KILL);
         }
     }
 }

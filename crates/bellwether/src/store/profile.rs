@@ -16,6 +16,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
 use super::credentials::OfCommand;
 use super::settings::{Form, check};
+use crate::disk::file;
 use crate::key;
 use crate::process::cancel::CancellationToken;
 
@@ -141,7 +142,7 @@ fn profile(name: &str) -> Result<Option<Settings>, String> {
         let Some(path) = path else { continue };
         let text = match fs::metadata(&path) {
             Ok(file) if file.len() > MAX_BYTES => return Err(format!("`{}` is larger than 1 MiB", path.display())),
-            _ => fs::read_to_string(&path),
+            _ => file::open_regular(&path).and_then(std::io::read_to_string),
         };
         match text {
             Ok(text) => {

@@ -2,11 +2,12 @@
 //!
 //! They are read whole, up to a size, and an error has the number of its line. Fields may be quoted, but have no commas.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use chrono::NaiveDate;
+
+use crate::disk::file;
 
 /// Why a file cannot be used, in words.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ pub(crate) struct Items<'a, const N: usize> {
 /// The text of a file of at most so many bytes.
 pub(crate) fn read(path: &Path, most: u64) -> Result<String, CsvError> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    file::open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(CsvError::TooLong { most });
     }

@@ -180,9 +180,9 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a file of rows.
+/// Opens a file to read it.
 pub(crate) fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(FileError::read(path))
+    open_regular(path).map_err(FileError::read(path))
 }
 
 /// Reads `length` bytes of a file from an offset, without moving any cursor.

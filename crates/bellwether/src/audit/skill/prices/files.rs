@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::table::{self, PriceRow};
 use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, Row, date, path_text, too_many};
 use crate::disk::digest;
-use crate::disk::file::FileError;
+use crate::disk::file::{self, FileError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Ticker;
 use crate::process::cancel::{self, CancellationToken};
@@ -97,7 +97,7 @@ impl RowNumbers {
 impl Reading {
     /// Reads a file.
     pub(super) fn add_file(&mut self, path: &Path, columns: &PriceColumns, stop: &CancellationToken) -> Result<()> {
-        let mut file = std::fs::File::open(path).map_err(FileError::read(path))?;
+        let mut file = file::open(path)?;
         let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
         let (digest, _) = digest.ok_or_else(Error::interruption)?;
         file.seek(SeekFrom::Start(0)).map_err(FileError::read(path))?;
