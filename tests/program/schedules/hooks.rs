@@ -94,11 +94,13 @@ fn a_hook_command_gets_the_record_on_stdin_and_never_the_key() {
     let below = place.file("notebooks");
     fs::create_dir(&below).unwrap();
     let mut run = place.command(["run", "it", "-q"]);
-    Outcome::of(run.envs([KEY, ("OTHER_COPY", KEY.1)]).current_dir(&below)).expect_success();
+    let secrets = [KEY, ("OTHER_COPY", KEY.1), ("AWS_SECRET_ACCESS_KEY", "s3cret"), ("SOME_TOKEN", "s3cret")];
+    Outcome::of(run.envs(secrets).current_dir(&below)).expect_success();
     let record: Value = serde_json::from_slice(&fs::read(place.file("record.json")).unwrap()).unwrap();
     assert_eq!(record, journal(&place, "it")[0]);
     let environment = fs::read_to_string(place.file("environment.txt")).unwrap();
-    assert!(!environment.contains(KEY.1) && environment.contains("BELLWETHER_DEFINITION=it\n"), "{environment}");
+    assert!(!environment.contains(KEY.1) && !environment.contains("s3cret"), "{environment}");
+    assert!(environment.contains("BELLWETHER_DEFINITION=it\n") && environment.contains("PATH="), "{environment}");
     let said = fs::read_to_string(place.file("said.txt")).unwrap();
     assert_eq!(said, format!("success {}\n", record["run"].as_str().unwrap()));
 }
@@ -164,9 +166,9 @@ fn is_running(process: &str) -> bool {
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// A hook that writes its process and that of its child to a file, and takes ten minutes.
+/// A hook that writes its process and those of its children, one in a session of its own, to a file, and takes ten minutes.
 fn slow_hook(place: &Place, service: &Scripted, script: &str, timeout: &str, more: &str) {
-    let script = format!("sleep 600 & echo \"$$ $!\" > pids.new; mv pids.new pids; {script}");
+    let script = format!("sleep 600 & one=$!; setsid sleep 600 & echo \"$$ $one $!\" > pids.new; mv pids.new pids; {script}");
     let hook = format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\ntimeout = \"{timeout}\"\n{more}");
     define(place, "it", service, &hook);
 }
@@ -176,7 +178,7 @@ fn hook_processes(place: &Place) -> Vec<String> {
     wait_until(|| place.file("pids").exists());
     let text = fs::read_to_string(place.file("pids")).expect("it was written");
     let processes: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    assert_eq!(processes.len(), 2, "{text}");
+    assert_eq!(processes.len(), 3, "{text}");
     processes
 }
 
