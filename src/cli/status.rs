@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use bellwether::disk::file::{self, FileError};
+use bellwether::error::Error;
 use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
@@ -36,6 +37,10 @@ pub(super) struct Status {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
 
+    /// Replace the file of `--html` if it exists.
+    #[arg(long, requires = "html")]
+    force: bool,
+
     #[command(flatten)]
     folders: Folders,
 }
@@ -45,7 +50,12 @@ impl Status {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = schedule::Folders { definitions: project.definitions(), data, archive };
         let page_to = self.html.as_deref().filter(|file| file.as_os_str() != "-");
-        page_to.map(file::target_of).transpose()?;
+        if let Some(file) = page_to {
+            file::target_of(file)?;
+            if !self.force && file.symlink_metadata().is_ok() {
+                return Err(Error::from(FileError::Exists { path: file.to_owned() }).into());
+            }
+        }
         let overview = Overview::of(&folders, &self.names, None, Clock::System.now())?;
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,

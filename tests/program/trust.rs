@@ -17,6 +17,12 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
 }
 
+/// Lets a group write that is not the user's own.
+fn share(path: &Path, permissions: u32) {
+    chown(path, None, Some(STRANGER)).expect("root can give files to a group");
+    mode(path, permissions);
+}
+
 fn give_away(path: &Path) {
     chown(path, Some(STRANGER), None).expect("root can give files away");
 }
@@ -27,20 +33,20 @@ type Layout = (&'static str, fn(&Place), &'static str);
 const LAYOUTS: [Layout; 13] = [
     ("a link to the folder that it is in, which all can write to", link_to_itself, "/pipelines` is a link"),
     ("a link to another folder", link_elsewhere, "/pipelines` is a link"),
-    ("a project that its group can write to", |place| mode(place.path(), 0o775), "` can be written by its group"),
+    ("a project that its group can write to", |place| share(place.path(), 0o775), "` can be written by its group"),
     ("a project that all can write to", |place| mode(place.path(), 0o777), "` can be written by everyone"),
     ("the same with a sticky bit", |place| mode(place.path(), 0o1777), "` can be written by everyone"),
     ("a project of a stranger", |place| give_away(place.path()), "` belongs to another user, number 54321"),
     (
         "definitions that a group can write to",
-        |place| mode(&place.file("pipelines"), 0o775),
+        |place| share(&place.file("pipelines"), 0o775),
         "/pipelines` can be written",
     ),
     ("definitions that all can add to", |place| mode(&place.file("pipelines"), 0o1777), "/pipelines` can be written"),
     ("definitions of a stranger", |place| give_away(&place.file("pipelines")), "/pipelines` belongs to another user"),
     (
         "a file that a group can write to",
-        |place| mode(&definition(place), 0o664),
+        |place| share(&definition(place), 0o664),
         "/demo.toml` can be written by its group",
     ),
     ("a file that all can write to", |place| mode(&definition(place), 0o646), "/demo.toml` can be written by everyone"),
@@ -260,4 +266,26 @@ fn a_rebuilt_version_does_not_choose_a_store() {
     fs::write(&record, planted.to_string()).unwrap();
     let outcome = run(&place, &["build", "demo", "--as-of", version, "--output", "rows.csv"]);
     assert!(!place.file("store").exists() && place.file("rows.csv").exists(), "{outcome:?}");
+}
+
+/// As after a clone with umask 002, where each user has a group of the same name.
+#[test]
+fn a_group_without_other_members_is_no_stranger() {
+    let group = |path: &Path| std::os::unix::fs::MetadataExt::gid(&fs::metadata(path).expect("it is there"));
+    let place = Place::new();
+    place.define("demo", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[hooks]\non_success = [\"true\"]\n");
+    for path in [place.path().to_owned(), place.file("pipelines"), definition(&place)] {
+        let bits = if path.is_dir() { 0o775 } else { 0o664 };
+        mode(&path, bits);
+    }
+    let gid = group(place.path()).to_string();
+    let listed = |path: &str, number: usize, members: usize| {
+        let text = fs::read_to_string(path).expect("the system has it");
+        let fields = text.lines().map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>());
+        fields.filter(|fields| fields.get(number) == Some(&gid)).map(|fields| fields[members].clone()).collect::<Vec<_>>()
+    };
+    let (of_group, of_users) = (listed("/etc/group", 2, 3), listed("/etc/passwd", 3, 0));
+    let is_alone = of_group.len() == 1 && of_group[0].is_empty() && of_users.len() == 1;
+    let outcome = run(&place, &["run", "demo", "-q"]);
+    if is_alone { outcome.expect_success() } else { outcome.failed_with(2) };
 }

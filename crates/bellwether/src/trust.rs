@@ -4,19 +4,20 @@
 //! used with the user's credentials. Whoever can write the definition can do all that as the user who runs it. So, as git
 //! and OpenSSH have it, its file, the folder that it is in and, if that is the `pipelines/` of a project, the project's
 //! folder must belong to the user or to root, and nobody else may write to them. The sticky bit does not help: others can
-//! still add a `pipelines/`. Groups count as others, even if they have a single member: who is in a group cannot be seen
-//! from here. A link in their place counts as foreign: whoever made it chose the target.
+//! still add a `pipelines/`. A group counts as others unless it is the user's own: the system's lists
+//! name no other member, as where each user has a group of the same name. A link in their place counts as foreign: whoever
+//! made it chose the target.
 //!
 //! A user who trusts more than that names the folder in [`VARIABLE`]. Definitions can be read, planned and built whoever
 //! they belong to; what a caller of the library wrote is the caller's.
 
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::disk::file::FileError;
+use crate::disk::file::{self, FileError};
 use crate::disk::names::DEFINITIONS;
 use crate::error::{Error, Result};
 
@@ -25,6 +26,12 @@ pub const VARIABLE: &str = "BELLWETHER_TRUST";
 
 /// The permissions of a group and of others to write.
 const WRITABLE: u32 = 0o022;
+
+/// That of a group.
+const BY_GROUP: u32 = 0o020;
+
+/// The most that is read of the system's lists of users and groups.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Who wrote a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +94,38 @@ pub fn require(author: Author, definition: &Path) -> Result<()> {
 /// Why a file or folder is not trusted; `None` if it is.
 fn doubt(path: &Path) -> Result<Option<Doubt>> {
     let found = fs::symlink_metadata(path).map_err(FileError::read(path))?;
-    let (path, owner, mode) = (path.to_owned(), found.uid(), found.mode());
+    let (path, owner, mut mode) = (path.to_owned(), found.uid(), found.mode());
+    if mode & BY_GROUP != 0 && is_alone_in(found.gid(), owner) {
+        mode &= !BY_GROUP;
+    }
     Ok(match () {
         () if found.is_symlink() => Some(Doubt::Link { path }),
         () if !is_own(owner) => Some(Doubt::Owner { path, owner }),
         () if mode & WRITABLE != 0 => Some(Doubt::Writable { path, mode }),
         () => None,
     })
+}
+
+/// Whether a user is the only member of a group, as far as the files of the system tell; false if they do not.
+fn is_alone_in(group: u32, user: u32) -> bool {
+    let lines = |path: &str| {
+        let text = file::open_regular(Path::new(path)).and_then(|file| io::read_to_string(file.take(MAX_BYTES)));
+        let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<String>>();
+        text.map(|text| text.lines().map(fields).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let is = |field: Option<&String>, number: u32| field.is_some_and(|field| *field == number.to_string());
+    let users = lines("/etc/passwd");
+    let of_user = users.iter().find(|fields| is(fields.get(2), user));
+    let Some(name) = of_user.and_then(|fields| fields.first()) else { return false };
+    let groups = lines("/etc/group");
+    let mut named = groups.iter().filter(|fields| is(fields.get(2), group)).peekable();
+    let is_known = named.peek().is_some();
+    let has_no_other = |fields: &Vec<String>| {
+        fields.get(3).is_none_or(|members| members.split(',').all(|member| member.is_empty() || member == name))
+    };
+    is_known
+        && named.all(has_no_other)
+        && users.iter().filter(|fields| is(fields.get(3), group)).all(|fields| is(fields.get(2), user))
 }
 
 /// Whether a user can do here what they like anyway: the user of this process, or root.

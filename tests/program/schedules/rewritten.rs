@@ -91,7 +91,7 @@ fn expected_counts(before: &Answers, now: &Answers) -> [u64; 4] {
 
 /// The cells of the page's column, newest run first.
 fn shown_cells(place: &Place, name: &str) -> Vec<String> {
-    Outcome::of(place.command(["status", name, "--html", "status.html"]).envs([KEY])).expect_success();
+    Outcome::of(place.command(["status", name, "--html", "status.html", "--force"]).envs([KEY])).expect_success();
     let page = fs::read_to_string(place.file("status.html")).expect("a page");
     let cells = page.split("data-head=\"Rewritten\">").skip(1);
     cells.map(|rest| rest.split('<').next().expect("it ends").to_owned()).collect()

@@ -78,8 +78,11 @@ impl FromStr for BaseUrl {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let url = address::parse(text)
+        let mut url = address::parse(text)
             .map_err(|fault| format!("{fault}\nuse a full address, such as `https://api.example.com/v1`"))?;
+        // With and without a slash at its end it is the same service.
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
         // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
             return Err("the address must not have a query\nremove everything from `?` on; \
