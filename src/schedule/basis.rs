@@ -166,6 +166,7 @@ impl Basis {
             Err(error) => return self.fault(&error),
         };
         self.faults.extend(journal.fault.clone());
+        self.faults.extend(journal.damage.clone());
         if !is_complete(&journal) && journal.fault.is_none() {
             let path = journal::path(&folders.data, name);
             self.faults.push(match journal.exists {

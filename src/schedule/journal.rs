@@ -6,7 +6,7 @@
 //! never falls when a segment is removed.
 //!
 //! A line that was cut off by a crash is skipped, and the next one starts on a line of its own. As long as it is the last
-//! one, how the last run ended is unknown.
+//! one, how the last run ended is unknown. A line that was damaged later is a fault for as long as it is there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -54,6 +54,8 @@ pub(super) struct Journal {
     before: Counts,
     /// Why the newest line is not a run.
     pub(super) fault: Option<String>,
+    /// A line that was written whole and says nothing now.
+    pub(super) damage: Option<String>,
     /// Whether there is a file.
     pub(super) exists: bool,
 }
@@ -229,11 +231,15 @@ impl Journal {
         if text.is_empty() {
             self.fault = Some(format!("`{}` is empty", path.display()));
         }
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for (number, line) in text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
             match serde_json::from_slice::<RunRecord>(line) {
                 Ok(record) if record.definition == definition => {
                     self.runs.push(record);
                     self.fault = None;
+                }
+                // A process that was killed leaves the beginning of its line, and nothing else.
+                Err(_) if is_torn(line) => {
+                    self.fault = Some(format!("the last line of `{}` is damaged", path.display()));
                 }
                 _ => match serde_json::from_slice::<Beginning>(line) {
                     Ok(beginning) if beginning.definition == definition => {
@@ -242,13 +248,21 @@ impl Journal {
                             self.before = beginning.before;
                         }
                     }
-                    _ => self.fault = Some(format!("the last line of `{}` is damaged", path.display())),
+                    _ => {
+                        let what = format!("line {} of `{}` is damaged", number + 1, path.display());
+                        self.damage = Some(format!("{what}: how that run ended is unknown until the line is restored or removed"));
+                    }
                 },
             }
         }
         self.exists = true;
         Ok(())
     }
+}
+
+/// Whether a line is the beginning of one.
+fn is_torn(line: &[u8]) -> bool {
+    line.starts_with(b"{") && !line.ends_with(b"}")
 }
 
 #[cfg(test)]

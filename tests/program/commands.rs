@@ -253,7 +253,7 @@ fn only_files_are_replaced_and_stay_where_links_lead() {
         &["build", "demo", "--format", "csv", "--force", "--output"],
         &["audit", "revisions", "--format", "csv", "--force", "--output"],
         &["report", "demo", "--force", "--output"],
-        &["status", "--html"],
+        &["status", "--force", "--html"],
         &["run", "demo", "-q", "--metrics"],
     ];
     for command in commands {

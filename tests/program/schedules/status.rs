@@ -227,7 +227,11 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     record["outcome"] = "failure".into();
     record["reasons"] = vec!["<script>alert(1)</script>\u{202e}"].into();
     fs::write(&journal, format!("{record}\n{{\"cut off")).unwrap();
-    status(&place, &["--html", "status.html"]).failed_with(3);
+    fs::write(place.file("status.html"), "mine").unwrap();
+    let refused = status(&place, &["--html", "status.html"]).failed_with(1).stderr;
+    assert!(refused.starts_with("error: `status.html` already exists\nhint: "), "{refused}");
+    assert_eq!(fs::read_to_string(place.file("status.html")).unwrap(), "mine");
+    status(&place, &["--html", "status.html", "--force"]).failed_with(3);
     let page = fs::read_to_string(place.file("status.html")).unwrap();
     assert!(page.contains("1 of 2 fresh") && !page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
     assert_eq!(page.matches("data-head=\"Started\"").count(), 3);
