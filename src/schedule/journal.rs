@@ -111,7 +111,8 @@ pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
     let failed = FileError::write(&path);
     let mut file = open_current(&path)?;
     let mut text = Vec::new();
-    match ends_a_line(&path)? {
+    let ends = ends_a_line(&path)?;
+    match ends {
         Some(true) => {}
         Some(false) => text.push(b'\n'),
         None => text.extend(beginning(data, &record.definition)?),
@@ -120,6 +121,9 @@ pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
     text.push(b'\n');
     file.write_all(&text).map_err(failed)?;
     file::sync(&file, &path)?;
+    if ends.is_none() {
+        file::sync_folder(&folder)?;
+    }
     if file.metadata().map_err(failed)?.len() > SEGMENT_BYTES {
         rotate(data, &record.definition)?;
     }

@@ -211,7 +211,7 @@ pub fn sync(file: &File, path: &Path) -> Result<()> {
 
 /// Makes files and folders durable in parallel, which takes hardly longer than one.
 pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<()> {
-    paths.par_iter().try_for_each(|path| sync(&open(path)?, path))
+    paths.par_iter().try_for_each(|path| sync(&File::open(path).map_err(FileError::read(path))?, path))
 }
 
 /// Makes files below a folder durable, with the folders that they are in.
@@ -424,7 +424,11 @@ impl FileRecord {
 }
 
 /// Makes the entries of a folder durable.
-pub(crate) fn sync_folder(path: &Path) -> Result<()> {
+///
+/// # Errors
+///
+/// If the system cannot.
+pub fn sync_folder(path: &Path) -> Result<()> {
     let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
     synced.map_err(FileError::write(path))
 }
