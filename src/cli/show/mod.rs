@@ -11,6 +11,7 @@ use bellwether::load::{Dataset, Selection};
 use bellwether::plan::Claims;
 use bellwether::project::Project;
 use bellwether::run::AsOf;
+use bellwether::text::human::{count_of, group_digits};
 
 use super::folders::Folders;
 use super::help::{OUTPUT, SELECTION};
@@ -45,7 +46,7 @@ pub(super) struct Show {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Print the first N rows. Default: 10.
+    /// Print the first N rows. Default: 10 in a table, and all rows as CSV or JSON.
     #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with_all = ["tail", "sample"], help_heading = SELECTION)]
     head: Option<usize>,
 
@@ -105,11 +106,16 @@ impl Show {
             }
             None => self.published_version(project)?,
         };
-        let ShownRows { schema, matrix, batches } = subject;
-        let rows = match (self.tail, self.sample) {
-            (Some(count), _) => tail(batches, count),
-            (_, Some(count)) => sample(batches, count),
-            _ => head(batches, self.head.unwrap_or(ROWS)),
+        let ShownRows { schema, matrix, count, mut batches } = subject;
+        let is_table = matches!(self.format, ShowFormat::Table);
+        let mut seen = 0;
+        let counted = batches.by_ref().inspect(|batch| seen += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64);
+        let rows = match (self.head, self.tail, self.sample) {
+            (_, Some(count), _) => tail(counted, count),
+            (_, _, Some(count)) => sample(counted, count),
+            (Some(count), ..) => head(counted, count),
+            _ if is_table => head(counted, ROWS),
+            _ => Ok(Vec::new()),
         };
         let rows = rows.map_err(Error::of_stream)?;
         let format = match self.format {
@@ -120,7 +126,21 @@ impl Show {
                     _ => ColumnOption::Given,
                 };
                 let matrix = matrix.map_or_else(String::new, |matrix| matrix.line());
-                return say(&(table(&schema, &rows, chosen_by)? + &matrix));
+                let all = match count {
+                    Some(count) => count,
+                    None => {
+                        for batch in batches {
+                            seen += batch.map_err(Error::of_stream)?.num_rows() as u64;
+                        }
+                        seen
+                    }
+                };
+                let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
+                let part = match shown == all {
+                    true => String::new(),
+                    false => format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows")),
+                };
+                return say(&(table(&schema, &rows, chosen_by)? + &part + &matrix));
             }
             ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
             ShowFormat::Json => RowFormat::Json,
@@ -132,6 +152,11 @@ impl Show {
         let to = Destination::Stream(Box::new(stdout()));
         let mut out = RowOutput::begin(format, to, schema, &RowEncoding::default())?;
         rows.iter().try_for_each(|rows: &RecordBatch| out.write(rows))?;
+        if self.head.is_none() && self.tail.is_none() && self.sample.is_none() {
+            for batch in batches {
+                out.write(&batch.map_err(Error::of_stream)?)?;
+            }
+        }
         Ok(out.finish()?)
     }
 

@@ -19,6 +19,8 @@ pub(super) struct ShownRows {
     pub(super) schema: SchemaRef,
     /// The matrix that they are of; none for a long dataset.
     pub(super) matrix: Option<Matrix>,
+    /// Number of rows, if it is known without reading them.
+    pub(super) count: Option<u64>,
     pub(super) batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
 }
 
@@ -76,7 +78,7 @@ impl Show {
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let (matrix, rows) = first(rows.matrices(&values)?)?;
-        Ok(ShownRows { schema: rows.schema(), matrix: Some(matrix), batches: Box::new([Ok(rows)].into_iter()) })
+        Ok(ShownRows { schema: rows.schema(), matrix: Some(matrix), count: None, batches: Box::new([Ok(rows)].into_iter()) })
     }
 
     /// The columns that become matrices; none if the dataset is long.
@@ -94,7 +96,7 @@ impl Show {
 
 impl ShownRows {
     fn of(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
-        Ok(Self { schema: dataset.schema(), matrix, batches: Box::new(dataset.batches()?) })
+        Ok(Self { schema: dataset.schema(), matrix, count: dataset.known_count(), batches: Box::new(dataset.batches()?) })
     }
 }
 

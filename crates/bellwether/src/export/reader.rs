@@ -137,6 +137,11 @@ impl PublishedReader {
         self.record.rows
     }
 
+    /// Whether all of its rows are selected, and it is long.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_wide() && Selection { columns: None, ..self.selection.clone() } == Selection::default()
+    }
+
     /// The digest of its content.
     pub fn content(&self) -> &str {
         &self.record.content

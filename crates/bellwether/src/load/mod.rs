@@ -138,6 +138,30 @@ impl Dataset {
         Ok(Batches::new(self.schema(), self.rows()?))
     }
 
+    /// Number of rows. A part, and a dataset that is built as it is read, are counted batch by batch.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`batches`](Self::batches) and its items.
+    pub fn count(&self) -> Result<u64> {
+        if let Some(count) = self.known_count() {
+            return Ok(count);
+        }
+        let mut count = 0;
+        for batch in self.rows()? {
+            count += batch?.num_rows() as u64;
+        }
+        Ok(count)
+    }
+
+    /// Number of rows, if a record says it.
+    pub fn known_count(&self) -> Option<u64> {
+        match &self.0 {
+            DatasetOrigin::Published(reading) if reading.is_whole() => Some(reading.row_count()),
+            _ => None,
+        }
+    }
+
     /// All columns, selected or not.
     fn schema_of_all(&self) -> SchemaRef {
         match &self.0 {
