@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use bellwether::error::{Error, Result};
+use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::plan::Plan;
 use bellwether::run::{self, Control, Event, Observer, Options, Summary};
 use chrono::{DateTime, Utc};

@@ -105,7 +105,9 @@ async fn command(words: &[String], root: &Path, text: String, record: &RunRecord
     }
     command.env_clear();
     for name in PASSED {
-        if let Some(value) = std::env::var_os(name).filter(|value| value.to_str().is_none_or(|it| without_keys(it) == it)) {
+        if let Some(value) =
+            std::env::var_os(name).filter(|value| value.to_str().is_none_or(|it| without_keys(it) == it))
+        {
             command.env(name, value);
         }
     }

@@ -254,7 +254,9 @@ impl Journal {
                     }
                     _ => {
                         let what = format!("line {} of `{}` is damaged", number + 1, path.display());
-                        self.damage = Some(format!("{what}: how that run ended is unknown until the line is restored or removed"));
+                        self.damage = Some(format!(
+                            "{what}: how that run ended is unknown until the line is restored or removed"
+                        ));
                     }
                 },
             }

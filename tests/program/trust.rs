@@ -273,7 +273,10 @@ fn a_rebuilt_version_does_not_choose_a_store() {
 fn a_group_without_other_members_is_no_stranger() {
     let group = |path: &Path| std::os::unix::fs::MetadataExt::gid(&fs::metadata(path).expect("it is there"));
     let place = Place::new();
-    place.define("demo", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[hooks]\non_success = [\"true\"]\n");
+    place.define(
+        "demo",
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[hooks]\non_success = [\"true\"]\n",
+    );
     for path in [place.path().to_owned(), place.file("pipelines"), definition(&place)] {
         let bits = if path.is_dir() { 0o775 } else { 0o664 };
         mode(&path, bits);
@@ -282,10 +285,17 @@ fn a_group_without_other_members_is_no_stranger() {
     let listed = |path: &str, number: usize, members: usize| {
         let text = fs::read_to_string(path).expect("the system has it");
         let fields = text.lines().map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>());
-        fields.filter(|fields| fields.get(number) == Some(&gid)).map(|fields| fields[members].clone()).collect::<Vec<_>>()
+        fields
+            .filter(|fields| fields.get(number) == Some(&gid))
+            .map(|fields| fields[members].clone())
+            .collect::<Vec<_>>()
     };
     let (of_group, of_users) = (listed("/etc/group", 2, 3), listed("/etc/passwd", 3, 0));
     let is_alone = of_group.len() == 1 && of_group[0].is_empty() && of_users.len() == 1;
     let outcome = run(&place, &["run", "demo", "-q"]);
-    if is_alone { outcome.expect_success() } else { outcome.failed_with(2) };
+    if is_alone {
+        outcome.expect_success()
+    } else {
+        outcome.failed_with(2)
+    };
 }

@@ -78,7 +78,12 @@ impl Show {
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let (matrix, rows) = first(rows.matrices(&values)?)?;
-        Ok(ShownRows { schema: rows.schema(), matrix: Some(matrix), count: None, batches: Box::new([Ok(rows)].into_iter()) })
+        Ok(ShownRows {
+            schema: rows.schema(),
+            matrix: Some(matrix),
+            count: None,
+            batches: Box::new([Ok(rows)].into_iter()),
+        })
     }
 
     /// The columns that become matrices; none if the dataset is long.
@@ -96,7 +101,12 @@ impl Show {
 
 impl ShownRows {
     fn of(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
-        Ok(Self { schema: dataset.schema(), matrix, count: dataset.known_count(), batches: Box::new(dataset.batches()?) })
+        Ok(Self {
+            schema: dataset.schema(),
+            matrix,
+            count: dataset.known_count(),
+            batches: Box::new(dataset.batches()?),
+        })
     }
 }
 

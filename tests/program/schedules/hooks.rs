@@ -168,7 +168,8 @@ fn is_running(process: &str) -> bool {
 
 /// A hook that writes its process and those of its children, one in a session of its own, to a file, and takes ten minutes.
 fn slow_hook(place: &Place, service: &Scripted, script: &str, timeout: &str, more: &str) {
-    let script = format!("sleep 600 & one=$!; setsid sleep 600 & echo \"$$ $one $!\" > pids.new; mv pids.new pids; {script}");
+    let script =
+        format!("sleep 600 & one=$!; setsid sleep 600 & echo \"$$ $one $!\" > pids.new; mv pids.new pids; {script}");
     let hook = format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\ntimeout = \"{timeout}\"\n{more}");
     define(place, "it", service, &hook);
 }

@@ -174,7 +174,10 @@ impl Unfinished {
             let is_ahead = |answer: &Arc<AnswerRecord>| answer.request.observed_at - beginning.now > SKEW;
             if resumed.records().iter().any(is_ahead) {
                 // It could never be sealed: what it observed is dated later than now.
-                tracing::warn!(run = resumed.name(), "the clock was ahead during an interrupted run, which is not resumed");
+                tracing::warn!(
+                    run = resumed.name(),
+                    "the clock was ahead during an interrupted run, which is not resumed"
+                );
                 continue;
             }
             return Ok(Some(resumed));

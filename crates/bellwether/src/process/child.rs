@@ -113,7 +113,8 @@ fn kill_marked(mark: &str) {
     };
     for _ in 0..3 {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_marked);
-        let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let numbers =
+            processes.filter_map(|process| process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
         let marked: Vec<Pid> = numbers.filter(|process| *process != rustix::process::getpid()).collect();
         if marked.is_empty() {
             return;

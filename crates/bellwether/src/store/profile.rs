@@ -142,7 +142,7 @@ fn profile(name: &str) -> Result<Option<Settings>, String> {
         let Some(path) = path else { continue };
         let text = match fs::metadata(&path) {
             Ok(file) if file.len() > MAX_BYTES => return Err(format!("`{}` is larger than 1 MiB", path.display())),
-            _ => file::open_regular(&path).and_then(std::io::read_to_string),
+            _ => file::open_regular(&path).and_then(io::read_to_string),
         };
         match text {
             Ok(text) => {

@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{Access, access};
 
 use super::{Diagnosis, DoctorOptions};
-use crate::archive::{Archive, FOLDER_OF_UNFINISHED, SEALING_LOCK, SKEW, UnfinishedRun, self, services, unfinished_runs};
+use crate::archive::{
+    self, Archive, FOLDER_OF_UNFINISHED, SEALING_LOCK, SKEW, UnfinishedRun, services, unfinished_runs,
+};
 use crate::disk::file;
 use crate::disk::footprint::{free_space, nearest};
 use crate::disk::links;
