@@ -155,13 +155,6 @@ class Prices(TypedDict, total=False):
     file: Names | None
 
 
-class Proof(TypedDict, total=False):
-    """Who certifies when something was known: `bellwether stamp` gets a token for all that is sealed, and `bellwether verify --proofs` checks it."""
-
-    after_run: bool | None
-    tsa: str | None
-
-
 class Rejects(TypedDict, total=False):
     """How to handle rejected records and unknown fields."""
 
@@ -243,7 +236,6 @@ class DefinitionDict(TypedDict, total=False):
     join: Join | None
     output: Output | None
     prices: Prices | None
-    proof: Proof | None
     rejects: Rejects | None
     schedule: Schedule | None
     sentiment: Sentiment | None

@@ -1,23 +1,22 @@
-//! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, repairs damage, and migrates an archive of an older layout.
+//! `bellwether archive`: packs runs, prunes packed ones, forgets bad ones, and repairs damage.
 
 use bellwether::archive::{ForgetReason, Removal, Seal};
 use bellwether::disk::links;
 use bellwether::plan::ServiceIdentity;
 use bellwether::project::Project;
-use bellwether::run::{self, Control, Forgot, ForgotRun, PruneMode, compact, forget, migrate, prune};
+use bellwether::run::{self, Forgot, ForgotRun, PruneMode, compact, forget, prune};
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cancellable;
 use super::document::AsJson;
 use super::folders::Folders;
-use super::migrate::MigrateArguments;
 use super::outcome::Result;
 use super::repair::{self, RepairArguments};
-use super::{cancellable, progress};
 
-/// Pack, prune, repair and migrate the archive, or take runs back.
+/// Pack the runs of an archive into fewer folders, remove packed runs, take bad runs back, and repair damage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -57,9 +56,6 @@ enum ArchiveAction {
     /// Nothing is removed: they are moved to the hidden folder `.damaged` beside them, so that they block no command. A
     /// run that no intact pack has either is then missing, until `bellwether store repair` or a backup restores it.
     Repair(RepairArguments),
-    /// Turn an archive of layout 9 into the current layout, with every observation. The old folders stay in `.layout-9`
-    /// until they are removed with `--remove-old`. If it is interrupted, the same command resumes.
-    Migrate(MigrateArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,14 +128,6 @@ impl Archive {
             ArchiveAction::Repair(arguments) => {
                 let (data, mode) = (self.folders.data(project), arguments.mode());
                 repair::say(json, &cancellable(move |control| run::repair(&archive, &data, mode, control))?)
-            }
-            ArchiveAction::Migrate(arguments) => {
-                let options = arguments.options(&self.folders, project);
-                let migration = cancellable(move |control| {
-                    let control = Control { observer: Some(progress::observer()), ..control.clone() };
-                    migrate(&options, &control)
-                })?;
-                json.say(|| &migration, || arguments.outcome(&migration, "bellwether archive migrate"))
             }
         }
     }

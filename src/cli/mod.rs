@@ -19,7 +19,6 @@ mod import;
 mod include;
 mod init;
 mod log;
-mod migrate;
 mod open;
 mod outcome;
 mod plan;
@@ -36,7 +35,6 @@ mod schema;
 mod serve;
 mod show;
 mod sql;
-mod stamp;
 mod status;
 mod store;
 mod summary;
@@ -106,7 +104,6 @@ enum Command {
     Status(status::Status),
     Schedule(schedule::Schedule),
     Verify(verify::Verify),
-    Stamp(stamp::Stamp),
     Audit(audit::Audit),
     Import(import::Import),
     Diff(diff::Diff),
@@ -138,7 +135,6 @@ impl Command {
             Self::Status(command) => command.execute(project),
             Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
-            Self::Stamp(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
             Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),

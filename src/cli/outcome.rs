@@ -14,7 +14,10 @@ pub(super) const USAGE: u8 = 2;
 /// The exit code for findings that options turn into failures: versions differ, or too much was rewritten.
 const FOUND: u8 = 3;
 
-/// The exit code for what cannot be told: of `status` whether data is fresh, of `verify` whether it is proven.
+/// The exit code for data that fails a check.
+const CHECKS: u8 = 4;
+
+/// The exit code of `status` if it cannot tell whether data is fresh.
 const UNKNOWN: u8 = 5;
 
 /// The exit code of an interrupted command.
@@ -164,13 +167,6 @@ pub(super) enum Failure {
     #[error("it is unknown whether data is fresh")]
     Unknown,
 
-    /// Proofs that cannot be checked, which was already printed, or none.
-    #[error("{what}")]
-    Unproven {
-        /// Which.
-        what: String,
-    },
-
     /// A failure that was already reported.
     #[error("failed with code {code}")]
     Reported {
@@ -253,7 +249,7 @@ impl Failure {
         match self {
             Self::BrokenPipe => 0,
             Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
-            Self::Unknown | Self::Unproven { .. } => UNKNOWN,
+            Self::Unknown => UNKNOWN,
             Self::NoDefinition { .. } | Self::SeveralRuns { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,

@@ -180,7 +180,6 @@ fn join<const N: usize>(parts: [String; N]) -> String {
 fn steps(progress: &Progress<'_>, count: u64) -> String {
     let [one, many] = match progress.stage {
         "verify" | "push" | "pull" => ["file", "files"],
-        "migrate" => ["run", "runs"],
         "spark" => ["task", "tasks"],
         _ => ["request", "requests"],
     };

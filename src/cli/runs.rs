@@ -1,6 +1,6 @@
 //! `bellwether runs`: the runs in the archive.
 
-use bellwether::archive::{RunDetails, RunListing, SealedRun, open_all};
+use bellwether::archive::{Past, RunDetails, RunListing, SealedRun, open_all};
 use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
@@ -76,7 +76,7 @@ fn find_run<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'
 }
 
 fn run_lines(listing: &RunListing) -> String {
-    let RunListing { runs, unfinished, packed_folders, forgotten } = listing;
+    let RunListing { runs, unfinished, packed_folders, forgotten, past } = listing;
     // The service is told where there are several.
     let services = runs.iter().map(|run| &run.service).chain(unfinished.iter().map(|run| &run.service));
     let are_several = services.collect::<BTreeSet<_>>().len() > 1;
@@ -107,6 +107,10 @@ fn run_lines(listing: &RunListing) -> String {
             let count = group_digits(count as u64);
             line(&mut text, format_args!("{count} folders are packed; `bellwether archive prune` removes them"));
         }
+    }
+    for Past { service, sha256, .. } in past {
+        let of_service = if past.len() > 1 { format!(" of {service}") } else { String::new() };
+        line(&mut text, format_args!("past{of_service}: SHA-256 {sha256}"));
     }
     text
 }

@@ -1,12 +1,11 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
-use bellwether::archive::{RunDetails, RunListing};
+use bellwether::archive::{RunDetails, RunListing, Verified};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
-    Forgot, Imported, Migration, PlanDocument, Prunable, Repairs, Stamp, StoreMigration, StorePruned, StoreStatus,
-    StoreVerified, Summary, TransferCounts,
+    Forgot, Imported, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary, TransferCounts,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 
@@ -19,7 +18,6 @@ use super::document::Document;
 use super::log::AnyLine;
 use super::outcome::Result;
 use super::say;
-use super::verify::Verification;
 use crate::schedule::StatusDocument;
 
 /// A command, and the schema of its output.
@@ -29,7 +27,6 @@ type SchemaOf = (&'static str, fn() -> schemars::Schema);
 const SCHEMAS: &[SchemaOf] = &[
     ("archive compact", schema_of::<Compacted>),
     ("archive forget", schema_of::<Forgot>),
-    ("archive migrate", schema_of::<Migration>),
     ("archive prune", schema_of::<PackedRuns>),
     ("archive repair", schema_of::<Repairs>),
     ("audit leak", schema_of::<audits::Leak>),
@@ -50,9 +47,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("run", schema_of::<Summary>),
     ("runs", schema_of::<RunListing>),
     ("runs show", schema_of::<RunDetails>),
-    ("stamp", schema_of::<Stamp>),
     ("status", whole_schema_of::<StatusDocument>),
-    ("store migrate", schema_of::<StoreMigration>),
     ("store prune", schema_of::<StorePruned>),
     ("store pull", schema_of::<TransferCounts>),
     ("store push", schema_of::<TransferCounts>),
@@ -60,7 +55,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("store status", schema_of::<StoreStatus>),
     ("store verify", schema_of::<StoreVerified>),
     ("summary", schema_of::<DatasetSummary>),
-    ("verify", schema_of::<Verification>),
+    ("verify", schema_of::<Verified>),
 ];
 
 /// Print the JSON Schema of definitions, or of a command's output.

@@ -1,5 +1,5 @@
-//! `bellwether store`: what an object store has, what is sent to it and fetched from it, and how it is mended, pruned and
-//! migrated.
+//! `bellwether store`: what an object store has, what is sent to it and fetched from it, and how it is mended and
+//! pruned.
 
 use std::path::Path;
 
@@ -7,9 +7,8 @@ use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::plan::{Plan, StoreUrl};
 use bellwether::project::Project;
 use bellwether::run::{
-    Control, DatasetStatus, FetchItem, PruneMode, RemoteStore, RepairMode, StoreAccess, StoreMigration, StorePruned,
-    StorePrunedFolder, StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions,
-    store_of,
+    Control, DatasetStatus, FetchItem, PruneMode, RemoteStore, RepairMode, StoreAccess, StorePruned, StorePrunedFolder,
+    StorePrunedKind, StoreStatus, StoreVerified, TransferCounts, VerifyScope, kept_versions, store_of,
 };
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
@@ -18,7 +17,6 @@ use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::Folders;
 use super::help::COMMON;
-use super::migrate::MigrateArguments;
 use super::outcome::{Failure, Result};
 use super::repair::{self, RepairArguments};
 use super::typed::{definition_value, plan_of, usage};
@@ -124,10 +122,6 @@ enum StoreAction {
     /// rows a pack holds, once both are fetched and compared. Interrupted uploads: after a day. No row of the archive is
     /// lost, and other machines may read and write meanwhile.
     Prune(PruneStore),
-    /// Turn the archive in the store, and the one on this machine, from layout 9 into the current layout, with every
-    /// observation. The old objects stay until they are removed with `--remove-old`. If it is interrupted, the same
-    /// command resumes.
-    Migrate(Migrate),
 }
 
 /// The definition whose store is used.
@@ -183,15 +177,6 @@ enum Pulled {
 }
 
 #[derive(Debug, clap::Args)]
-struct Migrate {
-    #[command(flatten)]
-    of: StoreDefinition,
-
-    #[command(flatten)]
-    arguments: MigrateArguments,
-}
-
-#[derive(Debug, clap::Args)]
 struct RepairStore {
     #[command(flatten)]
     of: StoreDefinition,
@@ -221,7 +206,6 @@ impl Store {
         let of = |of: &StoreDefinition| Ok((self.url(of.definition.as_deref(), project)?, Pulled::All));
         let (url, pulled) = match &self.action {
             StoreAction::Status(definition) | StoreAction::Push(definition) => of(definition),
-            StoreAction::Migrate(migrate) => of(&migrate.of),
             StoreAction::Repair(repair) => of(&repair.of),
             StoreAction::Verify(verify) => of(&verify.of),
             StoreAction::Prune(prune) => of(&prune.of),
@@ -232,7 +216,7 @@ impl Store {
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::observer()), stop };
             let access = match &action {
-                StoreAction::Push(_) | StoreAction::Migrate(_) => StoreAccess::Write,
+                StoreAction::Push(_) => StoreAccess::Write,
                 StoreAction::Repair(repair) if repair.arguments.mode() == RepairMode::Repair => StoreAccess::Write,
                 StoreAction::Prune(prune) if prune.mode() == PruneMode::Remove => StoreAccess::Write,
                 StoreAction::Status(_)
@@ -266,11 +250,6 @@ impl Store {
                 StoreAction::Prune(prune) => {
                     let pruned = store.prune(&kept_versions(&project.definitions())?, prune.mode()).await?;
                     json.say(|| &pruned, || prune_lines(&pruned))
-                }
-                StoreAction::Migrate(Migrate { arguments, .. }) => {
-                    let options = arguments.options(&self.folders, project);
-                    let migrated = store.migrate(&options).await?;
-                    json.say(|| &migrated, || migration_lines(&arguments, &migrated))
                 }
             }
         })
@@ -353,22 +332,6 @@ fn prune_lines(pruned: &StorePruned) -> String {
         (0, _) => text.push_str("nothing to prune\n"),
         (_, true) => text.push_str(&format!("would free {} in {objects}\n", bytes(*freed))),
         (_, false) => text.push_str(&format!("freed {} in {objects}\n", bytes(*freed))),
-    }
-    text
-}
-
-fn migration_lines(arguments: &MigrateArguments, migrated: &StoreMigration) -> String {
-    let StoreMigration { migration, sent, old } = migrated;
-    let mut text = arguments.outcome(migration, "bellwether store migrate");
-    if !arguments.is_list() {
-        text.push_str(&transfer_line("sent", *sent));
-    }
-    let folders = count_of(*old as u64, "old run or pack", "old runs and packs");
-    match (old, arguments.is_list(), arguments.removes()) {
-        (0, ..) => {}
-        (_, true, true) => text.push_str(&format!("would remove {folders} from the store\n")),
-        (_, false, true) => text.push_str(&format!("removed {folders} from the store\n")),
-        (_, _, false) => text.push_str(&format!("the store has {folders}\n")),
     }
     text
 }

@@ -54,12 +54,21 @@ fn runs_are_listed_and_damaged_files_are_named() {
     assert!(outcome.stderr.starts_with("error: verification found 3 faults\n"), "{}", outcome.stderr);
 
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
-    fs::write(folder.join("run.json"), seal.replace("\"layout\": 10", "\"layout\": 11")).unwrap();
-    let later = place.run(["runs"]).failed_with(1).stderr;
-    assert!(
-        later.contains("has layout 11; this version reads layout 10\nhint: it was written by bellwether "),
-        "{later}"
-    );
+    let own = concat!("\"bellwether\": \"", env!("CARGO_PKG_VERSION"), "\"");
+    assert!(seal.contains(own), "{seal}");
+    for (layout, version, hint) in [
+        (9, "0.0.9", "use bellwether 0.0.9, which wrote it; or build a dataset again with `bellwether build NAME`; move an"),
+        (9, env!("CARGO_PKG_VERSION"), "use the version of bellwether that wrote it; or build a dataset again"),
+        (11, "9.0.0", "it was written by bellwether 9.0.0: use that version or a newer one\n"),
+        (11, env!("CARGO_PKG_VERSION"), "use a newer version of bellwether than this one\n"),
+    ] {
+        let other = seal.replace("\"layout\": 10", &format!("\"layout\": {layout}"));
+        let other = other.replace(own, &format!("\"bellwether\": \"{version}\""));
+        fs::write(folder.join("run.json"), other).unwrap();
+        let refused = place.run(["runs"]).failed_with(1).stderr;
+        let expected = format!("has layout {layout}; this version reads layout 10\nhint: {hint}");
+        assert!(refused.contains(&expected), "{refused}");
+    }
 }
 
 /// Seals a run with a confidence that no answer can have.

@@ -171,7 +171,7 @@ fn what_a_run_would_refuse_doctor_finds() {
             let run = crate::support::rows::sealed_run(place);
             fs::write(run.join("run.json"), "{").unwrap();
         }),
-        ("the archive has an older layout", |place| {
+        ("a run outside the folder of its service", |place| {
             let run = crate::support::rows::sealed_run(place);
             fs::rename(&run, place.file("output/archive").join(run.file_name().unwrap())).unwrap();
         }),

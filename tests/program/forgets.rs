@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use bellwether::plan::StoreUrl;
 use serde_json::Value;
@@ -61,6 +62,40 @@ impl Machine {
 fn name_of(folder: &Path) -> String {
     let name = folder.file_name().expect("a name").to_string_lossy();
     name.strip_prefix("run=").expect("the folder of a run").to_owned()
+}
+
+#[test]
+fn the_digest_of_the_past_stands_for_every_run_and_its_text_can_be_hashed_by_anyone() {
+    let (store, days) = (Place::new(), [18, 19].map(|today| Day::new(day(2026, 11, today))));
+    let machine = Machine::new(&store);
+    let past = || {
+        let listed = machine.command(&["runs", "--json"]).expect_success().stdout;
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        let [past] = &listed["past"].as_array().expect("a list")[..] else { panic!("{listed}") };
+        assert_eq!(past["service"], "vendor");
+        let [statement, digest] = ["statement", "sha256"].map(|name| past[name].as_str().expect("text").to_owned());
+        let text = machine.command(&["runs"]).expect_success().stdout;
+        assert!(text.ends_with(&format!("\npast: SHA-256 {digest}\n")), "{text}");
+        fs::write(machine.place.file("past.txt"), &statement).unwrap();
+        let hashed = Outcome::of(Command::new("sha256sum").arg(machine.place.file("past.txt"))).expect_success().stdout;
+        assert_eq!(hashed.split(' ').next(), Some(&digest[..]));
+        (statement, digest)
+    };
+    let of_run = |run: &str| {
+        let seal = fs::read(machine.place.file(&format!("output/archive/vendor/run={run}/run.json"))).unwrap();
+        let seal: Value = serde_json::from_slice(&seal).unwrap();
+        format!("bellwether archive vendor\nrun {run} {}\n", seal["seal"].as_str().unwrap())
+    };
+    let first = machine.run_on(&days[0]);
+    let of_first = past();
+    assert_eq!(of_first.0, of_run(&first));
+    // The seal of the second run names that of the first.
+    let second = machine.run_on(&days[1]);
+    let of_both = past();
+    assert_eq!(of_both.0, of_run(&second));
+    assert_ne!(of_first.1, of_both.1);
+    machine.command(&["archive", "forget", &second, "--reason", "a test"]).expect_success();
+    assert_eq!(past(), of_both);
 }
 
 #[test]

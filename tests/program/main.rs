@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests remove what they made in folders of their own")]
 
 mod ad_hoc;
+mod added_columns;
 mod audits;
 mod builds;
 mod cancel;
@@ -41,7 +42,6 @@ mod load;
 mod locks;
 mod logs;
 mod memory;
-mod migrate;
 mod model;
 mod network;
 mod operations;
@@ -52,7 +52,6 @@ mod pictures;
 mod progress;
 mod projects;
 mod promptness;
-mod proofs;
 mod prunes;
 mod records;
 mod refusals;

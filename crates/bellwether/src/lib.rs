@@ -83,7 +83,6 @@
 //! | `process` | cancelling, child processes, work in order, processor time and memory |
 //! | [`text`] | problems of a definition with their places; text from outside made safe to show; numbers and durations for people |
 //! | `freshness` | ages of data |
-//! | `timestamp` | requests and tokens of time-stamping authorities |
 //!
 //! `CONTRIBUTING.md` lists the files behind common questions, such as which one decides on a retry, and the files that
 //! common changes touch.
@@ -155,5 +154,4 @@ mod store;
 pub mod tables;
 pub mod text;
 pub mod time;
-mod timestamp;
 pub mod trust;

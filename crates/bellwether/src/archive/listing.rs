@@ -1,16 +1,19 @@
 //! The runs of an archive as they are told to users: `--json` prints these documents, and Python's rows have the same
 //! columns.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use super::forgotten::{ForgottenCause, ForgottenRun};
 use super::sealed::catalog::Archive;
+use super::sealed::seal::Parent;
 use super::sealed::sealed_run::SealedRun;
-use super::services::open_all;
+use super::services::{open_all, services};
 use super::unfinished::{UnfinishedRun, unfinished_runs};
 use crate::disk::file::FileRecord;
 use crate::error::Result;
@@ -28,6 +31,19 @@ pub struct RunListing {
     pub packed_folders: usize,
     /// The runs that are forgotten, and do not count.
     pub forgotten: Vec<LeftOut>,
+    /// What stands for all that was ever sealed, for each service.
+    pub past: Vec<Past>,
+}
+
+/// What stands for every run of a service, forgotten ones included. Claims are not part of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Past {
+    /// The service.
+    pub service: String,
+    /// The service, and each run that no other run knew with its seal; that names the seals of the runs that it knew.
+    pub statement: String,
+    /// The SHA-256 of the statement.
+    pub sha256: String,
 }
 
 /// A sealed run.
@@ -121,12 +137,34 @@ impl RunListing {
         let mut runs = archives.iter().map(of_archive).collect::<Result<Vec<_>>>()?.concat();
         let archives = || archives.iter().map(|(_, archive)| archive);
         runs.sort_by_key(|run| run.sealed_at);
+        let mut past = Vec::new();
+        for service in services(archive)? {
+            past.extend(Past::of(&archive.join(&service), service)?);
+        }
         Ok(Self {
+            past,
             runs,
             unfinished: unfinished.concat(),
             packed_folders: archives().map(|archive| archive.superseded_count()).sum(),
             forgotten: archives().flat_map(|archive| archive.forgotten_runs()).map(LeftOut::of).collect(),
         })
+    }
+}
+
+impl Past {
+    /// Of the archive of a service; none without runs.
+    fn of(archive: &Path, service: String) -> Result<Option<Self>> {
+        let whole = Archive::open_whole(archive)?;
+        let heads: BTreeSet<&Parent> = whole.lineage().heads().iter().collect();
+        if heads.is_empty() {
+            return Ok(None);
+        }
+        let mut statement = format!("bellwether archive {service}\n");
+        for head in heads {
+            statement.push_str(&format!("run {} {}\n", head.run, head.seal));
+        }
+        let sha256 = Sha256::digest(statement.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Some(Self { service, statement, sha256 }))
     }
 }
 

@@ -15,13 +15,11 @@
 //!         merge=20261120T213000Z-5e0d/    the same files: what histories that met must say of one another
 //!         pack=20261120T213000Z-01c2/     the same files for several runs, whose seals are in `run.json`
 //!         forgotten=20261120T213000Z-7f3a/    a note in `run.json`: that run does not count, and why
-//!         proof=20261120T213105Z-02d1/    a note in `run.json`: a time-stamp of the seals, by an authority
 //!         .partial/                runs and packs in progress, or interrupted
 //!         .locks/.seal             locked while a run is sealed
 //!     acme.claimed/                what was imported from earlier downloads: the same folders, which only who asks for claims reads
 //!         joined/                  merges of claims and runs
 //!     .locks/                      a file per definition, locked while it runs
-//!     .layout-9/                   an archive of layout 9 that was migrated, until it is removed on request
 //! ```
 //!
 //! # Rows (layout 10)
@@ -60,7 +58,7 @@
 //! select * exclude (change, sealed_at, newest) from (
 //!     select *, row_number() over (partition by ticker, period, regime, date
 //!                                  order by observed_at desc, change desc) as newest
-//!     from read_parquet('output/archive/acme/*=*/signals.parquet', hive_partitioning = false)
+//!     from read_parquet('output/archive/acme/*=*/signals.parquet', hive_partitioning = false, union_by_name = true)
 //!     where sealed_at <= '2026-03-31T23:59:59Z'
 //! ) where newest = 1 and change <> 'withdrawn'
 //! ```
@@ -77,8 +75,7 @@
 //! `run.json` has the `layout`, the `run`, its `service` (name and addresses), the version of `bellwether`, the
 //! `definition` (name and BLAKE3), `started_at`, `sealed_at`, the `basis`, runs that it went on without (`lost`), the
 //! `operations` that answered, the number of `changes`, unknown fields (`drift`), `files`, and its own BLAKE3 (`seal`).
-//! A pack has `members`, a merge `joins`, a migrated run its former layout and seal (`migrated`), an imported one when
-//! and from which files (`claimed`).
+//! A pack has `members`, a merge `joins`, an imported run when and from which files (`claimed`).
 //!
 //! One run is sealed at a time, later than every run that it knows. Its `basis` names the heads, with their seals: the
 //! runs known then that no other one knew. So it names its whole past, and a run that is gone is missed. Runs of
@@ -89,15 +86,15 @@
 //! machines saw the same value, a row repeats the one before. The query takes the last of such rows, but `build` and
 //! `sql` the first, since the value is known from then on: they differ in `observed_at`, `source` and optional values.
 //!
-//! So the seals of the heads stand for every run. A proof (`proof=NAME/run.json`) has a `statement`, which names the service and
-//! the heads with their seals, forgotten ones included, and a `token` of RFC 3161 for its SHA-256.
+//! So the seals of the heads stand for every run, forgotten ones included, and so does the SHA-256 of a text that names them: a
+//! line `bellwether archive SERVICE`, and one `run NAME SEAL` for each head, by name.
 //!
 //! A run is written under `.partial`, its seal last, and renamed into place. A file is read once its length and BLAKE3
 //! match the seal. Readers write nothing but merges. Small runs are packed automatically, all by `archive compact`;
 //! `archive prune` removes the members of a pack once it is verified to hold their rows.
 //!
-//! Other layouts are refused. `archive migrate` turns one of layout 9 into this one, and each later layout must be able
-//! to do the same: `tests/archives` keeps archives of every earlier layout.
+//! Other layouts are refused. `sealed/layout.txt` lists every column, and the fields of a seal. A column may be added to a
+//! layout if its null says nothing (*optional*): readers fill in null where an earlier run lacks it.
 
 mod answers;
 mod claims;
@@ -109,10 +106,8 @@ pub(crate) mod fold;
 mod forgotten;
 mod lineage;
 mod listing;
-mod migrate;
 mod notes;
 mod observations;
-mod proofs;
 mod scope;
 mod sealed;
 mod sealing;
@@ -128,9 +123,9 @@ mod watched;
 
 pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
-pub use listing::{LeftOut, ListedRun, RunDetails, RunListing};
+pub use listing::{LeftOut, ListedRun, Past, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
-pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Migrated, Parent, Seal};
+pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};
 pub use sealed::sealed_run::SealedRun;
 pub use services::{folders, of_service, open_all, services};
 pub use settle::Settled;
@@ -158,13 +153,8 @@ pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
 pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
-pub(crate) use migrate::{
-    IncomingLegacy, KEPT, Legacy, LegacyRun, LegacySeal, MigrateError, has_kept, known_seals, migrate, pending,
-    remove_kept, services_of_migrated,
-};
 pub(crate) use notes::Note;
 pub(crate) use observations::{ArticleObservations, Giant};
-pub(crate) use proofs::{Chain, Proof, Stamped, proof_folders, statement};
 pub(crate) use scope::{SuspectRule, watches};
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;

@@ -5,26 +5,31 @@ use std::path::{Path, PathBuf};
 
 use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
-use super::sealed::seal::SEAL;
+use super::sealed::seal::{SEAL, Seal};
 use crate::archive::no_archive;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::ServiceIdentity;
-use crate::text::human::count_of;
 
 /// The folder of a service in an archive.
 ///
 /// # Errors
 ///
-/// If the archive has an older layout.
+/// If the archive cannot be read, or has runs outside the folders of services.
 pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
-    let older = older_folders(archive)?;
-    if !older.is_empty() {
-        let count = count_of(older.len() as u64, "run or pack", "runs and packs");
-        return Err(Error::new(ErrorKind::Layout, format!("`{}` has {count} of an older layout", archive.display()))
-            .with_hint("`bellwether archive migrate` keeps every observation"));
+    for path in file::entries(archive)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)) && !file::is_gone(&path.join(SEAL)) {
+            // That of an older layout, which had no services, is refused as such.
+            Seal::read(&path)?;
+            let what = format!("`{}` is not in the folder of its service", path.display());
+            return Err(Error::new(ErrorKind::Storage, what).with_hint(
+                "an archive has a folder for each service: name the one above these with `--archive`, or move it into the folder \
+                 of its service",
+            ));
+        }
     }
     Ok(archive.join(service))
 }
@@ -33,7 +38,7 @@ pub fn of_service(archive: &Path, service: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// If the archive does not exist, cannot be read, or has an older layout.
+/// If the archive does not exist, cannot be read, or has runs outside the folders of services.
 pub fn services(archive: &Path) -> Result<Vec<String>> {
     if file::is_gone(archive) {
         return Err(no_archive(archive));
@@ -58,7 +63,7 @@ pub fn services(archive: &Path) -> Result<Vec<String>> {
 ///
 /// # Errors
 ///
-/// If the archive does not exist, cannot be read, or has an older layout.
+/// If the archive does not exist, cannot be read, or has runs outside the folders of services.
 pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
     let open = |service: String| Ok((service.clone(), Archive::open(&archive.join(service))?));
     folders(archive)?.into_iter().map(open).collect()
@@ -74,15 +79,4 @@ pub fn folders(archive: &Path) -> Result<Vec<String>> {
     folders.extend(folders_of_claims(archive)?);
     folders.sort_unstable();
     Ok(folders)
-}
-
-/// The sealed folders of an older layout, which had no services.
-pub(super) fn older_folders(archive: &Path) -> Result<Vec<PathBuf>> {
-    let is_older = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)) && !file::is_gone(&path.join(SEAL))
-    };
-    let mut older: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(is_older).collect();
-    older.sort_unstable();
-    Ok(older)
 }

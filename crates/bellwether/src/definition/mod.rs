@@ -95,8 +95,6 @@ pub(crate) struct Definition {
     pub output: Placed<OutputSection>,
     /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
     pub store: Option<Placed<StoreSection>>,
-    /// Who certifies when something was known.
-    pub proof: Placed<ProofSection>,
     /// When a scheduler should run the definition.
     pub schedule: Option<Placed<ScheduleSection>>,
     /// What to call after a run.
@@ -411,18 +409,6 @@ pub(crate) struct StoreSection {
     /// precedence.
     #[schemars(required)]
     pub url: Option<Placed<StoreUrl>>,
-}
-
-/// Who certifies when something was known: `bellwether stamp` gets a token for all that is sealed, and `bellwether verify
-/// --proofs` checks it.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(crate) struct ProofSection {
-    /// The address of a time-stamping authority (RFC 3161), which gets a SHA-256 and nothing else.
-    pub tsa: Option<Placed<HookUrl>>,
-    /// Whether to get a token after each run. A run does not fail without one: the next token covers it as well.
-    /// Default: false.
-    pub after_run: Option<Placed<bool>>,
 }
 
 /// When a scheduler should run the definition.

@@ -49,9 +49,6 @@ pub(crate) const MERGE_FOLDER: &str = concat!("merge=", unique!());
 /// The folder of a note that a run is forgotten.
 pub(crate) const FORGOTTEN_FOLDER: &str = concat!("forgotten=", unique!());
 
-/// The folder of a proof: a time-stamp of what was known.
-pub(crate) const PROOF_FOLDER: &str = concat!("proof=", unique!());
-
 /// The folder of a pack that is being written.
 pub(crate) const PACKING: &str = concat!(".packing-", unique!(), "-@@@@@@@@");
 

@@ -71,7 +71,7 @@ pub(crate) use incoming::{IncomingVersion, Linking, names};
 pub(crate) use link::{latest_target, point_latest};
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::version_before;
-pub use published::{Version, definitions, facts, first_misfit, published_of, version_folders, versions};
+pub use published::{Version, facts, first_misfit, published_of, version_folders, versions};
 pub(crate) use reader::AnyReader;
 #[cfg(feature = "spark")]
 pub(crate) use record::FACTS;

@@ -1,6 +1,5 @@
 //! Published versions of datasets.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -282,18 +281,4 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
 pub fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
     let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
     Ok(file::folders(dataset)?.into_iter().filter(is_version).collect())
-}
-
-/// The texts of the definitions that versions and ad hoc builds were built with, each with its name. A record without one,
-/// or that cannot be read, is left out.
-pub fn definitions(datasets: &Path) -> Result<BTreeSet<(String, String)>> {
-    let mut definitions = BTreeSet::new();
-    for dataset in file::folders(datasets)? {
-        for version in file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?) {
-            if let Ok(AnyRecord { name, definition: Some(definition), .. }) = AnyRecord::open(&version) {
-                definitions.insert((name, definition));
-            }
-        }
-    }
-    Ok(definitions)
 }

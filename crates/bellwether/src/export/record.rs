@@ -118,7 +118,6 @@ impl VersionShape {
 pub(super) struct AnyRecord {
     #[serde(default)]
     pub(super) name: String,
-    pub(super) definition: Option<String>,
     pub(super) built_at: Option<DateTime<Utc>>,
     pub(super) service: Option<ServiceIdentity>,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! One request to an address that a definition names beside the service: of a hook, or of a time-stamping authority. No
+//! One request to an address that a definition names beside the service: of a hook. No
 //! redirect is followed, and no message has the address, which may be a secret.
 
 use std::time::Duration;

@@ -96,8 +96,6 @@ pub struct Plan {
     pub files: FilesPlan,
     /// The object store that keeps the archive and the datasets.
     pub store: Option<StoreUrl>,
-    /// Who certifies when something was known.
-    pub proof: Option<ProofPlan>,
     /// When a scheduler should run it.
     pub schedule: Option<Schedule>,
     /// What to call after a run.
@@ -112,15 +110,6 @@ pub enum Claims {
     LeftOut,
     /// They count from before the first run, and a column marks the rows that rest on them.
     Included,
-}
-
-/// Who certifies when something was known.
-#[derive(Clone, Debug)]
-pub struct ProofPlan {
-    /// The address of a time-stamping authority.
-    pub authority: HookUrl,
-    /// Whether it is asked after each run.
-    pub after_run: bool,
 }
 
 /// The service.

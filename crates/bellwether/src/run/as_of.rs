@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_all, open_merged, open_merged_with_claims,
+    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims,
     some_names, too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
@@ -61,8 +61,6 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
     }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
-    let elsewhere = if runs.is_empty() { BTreeSet::new() } else { of_other_services(view.archive().path())? };
-    let runs: Vec<String> = runs.into_iter().filter(|run| !elsewhere.contains(run)).collect();
     if !runs.is_empty() {
         let what = format!(
             "cannot rebuild `{}`: `{}` lacks {}: {}",
@@ -76,13 +74,6 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
     }
     let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
     view.of_runs(|run| runs.contains(run))
-}
-
-/// The runs of the other services of an archive. Older versions of the program recorded the runs of all services.
-fn of_other_services(archive: &Path) -> Result<BTreeSet<String>> {
-    let Some(root) = archive.parent() else { return Ok(BTreeSet::new()) };
-    let archives = open_all(root)?.into_iter().map(|(_, archive)| archive);
-    Ok(archives.flat_map(|archive| archive.runs().to_vec()).map(|run| run.name().to_owned()).collect())
 }
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.

@@ -184,7 +184,6 @@ impl<'a> Basis<'a> {
             claims: _,
             // They decide whether and when something is built, and what happens with it.
             checks: _,
-            proof: _,
             schedule: _,
             store: _,
             hooks: _,

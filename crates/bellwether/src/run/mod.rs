@@ -24,7 +24,6 @@ mod import;
 mod knowing_run;
 mod last_listed;
 mod leak;
-mod migrate;
 mod missing;
 mod named_past;
 mod names;
@@ -32,7 +31,6 @@ mod observer;
 mod options;
 mod past;
 mod plan_document;
-mod proven;
 mod prune;
 mod rejects;
 mod repair;
@@ -41,7 +39,6 @@ mod scope;
 mod skill;
 mod sql;
 mod stage;
-mod stamp;
 mod start;
 mod store;
 mod summary;
@@ -69,24 +66,20 @@ pub use import::{
     ObservedAt, RequestTemplate, import,
 };
 pub use leak::audit_leak;
-pub use migrate::{MigrateMode, MigrateOptions, MigratedService, Migration, migrate};
 pub use named_past::{AsOf, Past, PastQuery};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;
 pub use plan_document::{ColumnDocument, PlanDocument};
-pub use proven::{CheckedProof, ProofOutcome, Proven, ProvenVersion, proven};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
 pub use report::{ReportOptions, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
-pub use stamp::{Stamp, stamp};
 pub use store::{
-    DatasetStatus, FetchItem, RemoteStore, StoreAccess, StoreMigration, StorePruned, StorePrunedFolder,
-    StorePrunedKind, StoreStatus, StoreUpload, StoreVerified, TransferCounts, VerifyScope, store_of,
-    store_of_environment,
+    DatasetStatus, FetchItem, RemoteStore, StoreAccess, StorePruned, StorePrunedFolder, StorePrunedKind, StoreStatus,
+    StoreUpload, StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
 };
 pub use summary::{Fetched, Summary};
 pub use upkeep::{compact, verify};
@@ -158,7 +151,6 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     // Everything else is about the archive of the service.
     let root = options.archive.clone();
     let options = Options { archive: of_service(&root, &plan.service.name)?, ..options };
-    let (clock, control) = (options.clock, options.control.clone());
     let store =
         RemoteStore::of(&plan, options.store.as_ref(), StoreAccess::Write, &root, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
@@ -211,7 +203,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         gathered: gathered?,
         begun,
         lost,
-        root: root.clone(),
+        root,
         store: store.clone(),
         in_store,
         sealed,
@@ -221,10 +213,6 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let mut summary = summary?;
     if let Some(fetched) = &mut summary.fetched {
         fetched.retries = client.gauge().retries();
-    }
-    if let Some(note) = stamp::note_after_run(&plan, &root, clock, &control).await {
-        control.note(std::slice::from_ref(&note));
-        summary.notes.push(note);
     }
     store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
     Ok(summary)

@@ -14,7 +14,7 @@ use super::forget::newest_that_counts;
 use super::observer::Control;
 use super::stage::Stage;
 use super::upkeep::verify;
-use crate::archive::{Forgetting, Inspected, Note, Proof, difference, folders, inspect, open_merged, set_aside};
+use crate::archive::{Forgetting, Inspected, Note, difference, folders, inspect, open_merged, set_aside};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -94,8 +94,6 @@ pub(super) struct InspectedFolders {
     pub(super) archives: BTreeMap<String, Vec<Inspected>>,
     /// The damaged notes on forgotten runs of each service, and what is wrong with them.
     pub(super) notes: BTreeMap<String, Vec<(PathBuf, String)>>,
-    /// The damaged proofs, likewise.
-    pub(super) proofs: BTreeMap<String, Vec<(PathBuf, String)>>,
     /// The versions of each dataset, without ad hoc builds.
     pub(super) versions: BTreeMap<String, Vec<InspectedVersion>>,
 }
@@ -110,10 +108,8 @@ pub fn repair(archive: &Path, data: &Path, mode: RepairMode, control: &Control) 
     let mut repairs = Repairs::new(mode);
     let stage = Stage::begin(control, "repair");
     let folders = InspectedFolders::of(archive, &data.join("datasets"), &control.stop)?;
-    let notes = folders.notes.values().flatten().map(|note| (note, Forgetting::WITHOUT));
-    let proofs = folders.proofs.values().flatten().map(|proof| (proof, Proof::WITHOUT));
-    for ((path, fault), without) in notes.chain(proofs) {
-        let reason = format!("{fault}; {without}");
+    for (path, fault) in folders.notes.values().flatten() {
+        let reason = format!("{fault}; {}", Forgetting::WITHOUT);
         repairs.add(RepairKind::SetAside, path.display(), reason);
         if mode == RepairMode::Repair {
             set_aside(path)?;
@@ -170,7 +166,6 @@ impl InspectedFolders {
         let mut folders = Self::default();
         for service in services {
             folders.notes.insert(service.clone(), Forgetting::damaged(&archive.join(&service))?);
-            folders.proofs.insert(service.clone(), Proof::damaged(&archive.join(&service))?);
             let inspected = inspect(&archive.join(&service), stop)?;
             folders.archives.insert(service, inspected);
         }

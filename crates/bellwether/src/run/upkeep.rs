@@ -75,7 +75,6 @@ fn verify_listed(archives: &[Archive], versions: &[Version], data: &Path, contro
         for run in version.runs.iter().filter(|run| forgotten.contains(run.as_str())) {
             notes.push(format!("`{}` was built from run `{run}`, which was forgotten since", version.path.display()));
         }
-        // Older versions of the program recorded the runs of all services, before they had archives of their own.
         let gone =
             version.runs.iter().filter(|run| !runs.contains(run.as_str()) && !lost.contains(run.as_str())).count();
         if gone > 0 {

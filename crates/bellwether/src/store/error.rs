@@ -1,7 +1,6 @@
 //! What can go wrong with a store.
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
-use crate::text::human::count_of;
 use crate::time::skew::Skew;
 
 /// An operation on an object store that failed.
@@ -131,15 +130,6 @@ pub(crate) enum StoreError {
         source: Reason,
     },
 
-    /// A store with runs of an older layout.
-    #[error("`{url}` has {} of an older layout", count_of(*folders as u64, "run or pack", "runs and packs"))]
-    Older {
-        /// The store.
-        url: String,
-        /// How many.
-        folders: usize,
-    },
-
     /// Results that are complete on this machine, but not in the store.
     #[error("the results are on this machine, but not all of them are in `{url}`")]
     Behind {
@@ -166,7 +156,6 @@ impl Diagnostic for StoreError {
             | Self::Denied { .. }
             | Self::Unconditional { .. }
             | Self::Taken { .. }
-            | Self::Older { .. }
             | Self::Damaged { .. } => ErrorKind::Storage,
         }
     }
@@ -202,7 +191,6 @@ impl Diagnostic for StoreError {
                 "`bellwether store repair`, on a machine that has it, mends it; `bellwether store verify` lists all damaged objects"
             }
             Self::Absent { .. } => "`bellwether store status` lists what it has",
-            Self::Older { .. } => "`bellwether store migrate` keeps every observation",
             Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
         };
         Some(hint.to_owned())

@@ -14,7 +14,7 @@ use super::list::Object;
 use super::objects::{Created, MOST_BYTES, Store};
 use super::probe::PROBE;
 use crate::disk::names::{
-    self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, PROOF_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
+    self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
 };
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
@@ -96,13 +96,12 @@ pub(super) fn is_key(key: &str) -> bool {
     key.starts_with(PROBE) || folder_of(key).is_some() || is_note(key) || is_of_dataset
 }
 
-/// Whether a key is that of a note that a run is forgotten, or of a proof.
+/// Whether a key is that of a note that a run is forgotten.
 fn is_note(key: &str) -> bool {
     let parts = key.strip_prefix("archive/").and_then(|key| key.split_once('/'));
     parts.is_some_and(|(service, note)| {
         let folder = note.strip_suffix("/run.json");
-        ServiceIdentity::is_folder(service)
-            && folder.is_some_and(|folder| fits(folder, FORGOTTEN_FOLDER) || fits(folder, PROOF_FOLDER))
+        ServiceIdentity::is_folder(service) && folder.is_some_and(|folder| fits(folder, FORGOTTEN_FOLDER))
     })
 }
 
@@ -179,18 +178,6 @@ impl Store {
         }
         self.delete(&record).await?;
         Ok(true)
-    }
-
-    /// Removes a folder of an older layout, its record last: until then, removing it can be repeated.
-    pub(crate) async fn remove_older(&self, folder: &str) -> Result<()> {
-        let record = format!("{folder}/{}", record_of(folder));
-        for object in self.list(folder).await? {
-            let name = object.key.strip_prefix(folder).and_then(|name| name.strip_prefix('/'));
-            if object.key != record && name.is_some_and(|name| RUN_FILES.contains(&name)) {
-                self.delete(&object.key).await?;
-            }
-        }
-        self.delete(&record).await
     }
 
     /// Deletes an object. It is not an error if there is none.

@@ -70,9 +70,6 @@ pub struct Seal {
     /// The runs whose histories a merge joins, in the order in which they were sealed; empty for a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joins: Vec<Joined>,
-    /// The seal that the run had in an archive of an older layout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub migrated: Option<Migrated>,
     /// What the run was imported from, if it is a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<Claim>,
@@ -97,15 +94,6 @@ pub struct Joined {
     /// When it was sealed.
     #[serde(with = "as_record")]
     pub sealed_at: DateTime<Utc>,
-}
-
-/// Where a run comes from that was migrated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Migrated {
-    /// The older layout.
-    pub layout: u32,
-    /// The digest of its seal there.
-    pub seal: String,
 }
 
 /// What a run was imported from that nobody witnessed: its instants are what somebody says.

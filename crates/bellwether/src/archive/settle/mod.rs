@@ -140,7 +140,6 @@ impl Settling<'_> {
             files,
             members: Vec::new(),
             joins: Vec::new(),
-            migrated: None,
             claimed: claimed.cloned(),
             seal: String::new(),
         };

@@ -136,7 +136,6 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
         files,
         members: Vec::new(),
         joins: joins.collect(),
-        migrated: None,
         claimed: None,
         seal: String::new(),
     };

@@ -188,13 +188,12 @@ fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<Fi
         files,
         members,
         joins: Vec::new(),
-        migrated: None,
         claimed: None,
         seal: String::new(),
     }
 }
 
-/// The hidden folder in which a pack, a merge or a migrated run is written, locked so that other processes do not remove it as a
+/// The hidden folder in which a pack, a merge or a note is written, locked so that other processes do not remove it as a
 /// leftover.
 pub(in crate::archive) struct PackFolder {
     pub(in crate::archive) path: PathBuf,

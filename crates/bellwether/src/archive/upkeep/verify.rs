@@ -13,8 +13,6 @@ use serde::Serialize;
 use super::contained::incomplete_files;
 use super::inspect::has_sealed_name;
 use crate::archive::lineage::contradictions;
-use crate::archive::notes::Note;
-use crate::archive::proofs::{Proof, proof_folders};
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -47,9 +45,6 @@ pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Re
     let mut faults: Vec<String> = of_lineage.into_iter().map(|fault| format!("`{at}`: {fault}")).collect();
     let unsealed = file::entries(archive.path())?.into_iter().filter(|path| is_unsealed(path));
     faults.extend(unsealed.map(|path| format!("`{}` has no seal, so it does not count", path.display())));
-    for folder in proof_folders(archive.path())? {
-        faults.extend(Proof::read(&folder).err().map(|error| with_source(&error)));
-    }
     let folders = archive.folders().iter();
     let files: Vec<(&Arc<Folder>, &FileRecord)> =
         folders.flat_map(|folder| folder.seal().files.iter().map(move |file| (folder, file))).collect();

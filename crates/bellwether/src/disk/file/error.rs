@@ -5,6 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
 
+/// What to do about an older layout without the program that wrote it.
+const START_ANEW: &str = "build a dataset again with `bellwether build NAME`; move an archive away, and begin a new one with \
+                          `bellwether run NAME --new-archive`";
+
 /// A file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -130,13 +134,19 @@ impl Diagnostic for FileError {
                 "restore it from a backup, or from a store with `bellwether store repair`; `bellwether verify` lists all \
                  damaged files"
             }
-            Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
-                "migrate an archive with `bellwether archive migrate`; build a dataset again with `bellwether build NAME`"
+            Self::Layout { layout, known, bellwether, .. } => {
+                let is_older = *layout < u64::from(*known);
+                // Another build of this version may have another layout.
+                let version = bellwether.as_deref().filter(|version| *version != env!("CARGO_PKG_VERSION"));
+                return Some(match (is_older, version) {
+                    (true, Some(version)) => format!("use bellwether {version}, which wrote it; or {START_ANEW}"),
+                    (true, None) => format!("use the version of bellwether that wrote it; or {START_ANEW}"),
+                    (false, Some(version)) => {
+                        format!("it was written by bellwether {version}: use that version or a newer one")
+                    }
+                    (false, None) => "use a newer version of bellwether than this one".to_owned(),
+                });
             }
-            Self::Layout { bellwether: Some(version), .. } => {
-                return Some(format!("it was written by bellwether {version}: use that version or a newer one"));
-            }
-            Self::Layout { .. } => "use the version of bellwether that wrote it, or a newer one",
             Self::Exists { .. } => "choose another file, or replace it with `--force`",
             Self::Special { .. } => "name a file; `--output -` writes to standard output",
             Self::Occupied { .. } => "move it, or choose another folder with `--data`",

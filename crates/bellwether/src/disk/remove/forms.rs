@@ -48,8 +48,6 @@ static COPY_OF_ARCHIVE: Contents = Contents {
     ],
 };
 
-static LAYOUT_9: Contents = Contents { files: &[], folders: &[(&[RUN_FOLDER, PACK_FOLDER], &RUN)] };
-
 static SEALING: Contents = Contents { files: &[".seal"], folders: &[] };
 
 static UNFINISHED_RUNS: Contents = Contents { files: &[], folders: &[(&[unique!()], &UNFINISHED), (&[PACKING], &RUN)] };
@@ -66,7 +64,7 @@ pub(super) struct Form {
 }
 
 /// Every folder that is ever removed.
-pub(super) static FOLDERS: [Form; 17] = [
+pub(super) static FOLDERS: [Form; 16] = [
     // In an archive.
     Form { path: &[".partial", unique!()], contents: &UNFINISHED },
     Form { path: &[".partial", unique!(), "sealed"], contents: &RUN },
@@ -74,7 +72,6 @@ pub(super) static FOLDERS: [Form; 17] = [
     Form { path: &[".partial", REMOVING[0]], contents: &RUN },
     Form { path: &[".partial", REMOVING[1]], contents: &RUN },
     Form { path: &[".partial", REMOVING[2]], contents: &RUN },
-    Form { path: &[".removing-layout-9"], contents: &LAYOUT_9 },
     // In a folder of datasets.
     Form { path: &["$", concat!(".partial-", unique!())], contents: &VERSION },
     Form { path: &["$", concat!(".removed-", unique!())], contents: &VERSION },
@@ -91,11 +88,10 @@ pub(super) static FOLDERS: [Form; 17] = [
 ];
 
 /// Every folder that is renamed to one of [`FOLDERS`] and then removed.
-pub(super) static RETIRED: [Form; 6] = [
+pub(super) static RETIRED: [Form; 5] = [
     Form { path: &[RUN_FOLDER], contents: &RUN },
     Form { path: &[PACK_FOLDER], contents: &RUN },
     Form { path: &[MERGE_FOLDER], contents: &RUN },
-    Form { path: &[".layout-9"], contents: &LAYOUT_9 },
     Form { path: &["$", unique!()], contents: &VERSION },
     Form { path: &["$", "builds", concat!(unique!(), "-*")], contents: &VERSION },
 ];

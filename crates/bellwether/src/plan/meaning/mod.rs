@@ -19,10 +19,8 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Checks, Claims, OnFinding, Plan, ProofPlan};
-use crate::definition::{
-    ChecksSection, DefinitionFile, List, ParsedDefinition, Placed, ProofSection, Share, StoreSection, StoreUrl,
-};
+use super::{Checks, Claims, OnFinding, Plan};
+use crate::definition::{ChecksSection, DefinitionFile, List, ParsedDefinition, Placed, Share, StoreSection, StoreUrl};
 use crate::error::{Error, Result};
 use crate::text::problem::{Problem, Problems};
 
@@ -53,7 +51,6 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let prices = validator.prices(&definition.prices, dataset.rows, &root);
     let files = validator.files(&definition.output, &dataset);
     let store = definition.store.as_ref().and_then(|store| validator.store(store));
-    let proof = validator.proof(&definition.proof);
     let schedule = definition.schedule.as_ref().and_then(|schedule| validator.schedule(schedule));
     let hooks = schedule::hooks(&definition.hooks);
     let Some(source) = source.filter(|_| validator.problems.is_empty()) else {
@@ -86,7 +83,6 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         prices,
         files,
         store,
-        proof,
         schedule,
         hooks,
     };
@@ -133,15 +129,6 @@ impl Validator {
             self.miss("store", problem.with_hint("add an address, such as `url = \"s3://bucket/prefix\"`"));
         }
         section.url.as_deref().cloned()
-    }
-
-    fn proof(&mut self, section: &Placed<ProofSection>) -> Option<ProofPlan> {
-        let after_run = section.after_run.as_deref().copied().unwrap_or(false);
-        if let (None, Some(typed)) = (&section.tsa, &section.after_run) {
-            let problem = Problem::new("`after_run` has no effect without `tsa`", typed.span());
-            self.miss("proof", problem.with_hint("add the address of a time-stamping authority, or remove it"));
-        }
-        section.tsa.as_deref().map(|authority| ProofPlan { authority: authority.clone(), after_run })
     }
 
     /// The values of a list without duplicates; none if it was not given.

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 98] = [
+pub(super) const KEYS: [(&str, &str); 96] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -124,8 +124,6 @@ pub(super) const KEYS: [(&str, &str); 98] = [
     ("output.csv_guard", "true"),
     ("output.keep", "9"),
     ("store.url", "\"file:///store\""),
-    ("proof.tsa", "\"https://tsa.example/\""),
-    ("proof.after_run", "true"),
     ("schedule.cron", "\"0 22 * * *\""),
     ("schedule.timezone", "\"Asia/Tokyo\""),
     ("schedule.catch_up", "\"1h\""),

@@ -266,7 +266,7 @@ const OF_REQUESTS: [&str; 16] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 32] = [
+const OF_NEITHER: [(&str, &str); 30] = [
     ("description", "description = \"a\"\n"),
     ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
@@ -288,8 +288,6 @@ const OF_NEITHER: [(&str, &str); 32] = [
     ("checks.rewritten_series", "checks.rewritten_series = 0.9\n"),
     ("output.keep", "output.keep = 9\n"),
     ("store.url", "store.url = \"file:///store\"\n"),
-    ("proof.tsa", "proof.tsa = \"https://tsa.example/\"\n"),
-    ("proof.after_run", "proof.tsa = \"https://tsa.example/\"\nproof.after_run = true\n"),
     ("schedule.cron", "schedule.cron = \"0 22 * * *\"\n"),
     ("schedule.timezone", "schedule.cron = \"0 22 * * *\"\nschedule.timezone = \"Asia/Tokyo\"\n"),
     ("schedule.catch_up", "schedule.cron = \"0 22 * * *\"\nschedule.catch_up = \"1h\"\n"),

@@ -1,6 +1,5 @@
 //! Connects the object store to the archive and the datasets: fetches what a run or build needs, and sends its results.
 
-mod migrate;
 mod prune;
 mod pull;
 mod push;
@@ -13,7 +12,6 @@ mod verify;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use migrate::StoreMigration;
 pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
 pub use reading::{FetchItem, store_of, store_of_environment};
 pub use status::{DatasetStatus, StoreStatus};
@@ -97,12 +95,6 @@ impl RemoteStore {
 
     /// The archives of the services: of the one, or of all that are here or in the store.
     async fn archives(&self) -> Result<Vec<ServiceArchive>> {
-        self.refuse_older().await?;
-        self.archives_of_all().await
-    }
-
-    /// The same, whether or not the store has runs of an older layout too.
-    async fn archives_of_all(&self) -> Result<Vec<ServiceArchive>> {
         let names: BTreeSet<String> = match &self.service {
             Some((service, Claims::LeftOut)) => {
                 of_service(&self.archive, service)?;
@@ -169,7 +161,6 @@ impl RemoteStore {
     /// What a run would need of the store, without the runs. Returns the record of the latest version in it.
     pub(super) async fn test(&self, name: &str) -> Result<Option<VersionRecord>> {
         self.store.probe().await?;
-        self.refuse_older().await?;
         self.latest_record(name).await
     }
 

@@ -11,11 +11,11 @@ use super::push::of_other_service;
 use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{self, Archive, Forgetting, Incoming, Note, Proof, SEAL, Seal};
+use crate::archive::{self, Archive, Forgetting, Incoming, Note, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
-use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, PROOF_FOLDER, RUN_FOLDER, fits, is_dataset};
+use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::error::{Error, Result};
 use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::run::stage::Stage;
@@ -162,20 +162,7 @@ impl RemoteStore {
                 count += 1;
             }
         }
-        self.pull_proofs(archive, listed).await?;
         Ok(count)
-    }
-
-    /// Fetches the proofs that only the store has. One that is damaged stays there, and `store verify` names it.
-    async fn pull_proofs(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<()> {
-        for name in archive.proof_names(listed).filter(|name| file::is_gone(&archive.here.join(name))) {
-            let at = format!("{}/{name}", archive.there);
-            let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-            if let Ok(proof) = Proof::parse(&text, &PathBuf::from(self.store.address(&at))) {
-                proof.add_to(&archive.here)?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
@@ -350,11 +337,6 @@ impl ServiceArchive {
     /// The names of the folders with notes on forgotten runs.
     pub(super) fn note_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
         self.names(listed, FORGOTTEN_FOLDER)
-    }
-
-    /// The names of the folders with proofs.
-    pub(super) fn proof_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        self.names(listed, PROOF_FOLDER)
     }
 
     /// The names of the folders of a form that have a record.

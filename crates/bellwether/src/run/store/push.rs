@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::repair::is_damage;
 use super::status::versions;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
-use crate::archive::{Archive, ForgottenCause, Note, Proof, SEAL, Seal, open_merged, proof_folders};
+use crate::archive::{Archive, ForgottenCause, Note, SEAL, Seal, open_merged};
 use crate::disk::file;
 use crate::disk::links;
 use crate::error::{Error, Result};
@@ -130,21 +130,7 @@ impl RemoteStore {
                 count += 1;
             }
         }
-        self.push_proofs(archive, listed).await?;
         Ok(count)
-    }
-
-    /// Sends the proofs that only this machine has. One that is damaged stays here, and `verify` names it.
-    async fn push_proofs(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<()> {
-        let there: HashSet<&str> = archive.proof_names(listed).collect();
-        for folder in proof_folders(&archive.here)? {
-            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if let (false, Ok(proof)) = (there.contains(name), Proof::read(&folder)) {
-                let at = format!("{}/{name}/{SEAL}", archive.there);
-                self.store.put_if_absent(&at, proof.text().into_bytes()).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Sends files again that the store lost, or has with another size, of runs, packs and merges that are here.

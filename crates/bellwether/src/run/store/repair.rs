@@ -14,7 +14,7 @@ use super::push::latest_of;
 use super::status::{names_of_datasets, versions_with_record};
 use super::verify::VerifyScope;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Forgetting, Note, Proof, SEAL, Seal, set_aside};
+use crate::archive::{Forgetting, Note, SEAL, Seal, set_aside};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -113,10 +113,8 @@ impl Repairing<'_> {
     async fn service(&mut self, service: &ServiceArchive, listed: &[Object]) -> Result<()> {
         let stage = Stage::begin(&self.of.control, "repair");
         let name = service.here.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        let damaged = |of: &BTreeMap<String, Vec<_>>| of.get(&name).cloned().unwrap_or_default();
-        let (notes, proofs) = (damaged(&self.here.notes), damaged(&self.here.proofs));
+        let notes = self.here.notes.get(&name).cloned().unwrap_or_default();
         self.notes::<Forgetting>(service, notes, listed).await?;
-        self.notes::<Proof>(service, proofs, listed).await?;
         let mut intact_there: Vec<Seal> = Vec::new();
         for folder in service.names_with_record(listed) {
             let at = format!("{}/{folder}", service.there);

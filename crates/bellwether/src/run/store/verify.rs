@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::push::latest_of;
 use super::status::{names_of_datasets, unfinished_folders, versions};
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
-use crate::archive::{Archive, Forgetting, Note, Proof, SEAL, Seal, contradictions};
+use crate::archive::{Archive, Forgetting, Note, SEAL, Seal, contradictions};
 use crate::disk::digest;
 use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
@@ -125,13 +125,6 @@ impl RemoteStore {
                 let at = format!("{}/{name}", service.there);
                 let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
                 if let Err(error) = Forgetting::parse(&text, &PathBuf::from(self.store.address(&at))) {
-                    verified.faults.push(fault(error)?);
-                }
-            }
-            for name in service.proof_names(archive) {
-                let at = format!("{}/{name}", service.there);
-                let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-                if let Err(error) = Proof::parse(&text, &PathBuf::from(self.store.address(&at))) {
                     verified.faults.push(fault(error)?);
                 }
             }
