@@ -201,7 +201,7 @@ fn a_statement_contains_the_documented_archive_query() {
     let known = known.expect("the observations of each cell, numbered");
     // Only a store has folders without a seal.
     let statement = words(&statement)
-        .replace("hive_partitioning = false, filename = true)", "hive_partitioning = false)")
+        .replace("union_by_name = true, filename = true)", "union_by_name = true)")
         .replace("parse_dirpath(filename) in (select folder from sealed) and ", "");
     assert!(statement.contains(&known), "{known}\n{statement}");
 }

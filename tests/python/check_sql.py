@@ -30,6 +30,7 @@ def spark_settings(**more):
     return {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.parquet.mergeSchema": "true",
         "spark.sql.warehouse.dir": tempfile.mkdtemp(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -111,7 +111,8 @@ class Cluster:
         port = free_port()
         settings = check_sql.spark_settings(**SETTINGS, spark_connect_grpc_binding_port=str(port))
         # What a session needs, the client must set.
-        del settings["spark.sql.session.timeZone"], settings["spark.sql.autoBroadcastJoinThreshold"]
+        for name in ("session.timeZone", "autoBroadcastJoinThreshold", "parquet.mergeSchema"):
+            del settings[f"spark.sql.{name}"]
         options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         server = "org.apache.spark.sql.connect.service.SparkConnectServer"
         self.start("connect", "spark-submit", "--master", self.url, *options, "--class", server, "spark-internal")

@@ -28,10 +28,12 @@ pub use execution::Tasks;
 pub use row_digest::RowDigest;
 
 /// Settings that statements rely on. At two bytes per row, large tables look small enough to broadcast.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 4] = [
     ("spark.sql.session.timeZone", "UTC"),
     ("spark.sql.autoBroadcastJoinThreshold", "-1"),
     ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"),
+    // A column that was added later is null in earlier files.
+    ("spark.sql.parquet.mergeSchema", "true"),
 ];
 
 /// The environment variable with the server's token, which the client itself reads.

@@ -17,7 +17,7 @@ use crate::support::program::Place;
 use crate::support::rows::read;
 
 /// A change to the rows of a file.
-pub(super) type Forgery = fn(&RecordBatch) -> RecordBatch;
+pub(crate) type Forgery = fn(&RecordBatch) -> RecordBatch;
 
 /// A place with copies of another one's definitions and archive.
 pub(super) fn copy_of(sound: &Place) -> Place {
@@ -34,7 +34,7 @@ pub(super) fn copy_of(sound: &Place) -> Place {
 
 /// The folders of an archive, oldest first. Names have a resolution of one second, so two runs of one second may sort
 /// either way.
-pub(super) fn names(archive: &Path) -> Vec<String> {
+pub(crate) fn names(archive: &Path) -> Vec<String> {
     let entries = fs::read_dir(archive).expect("an archive");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.contains('=')).collect();
@@ -69,7 +69,7 @@ fn record(folder: &Path, seal: &mut Seal, name: &str, rows: u64) {
 }
 
 /// Replaces rows in a file of a run, and seals it again.
-pub(super) fn rewrite(folder: &Path, name: &str, forgery: Forgery) {
+pub(crate) fn rewrite(folder: &Path, name: &str, forgery: Forgery) {
     let mut seal = seal_of(folder);
     write(folder, &mut seal, name, &forgery(&read(&folder.join(name))));
     reseal(folder, &mut seal);

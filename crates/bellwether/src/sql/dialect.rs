@@ -49,7 +49,8 @@ impl Dialect {
         match self {
             Self::DuckDb => "DuckDB.",
             Self::Spark => {
-                "Spark SQL 4.\n-- Set `spark.sql.session.timeZone` to UTC and `spark.sql.autoBroadcastJoinThreshold` to -1."
+                "Spark SQL 4.\n-- Set `spark.sql.session.timeZone` to UTC, `spark.sql.autoBroadcastJoinThreshold` to -1, and \
+                 `spark.sql.parquet.mergeSchema` to true."
             }
         }
     }
@@ -64,10 +65,15 @@ impl Dialect {
         }
     }
 
-    /// The rows of some Parquet files, without columns made of folder names.
+    /// The rows of some Parquet files, without columns made of folder names. A column that some of them lack is null there.
     pub(super) fn parquet(self, files: &[String]) -> String {
         match self {
-            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false, filename = true)", patterns(files)),
+            Self::DuckDb => {
+                format!(
+                    "read_parquet({}, hive_partitioning = false, union_by_name = true, filename = true)",
+                    patterns(files)
+                )
+            }
             Self::Spark => format!("parquet.`{}`", files.concat().replace('`', "``")),
         }
     }

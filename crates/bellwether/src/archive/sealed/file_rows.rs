@@ -13,6 +13,7 @@ use parquet::file::statistics::Statistics;
 
 use super::folder::Folder;
 use super::horizon::{CountedShare, Horizon, SEALED_AT};
+use super::layout::fill;
 use super::rows::{check, ticker, with_unsigned_zeros};
 use super::source::FileBytes;
 use crate::disk::file::FileError;
@@ -26,9 +27,6 @@ pub(super) const BATCH_ROWS: usize = 1 << 12;
 /// A ticker with this many rows is read by itself.
 const GIANT_ROWS: i64 = 1 << 13;
 
-/// Converts rows of another layout.
-pub(in crate::archive) type Convert = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch, Reason> + Send + Sync>;
-
 /// The rows of a file, in batches.
 pub(in crate::archive) struct FileRows {
     path: PathBuf,
@@ -41,8 +39,6 @@ pub(in crate::archive) struct FileRows {
     mask: ProjectionMask,
     /// Which rows count, unless all do.
     horizon: Option<Horizon>,
-    /// What the rows are converted by, if they are of another layout.
-    convert: Option<Convert>,
     /// The row groups to read.
     groups: Range<usize>,
     batches: Option<ParquetRecordBatchReader>,
@@ -66,7 +62,6 @@ impl FileRows {
             schema,
             mask,
             horizon: None,
-            convert: None,
             groups,
             batches: None,
             left_in_batches: 0,
@@ -95,30 +90,26 @@ impl FileRows {
         Ok(Some(Self { horizon, ..whole }.narrow_to(|_| true)))
     }
 
-    /// Converts all rows to the columns of another schema; some may be left out.
-    pub(in crate::archive) fn with_conversion(self, schema: SchemaRef, convert: Convert) -> Self {
-        Self { schema, convert: Some(convert), ..self }
-    }
-
     /// Reads only some of the columns; the first one always.
     pub(super) fn narrow_to(self, is_read: impl Fn(&str) -> bool) -> Self {
         let fields = self.schema.fields().iter().enumerate();
         let is_handed_out = |name: &str| name != SEALED_AT && is_read(name);
-        let mut indices: Vec<usize> = fields
+        let indices: Vec<usize> = fields
             .filter(|(index, field)| *index == 0 || is_handed_out(field.name()))
             .map(|(index, _)| index)
             .collect();
         let schema = Arc::new(self.schema.project(&indices).expect("these are indices of its columns"));
+        let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         if self.horizon.is_some() {
-            indices.push(self.metadata.parquet_schema().root_schema().get_fields().len() - 1);
+            names.push(SEALED_AT);
         }
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), indices);
+        let mask = ProjectionMask::columns(self.metadata.parquet_schema(), names);
         Self { schema, mask, ..self }
     }
 
     /// Whether every row adds its cell, according to the file's statistics.
     pub(super) fn are_added(&self) -> bool {
-        let Ok(index) = self.schema.index_of("change") else { return false };
+        let Ok(index) = self.metadata.schema().index_of("change") else { return false };
         let added = Change::Added.as_str().as_bytes();
         self.metadata.metadata().row_groups().iter().all(|group| match group.column(index).statistics() {
             Some(Statistics::ByteArray(statistics)) => {
@@ -181,11 +172,8 @@ impl FileRows {
                             Some(horizon) => horizon.rows(&batch).map_err(|error| self.damage(error))?,
                             None => batch,
                         };
-                        let batch = match &self.convert {
-                            Some(convert) => convert(batch).map_err(|error| self.damage(error))?,
-                            None => batch,
-                        };
                         if batch.num_rows() > 0 {
+                            let batch = fill(batch, &self.schema).map_err(|error| self.damage(error))?;
                             self.check(&batch)?;
                             return Ok(Some(with_unsigned_zeros(batch)));
                         }

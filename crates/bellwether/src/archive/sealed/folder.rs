@@ -1,5 +1,5 @@
 //! A sealed folder and its files. A file is trusted only once it matches its seal: a regular file of the sealed length
-//! and digest, with the layout's columns, in row groups of bounded size.
+//! and digest, with the layout's columns, but for optional ones, in row groups of bounded size.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,10 +8,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Fields, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
+use super::layout::{self, fill};
 use super::seal::{SEAL, Seal};
 use super::source::FileBytes;
 use crate::disk::file::{FileError, FileRecord};
@@ -83,7 +84,8 @@ impl Folder {
         self.seal.file(name).ok_or_else(missing)
     }
 
-    /// Opens a file for reading in the columns of a schema.
+    /// Opens a file for reading in the columns of a schema. Its rows lack the optional columns that the file does not have,
+    /// until [`fill`] adds them.
     pub(in crate::archive) fn open(
         &self,
         name: &str,
@@ -92,12 +94,17 @@ impl Folder {
         let path = self.verified_path(name)?;
         let rows = self.record(name)?.rows;
         let file = FileBytes::open(&path)?;
-        // Types come from the layout, not from the file's metadata.
-        let options = ArrowReaderOptions::new().with_schema(SchemaRef::clone(schema));
-        let metadata = file.metadata(options).map_err(Reason::from).and_then(|metadata| {
+        let metadata = || -> Result<ArrowReaderMetadata, Reason> {
+            let metadata = Arc::new(file.metadata()?);
+            // Types come from the layout, not from the file's metadata.
+            let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
+            let has = |name: &str| columns.iter().any(|column| column.name() == name);
+            let options = ArrowReaderOptions::new().with_schema(layout::columns_in(name, schema, has));
+            let metadata = ArrowReaderMetadata::try_new(metadata, options)?;
             check_bounds(&metadata, rows)?;
             Ok(metadata)
-        });
+        };
+        let metadata = metadata();
         match metadata {
             Ok(metadata) => Ok((path, file, metadata)),
             Err(source) => Err(FileError::damage(&path, source)),
@@ -143,11 +150,14 @@ impl Folder {
         let damaged = |path: &Path, source: Reason| FileError::damage(path, source);
         let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata);
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let mut schema = SchemaRef::clone(schema);
         let rows = match part {
             FilePart::Whole => rows,
             FilePart::Rows { skipped, count } => rows.with_offset(limit(skipped)).with_limit(limit(count)),
             FilePart::Columns(columns) => {
                 let mask = ProjectionMask::columns(rows.parquet_schema(), columns.iter().copied());
+                let wanted = schema.fields().iter().filter(|field| columns.contains(&field.name().as_str()));
+                schema = Arc::new(Schema::new(wanted.cloned().collect::<Fields>()));
                 rows.with_projection(mask)
             }
         };
@@ -155,7 +165,7 @@ impl Folder {
         let stop = self.stop.clone();
         Ok(rows.map(move |rows| {
             cancel::check(&stop)?;
-            rows.map_err(|error| damaged(&path, error.into()))
+            rows.and_then(|rows| fill(rows, &schema)).map_err(|error| damaged(&path, error.into()))
         }))
     }
 }

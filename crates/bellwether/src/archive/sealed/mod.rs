@@ -10,6 +10,7 @@ pub(super) mod file_rows;
 pub(super) mod folder;
 pub(super) mod horizon;
 pub(super) mod keys;
+mod layout;
 pub(super) mod listings;
 pub(super) mod requests;
 pub(super) mod row_groups;

@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::file::statistics::Statistics;
 
 use super::folder::Folder;
+use super::layout::fill;
 use super::rows::{check, with_unsigned_zeros};
 use super::source::FileBytes;
 use crate::disk::file::FileError;
@@ -24,6 +25,8 @@ pub(in crate::archive) struct RowGroups {
     path: PathBuf,
     file: FileBytes,
     metadata: ArrowReaderMetadata,
+    /// The columns to hand out.
+    schema: SchemaRef,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -32,7 +35,7 @@ impl RowGroups {
     /// Opens a file with the columns of a schema.
     pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
         let (path, file, metadata) = folder.open(name, schema)?;
-        Ok(Self { path, file, metadata, stop: folder.stop().clone() })
+        Ok(Self { path, file, metadata, schema: SchemaRef::clone(schema), stop: folder.stop().clone() })
     }
 
     /// Number of row groups.
@@ -65,7 +68,8 @@ impl RowGroups {
 
     /// Some rows of a row group, as ranges in order.
     pub(in crate::archive) fn rows(&self, group: usize, rows: &[Range<usize>]) -> Result<RecordBatch> {
-        Ok(with_unsigned_zeros(self.read_checked(group, &ProjectionMask::all(), rows)?))
+        let rows = self.read_checked(group, &ProjectionMask::all(), rows)?;
+        Ok(with_unsigned_zeros(fill(rows, &self.schema).map_err(|error| self.damage(error))?))
     }
 
     fn read_checked(&self, group: usize, mask: &ProjectionMask, rows: &[Range<usize>]) -> Result<RecordBatch> {

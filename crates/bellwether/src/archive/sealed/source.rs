@@ -7,9 +7,8 @@ use std::path::Path;
 use bytes::buf::Reader;
 use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::disk::file::{self, FileError};
@@ -40,13 +39,11 @@ impl FileBytes {
     }
 
     /// Reads the file's metadata.
-    pub(in crate::archive) fn metadata(
-        &self,
-        options: ArrowReaderOptions,
-    ) -> Result<ArrowReaderMetadata, ParquetError> {
+    pub(in crate::archive) fn metadata(&self) -> Result<ParquetMetaData, ParquetError> {
+        let reader = ParquetMetaDataReader::new();
         match self {
-            Self::Held(bytes) => ArrowReaderMetadata::load(bytes, options),
-            Self::Open(file, _) => ArrowReaderMetadata::load(file, options),
+            Self::Held(bytes) => reader.parse_and_finish(bytes),
+            Self::Open(file, _) => reader.parse_and_finish(file),
         }
     }
 
