@@ -57,7 +57,11 @@ fn runs_are_listed_and_damaged_files_are_named() {
     let own = concat!("\"bellwether\": \"", env!("CARGO_PKG_VERSION"), "\"");
     assert!(seal.contains(own), "{seal}");
     for (layout, version, hint) in [
-        (9, "0.0.9", "use bellwether 0.0.9, which wrote it; or build a dataset again with `bellwether build NAME`; move an"),
+        (
+            9,
+            "0.0.9",
+            "use bellwether 0.0.9, which wrote it; or build a dataset again with `bellwether build NAME`; move an",
+        ),
         (9, env!("CARGO_PKG_VERSION"), "use the version of bellwether that wrote it; or build a dataset again"),
         (11, "9.0.0", "it was written by bellwether 9.0.0: use that version or a newer one\n"),
         (11, env!("CARGO_PKG_VERSION"), "use a newer version of bellwether than this one\n"),
