@@ -474,7 +474,7 @@ fn cuts(days: &[NaiveDate]) -> Vec<NaiveDate> {
 }
 
 /// Instants between runs.
-pub(super) fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
+fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     let sealed: Vec<_> = archive.runs().iter().map(|run| run.seal().sealed_at).collect();
     let (_, earlier) = sealed.split_last().map_or((None, &[][..]), |(last, earlier)| (Some(last), earlier));
     let step = earlier.len().div_ceil(CUTS).max(1);

@@ -3,9 +3,9 @@
 //! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
 //! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. `skill` measures whether
-//! signals predicted, as they were published and as they stand today, and `skill_trials` whether it uses what was not known. Each reads the archive a few whole tickers at a
-//! time and delivers its findings as rows, whose columns `dictionary` describes. `diff` compares two versions of a dataset. `documents` are their answers for
-//! programs.
+//! signals predicted, as they were published and as they stand today. Each reads the archive a few whole tickers at a
+//! time and delivers its findings as rows, whose columns `dictionary` describes. `diff` compares two versions of a
+//! dataset. `documents` are their answers for programs.
 
 pub mod answers;
 mod canaries;
@@ -19,7 +19,6 @@ pub mod quality;
 pub mod revisions;
 mod row_builder;
 pub mod skill;
-mod skill_trials;
 pub mod sources;
 mod subject;
 
@@ -27,5 +26,4 @@ pub use dictionary::{AuditRows, audit_rows};
 pub use leak::{Leak, Trial, TrialOutcome};
 
 pub(crate) use leak::leak;
-pub(crate) use skill_trials::SkillTrials;
 pub(crate) use subject::Subject;

@@ -1,4 +1,4 @@
-//! Whether a dataset, and measures of its signals, use what was not known.
+//! Whether a dataset uses what was not known.
 
 use std::path::Path;
 
@@ -6,7 +6,6 @@ use super::as_of::view_of;
 use super::audits::run_as_stage;
 use super::observer::Control;
 use super::scope::archived_scope;
-use super::skill::skill_trials;
 use crate::audit::{Leak, leak};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, RowKind};
@@ -24,9 +23,5 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
     let scope = archived_scope(plan, &view)?;
-    run_as_stage(control, "leak", || {
-        let mut found = leak(view.archive(), &scope, &plan.dataset, scratch)?;
-        found.trials.extend(skill_trials(plan, view.archive(), &scope, &control.stop)?);
-        Ok(found)
-    })
+    run_as_stage(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
 }

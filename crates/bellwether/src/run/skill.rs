@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 
 use super::audits::{AuditOptions, run_as_stage};
 use super::demo::DEMO_SEED;
-use crate::archive::{Archive, Scope, View};
+use crate::archive::{Scope, View};
 use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillInput, SkillRules, WhenMissing, find, skill};
-use crate::audit::{SkillTrials, Subject, Trial};
+use crate::audit::Subject;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PricesPlan, RowKind, Source};
 use crate::process::cancel::CancellationToken;
@@ -83,20 +83,6 @@ pub fn audit_skill(
         let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
         skill(input, &rules, deliver)
     })
-}
-
-/// Whether measures of the signals of a definition use what was not known; nothing to try without prices.
-pub(super) fn skill_trials(
-    plan: &Plan,
-    archive: &Archive,
-    scope: &Scope,
-    stop: &CancellationToken,
-) -> Result<Vec<Trial>> {
-    if !has_prices(plan) {
-        return Ok(Vec::new());
-    }
-    let prices = &Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
-    SkillTrials { archive, scope, plan: &plan.dataset, prices, rules: SkillOptions::default().rules(plan) }.run()
 }
 
 /// Whether a definition has prices to measure its signals against.

@@ -13,7 +13,6 @@ mod files;
 mod table;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
@@ -235,18 +234,6 @@ impl Prices {
     /// Whether a ticker, or another one with its id, has any price.
     pub(super) fn know(&self, ticker: &Ticker) -> bool {
         self.tickers.contains_key(ticker) || self.identity.ids_of(ticker).any(|id| self.ids.contains_key(id))
-    }
-
-    /// The same prices with other closes on some sessions: of an index among all closes, and the close.
-    pub(in crate::audit) fn with_closes(&self, sessions: Range<usize>, other: impl Fn(usize, f64) -> f64) -> Self {
-        let mut prices = self.clone();
-        let count = self.sessions.len();
-        for (index, close) in
-            prices.closes.iter_mut().enumerate().filter(|(index, _)| sessions.contains(&(index % count)))
-        {
-            *close = other(index, *close);
-        }
-        prices
     }
 
     /// Whether a signal of a day is entered after a time for which there are no prices.
