@@ -174,8 +174,6 @@ class TickerQuality(TypedDict):
     signals: int
     #: Series that end before the latest trading day.
     stale: int
-    #: Signals and articles of suspect dates.
-    suspect: int
     #: Confidences and scores outside their usual bounds.
     unusual: int
 
@@ -648,8 +646,6 @@ class SignalCounts(TypedDict):
     measured_live: int
     #: Further ones of a ticker on the same day, which count as one: as published, the one that was seen first.
     same_day: int
-    #: Of suspect dates, which the definition leaves out of today's history.
-    suspect: int
     #: Left out: without a direction or confidence.
     unclear: int
     #: Left out: of a ticker that the file of `[identity]` names, on a day for which it gives it no id.

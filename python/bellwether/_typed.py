@@ -76,7 +76,6 @@ class Dataset(TypedDict, total=False):
     kind: Literal["joined", "signals", "news"] | None
     license: str | None
     rename: Mapping[str, str] | None
-    suspect: Literal["keep", "drop"] | None
 
 
 class Dates(TypedDict, total=False):

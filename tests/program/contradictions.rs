@@ -87,13 +87,6 @@ impl Vendor {
         self.runtime.block_on(run::run(plan, options)).expect("it runs");
     }
 
-    /// How much of what is known is suspect.
-    fn suspect(&self) -> u64 {
-        let quality = self.place.run(["audit", "quality", "it", "--json"]).expect_success().stdout;
-        let quality: Value = serde_json::from_str(&quality).expect("JSON");
-        quality["total"]["suspect"].as_u64().expect("a number")
-    }
-
     /// The number of rows of a ticker, and the articles in the window of its newest.
     fn rows(&self, ticker: &str) -> (usize, Option<f64>) {
         let rows = read(&self.place.file("output/datasets/it/latest/it.parquet"));
@@ -134,89 +127,11 @@ fn declared_completeness_withdraws_what_is_no_longer_listed_however_old() {
     vendor.list("AAA", dates, with_links("https"));
     vendor.run(today + TimeDelta::days(1));
     assert_eq!(vendor.rows("AAA").0, 21);
-    assert_eq!(vendor.suspect(), 3, "the signal of 1970 and two articles that others replaced");
-    vendor.run(today + TimeDelta::days(2));
-    assert_eq!(vendor.suspect(), 3);
-    vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
-    vendor.place.run(["build", "it"]).expect_success();
-    assert_eq!(vendor.rows("AAA").0, 20);
-    let news = "[dataset]\nkind = \"news\"\nsuspect = \"drop\"\n";
-    let of_news =
-        format!("[source]\n{}api_key_file = \"key\"\n[sentiment]\ntickers = \"AAA\"\n{news}", vendor.service.source());
-    vendor.place.define("news", &of_news);
-    vendor.place.run(["build", "news"]).expect_success();
-    let links = columns(&read(&vendor.place.file("output/datasets/news/latest/news.parquet")), ["link"]);
-    assert_eq!(links, [["https://a".to_owned()], ["https://b".to_owned()]]);
 }
 
+/// An answer covers the dates from its oldest one on: what is older stays, and what was published stays as it was.
 #[test]
-fn dates_that_a_later_answer_contradicts_are_suspect_and_may_be_left_out() {
-    let (keep, drop) = ("", "[dataset]\nsuspect = \"drop\"\n");
-    let vendor = Vendor::new();
-    vendor.define("", keep);
-    let at = |age: i64| day("2026-03-20") + TimeDelta::days(age);
-    let dates = |age: i64| days_before(at(age), 20);
-    let news = |age: i64| links(&days_before(at(age), 30), "http");
-    let list = |age: i64, signals: &[NaiveDate], articles: Vec<(NaiveDate, String)>| {
-        vendor.list("AAA", [dates(age), signals.to_vec()].concat(), articles);
-        vendor.list("BBB", dates(age), links(&days_before(at(age) - TimeDelta::days(3), 400), "other"));
-        vendor.run(at(age));
-    };
-    // Windows that slide, and a busy day that pushes much off a list of limited length.
-    list(0, &[], news(0));
-    list(1, &[], news(1));
-    let busy =
-        links(&[at(1); 25], "busy").into_iter().enumerate().map(|(at, (date, link))| (date, format!("{link}/{at}")));
-    let busy: Vec<(NaiveDate, String)> = busy.chain(news(2).into_iter().take(5)).collect();
-    list(2, &[], busy.clone());
-    assert_eq!(vendor.suspect(), 0);
-    // One day a signal of 1970, and the longer list of another ticker.
-    let wrong = links(&days_before(at(2) - TimeDelta::days(2), 400), "other");
-    list(3, &[day("1970-01-05")], wrong);
-    list(4, &[], busy.clone());
-    // The answer with 1970 covered what had slid out of the window.
-    assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [22, 24]);
-    let suspect = vendor.suspect();
-    assert!(suspect > 300, "{suspect}");
-    let shown = vendor.place.run(["audit", "quality", "it"]).expect_success().stdout;
-    assert!(shown.contains("`suspect = \"drop\"` in `[dataset]` leaves them out"), "{shown}");
-    vendor.define("", drop);
-    vendor.place.run(["build", "it"]).expect_success();
-    assert_eq!([vendor.rows("AAA").0, vendor.rows("BBB").0], [21, 24]);
-    let shown = vendor.place.run(["sql", "it"]).failed_with(1).stderr;
-    assert!(shown.contains("SQL cannot leave out suspect dates"), "{shown}");
-    // A pack has the answers of several runs.
-    vendor.place.run(["archive", "compact"]).expect_success();
-    assert_eq!(vendor.suspect(), suspect);
-    // What is listed again is no longer suspect.
-    vendor.define("", keep);
-    let suspect = vendor.suspect();
-    vendor.list("BBB", dates(5)[..3].to_vec(), links(&days_before(at(5), 3), "other"));
-    vendor.run(at(5));
-    assert!(vendor.suspect() > suspect, "a truncated answer");
-    list(6, &[], busy);
-    assert_eq!(vendor.suspect(), suspect);
-}
-
-#[test]
-fn a_truncated_list_is_suspect_though_it_changed_nothing() {
-    let vendor = Vendor::new();
-    let today = day("2026-03-20");
-    let (dates, news) = (days_before(today, 20), links(&days_before(today, 90), "http"));
-    vendor.define("", "[dataset]\nsuspect = \"drop\"\n");
-    vendor.list("AAA", dates.clone(), news.clone());
-    vendor.run(today);
-    assert_eq!(vendor.rows("AAA"), (20, Some(7.0)));
-    vendor.list("AAA", dates, news[..3].to_vec());
-    vendor.run(today + TimeDelta::days(1));
-    assert_eq!(vendor.suspect(), 87);
-    // Three articles of the 17th to the 19th are left; what was before them is unknown.
-    assert_eq!(vendor.rows("AAA"), (20, None));
-}
-
-/// What a row of a first vintage was published with, it keeps: the suspicion counts as long as it lasted.
-#[test]
-fn rows_as_published_keep_what_was_suspect_then() {
+fn a_truncated_list_withdraws_nothing_before_its_oldest_date() {
     let vendor = Vendor::new();
     let start = day("2026-03-20");
     let list = |age: i64, listed: usize| {
@@ -229,13 +144,11 @@ fn rows_as_published_keep_what_was_suspect_then() {
         let rows = read(&vendor.place.file("output/datasets/it/latest/it.parquet"));
         columns(&rows, ["date", "news_count_7d"])
     };
-    let first = "[dataset]\nsuspect = \"drop\"\n[output]\nvintage = \"first\"\n";
-    vendor.define("", first);
+    vendor.define("", "[output]\nvintage = \"first\"\n");
     list(0, 90);
     list(1, 3);
+    assert_eq!(vendor.rows("AAA"), (21, Some(7.0)));
     let truncated = published();
-    let unknown = |[_, count]: &&[String; 2]| count.is_empty() || count == "null";
-    assert_eq!(truncated.iter().filter(unknown).count(), 1, "of the day whose list was truncated: {truncated:?}");
     list(2, 90);
     let today = published();
     assert_eq!(today[..truncated.len()], truncated);

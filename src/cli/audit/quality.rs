@@ -77,14 +77,6 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
         text.push(table);
     }
     let mut text: Vec<String> = text.iter().map(Aligned::to_string).collect();
-    if found.total.suspect > 0 {
-        text.push(format!(
-            "{} dated before what a later answer begins with, though no window moves that fast: listed once by mistake, or missing by \
-             mistake; `suspect = \"drop\"` in `[dataset]` leaves them out, and `complete = true` in `[signals]` or `[sentiment]` \
-             withdraws what is no longer listed\n",
-            count_of(found.total.suspect, "signal or article is", "signals and articles are"),
-        ));
-    }
     text.extend((!found.renames.is_empty()).then(|| of_renames(&found.renames, limit)));
     text.extend(found.split_days.as_ref().map(|split| format!("{}\n", split.in_words(rule))));
     if let Some(CutOff { articles, tickers, all }) = found.cut_off {
@@ -126,24 +118,13 @@ fn of_renames(renames: &[Rename], limit: RowLimit) -> String {
 
 /// The total, and the tickers with findings, the worst first.
 fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
-    let heads = [
-        "ticker",
-        "signals",
-        "coverage",
-        "gaps",
-        "missing",
-        "stale",
-        "behind",
-        "articles",
-        "duplicates",
-        "unusual",
-        "suspect",
-    ];
+    let heads =
+        ["ticker", "signals", "coverage", "gaps", "missing", "stale", "behind", "articles", "duplicates", "unusual"];
     let mut text = Aligned::new(1, heads);
     text.row(cells("all", &found.total));
-    let is_wrong = |of: &TickerQuality| of.missing + of.stale + of.duplicates + of.unusual + of.suspect > 0;
+    let is_wrong = |of: &TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
     let mut wrong: Vec<_> = found.tickers.iter().filter(|(_, of)| is_wrong(of)).collect();
-    wrong.sort_by_key(|(_, of)| std::cmp::Reverse((of.missing + of.duplicates + of.unusual + of.suspect, of.behind)));
+    wrong.sort_by_key(|(_, of)| std::cmp::Reverse((of.missing + of.duplicates + of.unusual, of.behind)));
     if !wrong.is_empty() {
         let rows = wrong.into_iter().map(|(ticker, of)| cells(ticker.as_str(), of));
         text.list("tickers with findings", rows, limit);
@@ -154,7 +135,7 @@ fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
 fn cells(name: &str, of: &TickerQuality) -> Vec<String> {
     let coverage = of.coverage().map_or_else(|| "-".to_owned(), percent);
     let mut cells = vec![name.to_owned(), group_digits(of.signals), coverage];
-    let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual, of.suspect];
+    let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual];
     cells.extend(counts.map(group_digits));
     cells
 }

@@ -613,31 +613,6 @@ impl TwoDays {
         self.place.define("it", &self.text(rest));
         serde_json::from_str(&self.place.run(["audit", "skill", "it", "--json"]).expect_success().stdout).expect("JSON")
     }
-
-    fn lines(&self, rest: &str) -> String {
-        self.place.define("it", &self.text(rest));
-        self.place.run(["audit", "skill", "it"]).expect_success().stdout
-    }
-}
-
-#[test]
-fn signals_of_suspect_dates_count_today_unless_the_definition_drops_them() {
-    // A month of signals, and on the first day also some that are three months older, which no later answer lists.
-    let days = TwoDays::of(|_, date, is_later| (date >= "2026" || !is_later).then_some("buy"));
-    let dates = |found: &Value| found["pairs"][0]["measures"][1]["dates"].as_u64().expect("a count");
-    let (kept, dropped) = (days.audit(""), days.audit("suspect = \"drop\"\n"));
-    assert_eq!((&kept["signals"]["all"], &kept["signals"]["suspect"]), (&130.into(), &0.into()));
-    assert_eq!((&dropped["signals"]["all"], &dropped["signals"]["suspect"]), (&130.into(), &30.into()));
-    assert_eq!((dates(&kept), dates(&dropped)), (26, 20));
-    // They count as removed, and the measure without them is that of the others.
-    assert_eq!(dropped["pairs"][0]["rewritten"]["removed"], 30);
-    assert_eq!(kept["pairs"][0]["rewritten"]["removed"], 0);
-    let only_later = days.audit("[filter]\nfrom = 2026-01-01\n");
-    assert_eq!(only_later["pairs"][0]["measures"][1], dropped["pairs"][0]["measures"][1]);
-    assert!(!days.lines("").contains("suspect"));
-    assert!(
-        days.lines("suspect = \"drop\"\n").contains("suspect   30 signals of dates that a later answer contradicts")
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! withdrawn. Which ones it did list can therefore not be told from what was known after it, and neither can their places,
 //! which continue the known ones. So it is stored.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, UInt32Array};
@@ -39,19 +39,6 @@ impl Edge {
         let mut of_oldest: Vec<usize> = (0..count).collect();
         of_oldest.sort_by_key(|&row| places[row]);
         Self(of_oldest.into_iter().map(|row| digest_of(rows, row)).collect())
-    }
-
-    /// The articles that a later list with the same oldest date lacks there, if it has others there instead: a list that was
-    /// cut off lacks some and has no new ones.
-    pub(super) fn replaced_in(&self, later: &Self) -> Option<BTreeSet<String>> {
-        let has_new = later.0.iter().any(|article| !self.has(article));
-        let lost: BTreeSet<String> = self.0.iter().filter(|article| !later.has(article)).cloned().collect();
-        (has_new && !lost.is_empty()).then_some(lost)
-    }
-
-    /// Whether it has an article with a digest.
-    pub(super) fn has(&self, digest: &str) -> bool {
-        self.0.iter().any(|article| article == digest)
     }
 
     /// The edge as it is stored.
@@ -94,11 +81,8 @@ fn dates(rows: &RecordBatch) -> &[i64] {
 /// The digest of what identifies an article within its date.
 fn digest_of(rows: &RecordBatch, row: usize) -> String {
     let text = |column: usize| rows.column(column).as_string::<i32>().value(row);
-    digest(text(TITLE), text(LINK), rows.column(COPY).as_primitive::<Int32Type>().value(row))
-}
-
-/// The digest of an article with a title, a link and a number.
-pub(super) fn digest(title: &str, link: &str, copy: i32) -> String {
+    let (title, link) = (text(TITLE), text(LINK));
+    let copy = rows.column(COPY).as_primitive::<Int32Type>().value(row);
     let mut digest = digest::of(format!("{title}\n{link}\n{copy}").as_bytes());
     digest.truncate(DIGITS);
     digest

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::sealed::listings::{Listing, Listings};
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{DatasetPlan, Filter, OnSuspect, Plan, Request, TickerSource};
+use crate::plan::{Filter, Plan, Request, TickerSource};
 use crate::tables::{Change, SeriesKey, Table};
 
 /// A selection of signal series.
@@ -23,43 +23,13 @@ pub struct Scope {
     pub filter: Filter,
     /// The tickers whose news is asked for.
     pub news: TickerSource,
-    /// What to do with suspect dates.
-    pub suspects: SuspectRule,
-}
-
-/// What to do with the rows of suspect dates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SuspectRule {
-    /// They count.
-    Keep,
-    /// They do not count.
-    Drop,
-    /// They do not count while their dates were contradicted.
-    End,
-}
-
-impl SuspectRule {
-    /// The rule of a dataset.
-    fn of(dataset: &DatasetPlan) -> Self {
-        match dataset.suspect {
-            OnSuspect::Keep => Self::Keep,
-            OnSuspect::Drop if dataset.is_as_lived() => Self::End,
-            OnSuspect::Drop => Self::Drop,
-        }
-    }
 }
 
 impl Scope {
     /// The series of a plan, by the operation and the requests that list them.
     pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
         let (excluded, filter, news) = (plan.excluded.clone(), plan.dataset.filter.clone(), plan.news_tickers.clone());
-        Self { source, requests, excluded, filter, news, suspects: SuspectRule::of(&plan.dataset) }
-    }
-
-    /// The same series, with the rule of another dataset of theirs.
-    #[must_use]
-    pub fn with_suspects_of(self, dataset: &DatasetPlan) -> Self {
-        Self { suspects: SuspectRule::of(dataset), ..self }
+        Self { source, requests, excluded, filter, news }
     }
 
     /// The series of all its requests, without the filter.

@@ -24,7 +24,6 @@ use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::are_added;
 use super::sealed::sealed_run::SealedRun;
-use super::suspect::SuspectFilter;
 use super::upkeep::open_merged_part;
 use crate::archive::merge_failed;
 use crate::error::Result;
@@ -349,11 +348,9 @@ impl View {
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let asked = OfTickers(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched_tickers(scope)?);
-        let suspects = Arc::new(SuspectFilter::of(self, scope.suspects)?);
         let mut signals = self.merge(Table::Signals)?;
-        let mut articles = self.news(Table::Articles, &suspects)?;
-        let [mut summaries, mut records] =
-            [self.news(Table::Summaries, &suspects)?, self.news(Table::SentimentHistory, &suspects)?];
+        let mut articles = self.news(Table::Articles)?;
+        let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
         let view = self.clone();
         let mut begin = None;
         let mut slab = move || -> Result<Option<ObservedSlab>> {
@@ -364,7 +361,7 @@ impl View {
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = asked.of(view.spans(Table::Articles, &piece, &suspects)?)?;
+                    let spans = asked.of(view.spans(Table::Articles, &piece)?)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -373,7 +370,7 @@ impl View {
             let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
-                    pieces.push(asked.of(view.spans(table, &piece, &suspects)?)?);
+                    pieces.push(asked.of(view.spans(table, &piece)?)?);
                 }
                 concat_batches(&Slab::news_schema(table), &pieces).map_err(merge_failed)
             };
@@ -382,16 +379,12 @@ impl View {
             let articles = if rows <= HELD_ARTICLES {
                 ArticlePieces::in_memory(held)
             } else {
-                let (view, asked, suspects) = (view.clone(), asked.clone(), Arc::clone(&suspects));
-                let stored =
-                    ArticlePieces::on_disk(move || view.articles_between(&range.0, range.1.clone(), &suspects));
+                let (view, asked) = (view.clone(), asked.clone());
+                let stored = ArticlePieces::on_disk(move || view.articles_between(&range.0, range.1.clone()));
                 stored.map(move |piece| asked.of(piece))
             };
             let watched = Arc::clone(&watched);
-            let mut signals = usable(&signals, &members)?;
-            if vintage == Vintage::Latest {
-                signals = suspects.signals(signals)?;
-            }
+            let signals = usable(&signals, &members)?;
             let slab = Slab { signals, articles, summaries, records, watched };
             Ok(Some(ObservedSlab { slab, signals: FoldedObservations(observed) }))
         };
@@ -399,13 +392,13 @@ impl View {
     }
 
     /// The values of the articles between two cuts over time.
-    fn articles_between(&self, begin: &Option<Bound>, end: Bound, suspects: &Arc<SuspectFilter>) -> Result<Pieces> {
-        let mut articles = self.news(Table::Articles, suspects)?;
+    fn articles_between(&self, begin: &Option<Bound>, end: Bound) -> Result<Pieces> {
+        let mut articles = self.news(Table::Articles)?;
         if let Some(begin) = begin {
             articles.pass_over(begin)?;
         }
-        let (view, suspects) = (self.clone(), Arc::clone(suspects));
-        let spans = move |piece: Portion| view.spans(Table::Articles, &piece, &suspects);
+        let view = self.clone();
+        let spans = move |piece: Portion| view.spans(Table::Articles, &piece);
         let mut next = move || articles.next_until(&end, Cuts::Dates)?.map(&spans).transpose();
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
@@ -415,10 +408,10 @@ impl View {
     }
 
     /// A table of news, with only the columns that a slab needs.
-    fn news(&self, table: Table, suspects: &SuspectFilter) -> Result<Merged> {
+    fn news(&self, table: Table) -> Result<Merged> {
         let merged = self.merge(table)?;
         // Texts identify cells and are most of the bytes. If each row is a cell of its own, they are not needed.
-        if !self.is_of_one_run(table) || !merged.are_added() || suspects.concerns(table) {
+        if !self.is_of_one_run(table) || !merged.are_added() {
             return Ok(merged);
         }
         let schema = Slab::news_schema(table);
@@ -441,11 +434,10 @@ impl View {
     }
 
     /// Every value of the cells of a portion, and from when to when it was current.
-    fn spans(&self, table: Table, portion: &Portion, suspects: &SuspectFilter) -> Result<RecordBatch> {
+    fn spans(&self, table: Table, portion: &Portion) -> Result<RecordBatch> {
         let schema = Slab::news_schema(table);
-        let is_kept =
-            |name: &str| suspects.concerns(table) || !table.identity().contains(&name) || schema.index_of(name).is_ok();
-        self.fold_columns(table, &portion.batches, is_kept)?.spans_of(EVER, suspects)
+        let is_kept = |name: &str| !table.identity().contains(&name) || schema.index_of(name).is_ok();
+        self.fold_columns(table, &portion.batches, is_kept)?.spans_of(EVER)
     }
 
     /// Whether only one run has rows of a table.

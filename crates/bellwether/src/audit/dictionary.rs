@@ -123,7 +123,7 @@ fn finding() -> Vec<Meaning> {
     let whole = "the finding is about more than a ticker";
     vec![
         Meaning::always(
-            "`gap`, `stale`, `duplicate`, `unusual`, `suspect`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
+            "`gap`, `stale`, `duplicate`, `unusual`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
              `split_days` or `rename`",
             "gap",
         ),

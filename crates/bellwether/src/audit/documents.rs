@@ -136,8 +136,6 @@ struct TickerQuality {
     duplicates: u64,
     /// Confidences and scores outside their usual bounds.
     unusual: u64,
-    /// Signals and articles of suspect dates.
-    suspect: u64,
 }
 
 /// The signals with news in a window.
@@ -288,7 +286,7 @@ impl Cells {
 impl Quality {
     /// Tells it.
     pub fn of(found: &quality::Quality) -> Self {
-        let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual + of.suspect > 0;
+        let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
         let tickers = found.tickers.iter().filter(|(_, of)| is_told(of));
         let has_before = found.rejects.new.is_some();
         let window = |window: &Window| NewsWindow {
@@ -332,7 +330,6 @@ impl TickerQuality {
             articles: of.articles,
             duplicates: of.duplicates,
             unusual: of.unusual,
-            suspect: of.suspect,
         }
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use super::observed::ObservedColumns;
-use crate::archive::{Scope, SuspectRule, Suspects, View};
+use crate::archive::{Scope, View};
 use crate::error::Result;
 use crate::identity::Identity;
 use crate::interface::{Sector, Ticker};
-use crate::plan::{DatasetPlan, NaiveRule, RowKind};
+use crate::plan::{DatasetPlan, NaiveRule};
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 
@@ -33,8 +33,6 @@ struct DatasetSeries {
     scope: Scope,
     series: HashSet<SeriesKey>,
     tickers: HashSet<Ticker>,
-    /// Whether its rows use news, of their dates and of before.
-    reaches_back: bool,
 }
 
 impl Subject {
@@ -56,8 +54,7 @@ impl Subject {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         let sectors = view.sectors(Some(&scope))?;
-        let reaches_back = plan.rows == RowKind::Signal;
-        let part = Some(DatasetSeries { scope, series, tickers, reaches_back });
+        let part = Some(DatasetSeries { scope, series, tickers });
         let (sessions, identity) = (plan.sessions.clone(), plan.identity.clone());
         Ok(Self { sectors, view, part, sessions, identity, dates: plan.dates })
     }
@@ -92,31 +89,11 @@ impl Subject {
 
     /// Whether the date of a row, as the dataset has it, is in scope; that of a row without a date is not.
     pub(super) fn has_date(&self, observed: &ObservedColumns<'_>, row: usize) -> bool {
-        let range = self.part.as_ref().map_or([None; 2], |part| [part.scope.filter.from, part.scope.filter.to]);
-        self.is_dated_in(range, observed, row)
-    }
-
-    /// Whether a row may use an article, by its date.
-    pub(super) fn may_use(&self, observed: &ObservedColumns<'_>, row: usize) -> bool {
-        match &self.part {
-            Some(part) if part.reaches_back => self.is_dated_in([None, part.scope.filter.to], observed, row),
-            _ => self.has_date(observed, row),
-        }
-    }
-
-    fn is_dated_in(&self, [from, to]: [Option<NaiveDate>; 2], observed: &ObservedColumns<'_>, row: usize) -> bool {
+        let [from, to] = self.part.as_ref().map_or([None; 2], |part| [part.scope.filter.from, part.scope.filter.to]);
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
         observed
             .naive_date(row, self.dates)
             .is_some_and(|date| from.is_none_or(|from| date >= start(from)) && to.is_none_or(|to| date < start(to)))
-    }
-
-    /// The suspect dates, if those do not count in the dataset.
-    pub(super) fn suspects_left_out(&self) -> Result<Suspects> {
-        match &self.part {
-            Some(part) if part.scope.suspects != SuspectRule::Keep => self.view.suspects(),
-            _ => Ok(Suspects::default()),
-        }
     }
 
     /// The sector of a ticker; `-` if no sector history lists it.

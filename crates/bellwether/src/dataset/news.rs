@@ -94,8 +94,6 @@ pub(super) struct NewsItem {
     is_of_first: bool,
     pub(super) score: Option<ExactScore>,
     seen: ObservedSpan,
-    /// Whether it ends because it was suspect from then on.
-    is_suspect_after: bool,
 }
 
 impl NewsItem {
@@ -108,9 +106,9 @@ impl NewsItem {
         self.is_of_first
     }
 
-    /// Whether it had been listed, even if it was withdrawn since, and was not suspect.
+    /// Whether it had been listed, even if it was withdrawn since.
     pub(super) fn is_listed(&self, cut: Cutoff) -> bool {
-        cut.has_seen(self.seen.from) && !(self.is_suspect_after && cut.has_seen(self.seen.until))
+        cut.has_seen(self.seen.from)
     }
 
     /// Orders the articles of a ticker from the first known to the last.
@@ -304,7 +302,6 @@ pub(super) fn read_articles(
     let places = column(rows, "place").as_primitive::<Int32Type>();
     let repeats = column(rows, "repeats").as_primitive::<Int32Type>();
     let scores = column(rows, "score").as_primitive::<Float64Type>();
-    let suspect = column(rows, "suspect").as_boolean();
     let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
@@ -318,7 +315,6 @@ pub(super) fn read_articles(
             is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
             score: scores.is_valid(row).then(|| ExactScore::of(scores.value(row))),
             seen: sightings.availability(row, plan),
-            is_suspect_after: suspect.value(row),
         }
     };
     let mut articles: Vec<NewsItem> = codes.into_iter().enumerate().map(of_row).collect();
@@ -402,7 +398,6 @@ impl NewsItem {
             is_of_first: true,
             score: score.map(ExactScore::of),
             seen,
-            is_suspect_after: false,
         }
     }
 }

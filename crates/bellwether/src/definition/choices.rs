@@ -219,15 +219,6 @@ choice! {
 }
 
 choice! {
-    /// What to do with suspect dates.
-    OnSuspect, "treatment of suspect dates":
-    /// Keep them.
-    Keep = "keep",
-    /// Leave them out.
-    Drop = "drop",
-}
-
-choice! {
     /// A column that a dataset has on request.
     Added, "column":
     /// The sector that listed the ticker when the row was first seen.

@@ -38,7 +38,7 @@ pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
-    OnSuspect, Service, Statistic, TickerList, TradeAt, Vintage,
+    Service, Statistic, TickerList, TradeAt, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -206,9 +206,6 @@ pub(crate) struct DatasetSection {
     pub columns: Option<Placed<List<String>>>,
     /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`, `id`. Default: none.
     pub add: Option<Placed<List<Added>>>,
-    /// What to do with signals and articles of dates that a later answer contradicts without covering them: `keep`, or
-    /// `drop` to leave them out. `bellwether audit quality` counts them. Default: `keep`.
-    pub suspect: Option<Placed<OnSuspect>>,
     /// The license of the dataset, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
     /// `LicenseRef-` and a name for a license that SPDX does not list, or the address of its text. Default: none stated.
     pub license: Option<Placed<License>>,

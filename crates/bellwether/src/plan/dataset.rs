@@ -10,7 +10,7 @@ use super::columns;
 use super::columns::{Column, Feature, RowKind};
 use super::filter::Filter;
 use super::written::WrittenColumns;
-use crate::definition::{Availability, DayCount, Days, Duplicates, NaiveRule, OnSuspect, TimeOfDay, TradeAt, Vintage};
+use crate::definition::{Availability, DayCount, Days, Duplicates, NaiveRule, TimeOfDay, TradeAt, Vintage};
 use crate::identity::Identity;
 use crate::interface::Endpoint;
 use crate::sessions::Sessions;
@@ -38,8 +38,6 @@ pub struct DatasetPlan {
     pub availability: Availability,
     /// How to count articles that are listed more than once.
     pub duplicates: Duplicates,
-    /// What to do with suspect dates.
-    pub suspect: OnSuspect,
     /// Whether the lists of articles have all that there ever were, or may be cut off.
     pub are_lists_complete: bool,
     /// The features of the news, in the order of their columns.

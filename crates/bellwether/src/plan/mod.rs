@@ -24,7 +24,7 @@ use url::Url;
 pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
     Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, License, NaiveRule, OnFinding,
-    OnSuspect, Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
+    Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};

@@ -11,12 +11,11 @@ use serde::Serialize;
 
 use super::builder::Builder;
 use super::names::in_words;
-use crate::archive::{Scope, SuspectRule};
+use crate::archive::Scope;
 use crate::disk::digest;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{Codec, Column, DatasetPlan, Feature, FilesPlan, Filter, FormulaGuard, Plan, RowKind, Shape};
-use crate::tables::SeriesKey;
 use crate::time::to_record;
 
 /// The version of the document. Raise it when the same document would stand for other rows, files or facts than before: when
@@ -82,7 +81,6 @@ struct DatasetBasis<'a> {
     availability: String,
     duplicates: String,
     complete: bool,
-    suspect: String,
     features: Vec<String>,
     /// The other columns that are built.
     columns: Vec<&'static str>,
@@ -130,15 +128,6 @@ impl Builder<'_> {
                 series.map(|(key, watch)| format!("{} until {}", in_words(&key), watch.until)).collect();
             watched.sort_unstable();
             observations.append(&mut watched);
-        }
-        if self.scope.suspects != SuspectRule::Keep {
-            let suspects = self.view.suspects()?;
-            let of_table = |key: &SeriesKey| if key.period.is_some() { "signals" } else { "articles" };
-            let suspects = suspects.in_words();
-            let mut suspects: Vec<String> =
-                suspects.map(|(key, dates)| format!("{} {} suspect {dates}", of_table(key), in_words(key))).collect();
-            suspects.sort_unstable();
-            observations.append(&mut suspects);
         }
         let mut basis = Basis::of(self.plan, self.scope, &observations, writer);
         if !self.plan.dataset.features.is_empty() {
@@ -197,7 +186,7 @@ impl<'a> Basis<'a> {
             author: _,
         } = plan;
         // The filter is part of the plan.
-        let Scope { source, requests, excluded, filter: _, news: _, suspects: _ } = scope;
+        let Scope { source, requests, excluded, filter: _, news: _ } = scope;
         Self {
             version: VERSION,
             bellwether: env!("CARGO_PKG_VERSION"),
@@ -229,7 +218,6 @@ impl<'a> DatasetBasis<'a> {
             lag,
             availability,
             duplicates,
-            suspect,
             are_lists_complete,
             features,
             columns,
@@ -260,7 +248,6 @@ impl<'a> DatasetBasis<'a> {
             availability: availability.to_string(),
             duplicates: duplicates.to_string(),
             complete: *are_lists_complete,
-            suspect: suspect.to_string(),
             features: features.iter().map(Feature::to_string).collect(),
             columns: columns.iter().map(|column| column.name()).collect(),
             written: names.map(|name| [written.names().own(name), name]).collect(),

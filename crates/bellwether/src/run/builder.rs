@@ -10,7 +10,7 @@ use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requests_in_words;
 use super::skill::{has_prices, skill_of};
-use crate::archive::{Scope, SealedRun, SuspectRule, Suspects, View};
+use crate::archive::{Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
@@ -97,11 +97,6 @@ impl Builder<'_> {
         let mut counting = subject.map(|subject| self.counting(subject));
         let counts = if dataset.rows == RowKind::Article {
             let cells = self.view.known_articles(vintage)?;
-            let suspects = match (self.scope.suspects, vintage) {
-                (SuspectRule::Drop, Vintage::Latest) => self.view.suspects()?,
-                _ => Suspects::default(),
-            };
-            let cells = cells.map(|cells| suspects.without_articles(cells?));
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
             let sources = Articles { cells, tickers, past, stop };
             dataset::articles(sources, dataset, scratch, deliver)?

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Column, DatasetPlan, DayCount, Feature, NaiveRule, OnSuspect, RowKind, Shape};
+use crate::plan::{Column, DatasetPlan, DayCount, Feature, NaiveRule, RowKind, Shape};
 
 /// The path of a folder, as a statement names it.
 pub(crate) fn path_text(folder: &Path) -> Result<String> {
@@ -42,12 +42,6 @@ pub(crate) fn check(plan: &DatasetPlan) -> Result<()> {
         return Err(refusal(
             "SQL cannot compute a dataset with `layout = \"wide\"`",
             "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
-        ));
-    }
-    if plan.suspect == OnSuspect::Drop {
-        return Err(refusal(
-            "SQL cannot leave out suspect dates",
-            "set `suspect = \"keep\"` in `[dataset]`, or use `bellwether build`",
         ));
     }
     if plan.dates != NaiveRule::Utc {

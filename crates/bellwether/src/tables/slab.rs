@@ -67,8 +67,7 @@ impl ArticlePieces {
 
 impl Slab {
     /// The columns of a table of news: the cell and its value, without texts that no feature uses, and from when to
-    /// when the value was current; a null end means it still is. An article that ends because it was suspect from then on
-    /// says so: the list does not tell of its date any more.
+    /// when the value was current; a null end means it still is.
     pub fn news_schema(table: Table) -> SchemaRef {
         let all = table.schema();
         let said = &all.fields()[..all.fields().len() - 3];
@@ -76,7 +75,6 @@ impl Slab {
         let mut fields: Vec<Field> = said.iter().filter(is_of_use).map(|field| field.as_ref().clone()).collect();
         fields.push(Field::new("seen_from", instant(), false));
         fields.push(Field::new("seen_until", instant(), true));
-        fields.push(Field::new("suspect", DataType::Boolean, false));
         Arc::new(Schema::new(fields))
     }
 }

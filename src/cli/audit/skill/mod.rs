@@ -121,7 +121,6 @@ fn of_history(found: &skill::Skill) -> String {
         all,
         live,
         measured,
-        suspect,
         unclear,
         same_day,
         before_prices,
@@ -168,12 +167,6 @@ fn of_history(found: &skill::Skill) -> String {
         text.push_str(&format!(
             "renamed   {} over a change of ticker\n",
             count_of(across_names, "return is", "returns are")
-        ));
-    }
-    if suspect > 0 {
-        text.push_str(&format!(
-            "suspect   {} of dates that a later answer contradicts: as published alone\n",
-            count_of(suspect, "signal", "signals")
         ));
     }
     text

@@ -9,7 +9,6 @@ use super::cells::{Cells, KnownCells, Revision, Spans};
 use super::row_ranges::RowRanges;
 use crate::archive::merge_failed;
 use crate::archive::sealed::rows::observation_times;
-use crate::archive::suspect::SuspectFilter;
 use crate::error::Result;
 use crate::plan::Vintage;
 use crate::tables::Slab;
@@ -55,10 +54,9 @@ impl Cells {
         RecordBatch::try_new(self.table.known_schema(), columns)
     }
 
-    /// Every value of the cells up to an instant, and from when to when it was current. Those of suspect articles are left
-    /// out, or only while these were contradicted.
-    pub(in crate::archive) fn spans_of(&self, as_of: i64, suspects: &SuspectFilter) -> Result<RecordBatch> {
-        let (Spans { rows, from, until }, suspect) = suspects.of_spans(self.table, &self.rows, self.spans(as_of));
+    /// Every value of the cells up to an instant, and from when to when it was current.
+    pub(in crate::archive) fn spans_of(&self, as_of: i64) -> Result<RecordBatch> {
+        let Spans { rows, from, until } = self.spans(as_of);
         let schema = Slab::news_schema(self.table);
         let batch = || {
             // The columns that a file has.
@@ -68,7 +66,6 @@ impl Cells {
             let mut columns = rows.of_columns(&values)?;
             columns.push(instants(from));
             columns.push(instants(until));
-            columns.push(Arc::new(suspect));
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
         batch().map_err(merge_failed)

@@ -11,7 +11,7 @@ use arrow::array::{
 use chrono::DateTime;
 
 use super::{Experiment, Leak};
-use crate::archive::{Archive, Interrupted, NewRun, Scope, SuspectRule, Unfinished};
+use crate::archive::{Archive, Interrupted, NewRun, Scope, Unfinished};
 use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
 use crate::plan::{Filter, Plan, ServiceIdentity, TickerSource};
@@ -65,7 +65,6 @@ fn run_trials(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
         excluded: BTreeSet::new(),
         filter: Filter::default(),
         news: TickerSource::Signals,
-        suspects: SuspectRule::Keep,
     };
     let scratch = folder.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();

@@ -41,8 +41,6 @@ pub(super) enum FindingKind {
     Duplicate,
     /// A confidence or score outside its usual bounds.
     Unusual,
-    /// Signals or articles of suspect dates: the first, the last, and how many.
-    Suspect,
     /// A reason for rejected records, and how many.
     Reject,
     /// An unknown field, and how often it occurred.
@@ -65,7 +63,6 @@ impl FindingKind {
             Self::Stale => "stale",
             Self::Duplicate => "duplicate",
             Self::Unusual => "unusual",
-            Self::Suspect => "suspect",
             Self::Reject => "reject",
             Self::Drift => "drift",
             Self::Window => "window",

@@ -12,7 +12,6 @@
 //! - *rejects*: rejected records by reason; and *drift*: unknown fields.
 //! - *windows*: signals with news in each window of a definition, when auditing one.
 //! - *split days*: tickers whose signals are dated at other times of day than those of most others.
-//! - *suspect*: signals and articles of dates that a later answer contradicts without covering them.
 //! - *cut off*: a length at which the service seems to cut off lists of articles.
 //! - *renames*: tickers that end where another goes on with the same history.
 //!
@@ -37,12 +36,12 @@ use super::answers::{Answers, CutOff, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
 use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{History, StoredObservations, Suspects};
+use crate::archive::{History, StoredObservations};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::process::in_order::in_order;
 use crate::split_days::SplitDays;
-use crate::tables::{Drift, SeriesKey, Table};
+use crate::tables::{Drift, Table};
 use crate::time::MICROS_PER_DAY;
 use calendar::{DueDays, Presence, SeriesDays, TradingDays};
 use findings::{Finding, FindingKind};
@@ -69,35 +68,6 @@ pub struct Quality {
     pub split_days: Option<SplitDays>,
     /// Tickers that end where another goes on with the same history.
     pub renames: Vec<Rename>,
-    /// The suspect articles of each ticker, which may come in several pieces.
-    suspect_articles: BTreeMap<Ticker, SuspectCells>,
-}
-
-/// Cells of suspect dates.
-#[derive(Clone, Copy, Debug)]
-struct SuspectCells {
-    first: i64,
-    last: i64,
-    count: u64,
-}
-
-impl SuspectCells {
-    /// Those at some dates; none without a date.
-    fn at(dates: &[i64]) -> Option<Self> {
-        let (first, last) = (*dates.iter().min()?, *dates.iter().max()?);
-        Some(Self { first, last, count: dates.len() as u64 })
-    }
-
-    /// With those of another piece.
-    fn and(self, other: Self) -> Self {
-        let (first, last) = (self.first.min(other.first), self.last.max(other.last));
-        Self { first, last, count: self.count + other.count }
-    }
-
-    fn finding(self, key: &SeriesKey) -> Finding<'_> {
-        let (date, until, count) = (Some(self.first), Some(self.last), Some(self.count));
-        Finding { date, until, count, ..Finding::of_series(FindingKind::Suspect, key) }
-    }
 }
 
 /// The quality of a ticker's data.
@@ -121,8 +91,6 @@ pub struct TickerQuality {
     pub duplicates: u64,
     /// Confidences and scores outside their usual bounds.
     pub unusual: u64,
-    /// Signals and articles of suspect dates.
-    pub suspect: u64,
 }
 
 impl TickerQuality {
@@ -142,7 +110,6 @@ impl TickerQuality {
         self.articles += other.articles;
         self.duplicates += other.duplicates;
         self.unusual += other.unusual;
-        self.suspect += other.suspect;
     }
 }
 
@@ -154,18 +121,10 @@ impl Quality {
         for (ticker, counted) in piece.tickers {
             self.tickers.entry(ticker).or_default().add(counted);
         }
-        for (ticker, cells) in piece.suspect_articles {
-            let all = self.suspect_articles.get(&ticker).map_or(cells, |before| before.and(cells));
-            self.suspect_articles.insert(ticker, all);
-        }
     }
 
-    /// Adds findings that belong to no piece: suspect articles, rejected records, unknown fields and windows.
+    /// Adds findings that belong to no piece: rejected records, unknown fields and windows.
     fn push_rest(&self, rows: &mut RowBuilder) {
-        for (ticker, cells) in &self.suspect_articles {
-            let key = SeriesKey { table: Some(Table::Articles), ticker: ticker.clone(), period: None, regime: None };
-            findings::push(rows, &cells.finding(&key));
-        }
         for RejectReason { operation: source, reason, records, .. } in &self.rejects.reasons {
             let (source, count) = (Some(*source), Some(*records));
             let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
@@ -213,7 +172,6 @@ pub(crate) fn quality(
     let Answers { rejects, unknown, cut_off, .. } = answers;
     let RowFindings { windows, split_days } = rows;
     let mut found = Quality { rejects, unknown, windows, cut_off, split_days, ..Quality::default() };
-    let suspects = &subject.view().suspects()?;
     let (calendar, ended) = &days_and_ends(subject)?;
     let mut queue = RowQueue::default();
     let mut candidates = Candidates::default();
@@ -225,7 +183,7 @@ pub(crate) fn quality(
     let of_signals = |piece: StoredObservations| {
         let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
-        let mut looking = QualityAudit::of(suspects);
+        let mut looking = QualityAudit::new();
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             looking.signals(subject, history, &observed, calendar);
             ended.look(subject, history, &observed, &mut looking.candidates);
@@ -236,10 +194,9 @@ pub(crate) fn quality(
     let of_articles = |piece: StoredObservations| {
         let histories = piece.histories()?;
         let observed = ObservedColumns::of(&histories);
-        let since = suspects.since_of_articles(&histories.rows);
-        let mut looking = QualityAudit::of(suspects);
+        let mut looking = QualityAudit::new();
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            looking.articles(subject, history, &observed, &since);
+            looking.articles(subject, history, &observed);
         }
         looking.finish()
     };
@@ -275,18 +232,16 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
 }
 
 /// An audit of some series in progress.
-struct QualityAudit<'a> {
+struct QualityAudit {
     found: Quality,
-    suspects: &'a Suspects,
     rows: RowBuilder,
     /// What may be renames.
     candidates: Candidates,
 }
 
-impl<'a> QualityAudit<'a> {
-    fn of(suspects: &'a Suspects) -> Self {
-        let rows = RowBuilder::new(schema());
-        Self { found: Quality::default(), suspects, rows, candidates: Candidates::default() }
+impl QualityAudit {
+    fn new() -> Self {
+        Self { found: Quality::default(), rows: RowBuilder::new(schema()), candidates: Candidates::default() }
     }
 
     /// What was found, a row for each finding, and what may be renames.
@@ -318,13 +273,6 @@ impl<'a> QualityAudit<'a> {
                 findings::push(&mut self.rows, &finding);
             }
         }
-        let dates = observed.known_rows(history).filter(|row| subject.has_date(observed, *row));
-        let dates = dates.map(|row| observed.dates.value(row));
-        let suspect: Vec<i64> = dates.filter(|date| self.suspects.since(&history.key, *date).is_some()).collect();
-        counted.suspect = suspect.len() as u64;
-        if let Some(cells) = SuspectCells::at(&suspect) {
-            findings::push(&mut self.rows, &cells.finding(&history.key));
-        }
         let DueDays { due, gaps, behind } = calendar.due(&days);
         counted.due_days = due;
         for gap in gaps {
@@ -341,22 +289,11 @@ impl<'a> QualityAudit<'a> {
         self.add(&history.key.ticker, counted);
     }
 
-    fn articles(
-        &mut self,
-        subject: &Subject,
-        history: &History,
-        observed: &ObservedColumns<'_>,
-        since: &[Option<i64>],
-    ) {
+    fn articles(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
         let mut counted = TickerQuality::default();
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> = observed.known_rows(history).filter(|&row| subject.has_date(observed, row)).collect();
-        let suspect = observed.known_rows(history).filter(|row| since[*row].is_some());
-        let suspect = suspect.filter(|row| subject.may_use(observed, *row)).map(|row| observed.dates.value(row));
-        let suspect: Vec<i64> = suspect.collect();
-        counted.suspect = suspect.len() as u64;
-        self.found.suspect_articles.extend(SuspectCells::at(&suspect).map(|cells| (history.key.ticker.clone(), cells)));
         // Articles are sorted by date, title and link.
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);

@@ -13,7 +13,7 @@ use super::SkillRules;
 use super::horizon::{DatedEntries, Exits, first_after};
 use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices, TickerPrices};
-use crate::archive::{Histories, History, Suspects};
+use crate::archive::{Histories, History};
 use crate::audit::observed::ObservedColumns;
 use crate::audit::revisions::{CoveredDates, Spans};
 use crate::audit::subject::Subject;
@@ -96,8 +96,6 @@ pub struct SignalCounts {
     pub measured: u64,
     /// Those of them that are live.
     pub measured_live: u64,
-    /// Of suspect dates, which the definition leaves out of today's history.
-    pub suspect: u64,
     /// Left out: without a direction or confidence.
     pub unclear: u64,
     /// Further ones of a ticker on the same day, which count as one: as published, the one that was seen first.
@@ -128,7 +126,6 @@ impl AddAssign for SignalCounts {
         self.live += other.live;
         self.measured += other.measured;
         self.measured_live += other.measured_live;
-        self.suspect += other.suspect;
         self.unclear += other.unclear;
         self.same_day += other.same_day;
         self.before_prices += other.before_prices;
@@ -289,8 +286,6 @@ pub(super) fn pair(period: Period, regime: Regime) -> usize {
 #[derive(Clone, Copy)]
 pub(super) struct Intake<'a> {
     pub(super) subject: &'a Subject,
-    /// Dates whose signals do not count today.
-    pub(super) suspects: &'a Suspects,
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
     pub(super) entries: &'a DatedEntries,
@@ -333,14 +328,10 @@ impl Intake<'_> {
                 continue;
             }
             let stored = observed.dates.value(rows.start);
-            let Some(mut cell) = self.earlier.observe(observed, rows) else {
+            let Some(cell) = self.earlier.observe(observed, rows) else {
                 found.counts.unclear += 1;
                 continue;
             };
-            if self.suspects.since(&history.key, stored).is_some() {
-                found.counts.suspect += 1;
-                cell.latest = None;
-            }
             let signal = SignalOfDay { day, date, stored, cell };
             match &mut of_day {
                 Some(known) if known.day == day => {

@@ -6,7 +6,7 @@
 //! sessions after its date. Cells that cannot be measured are left out and counted, each for one reason.
 //!
 //! - [`State::Published`]: live cells, as first published.
-//! - [`State::Today`]: every cell that is listed today, as it stands; none of suspect dates if the definition drops them.
+//! - [`State::Today`]: every cell that is listed today, as it stands.
 //! - [`State::Difference`]: both on the cells that both have, with the same returns.
 //!
 //! If the dataset has news, each pair is also measured by the number of articles in each window, and the features of the news
@@ -61,7 +61,7 @@ pub use answer::{
 pub use cells::SignalCounts;
 pub use features::{FeatureMeasure, FeatureSkill};
 pub use hindsight::Hindsight;
-pub(super) use prices::{Day, date};
+use prices::{Day, date};
 pub use prices::{PriceFile, PriceRows, PriceSummary};
 pub(crate) use prices::{PriceSource, Prices, find};
 pub use rewritten::{MeanCorrelation, Rewritten};
@@ -232,9 +232,8 @@ pub(crate) fn skill(
     let SkillInput { dataset, subject, plan, prices } = input;
     let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
     let entries = &DatedEntries::of(prices.sessions(), rules.lag);
-    let suspects = &subject.suspects_left_out()?;
     let cells_since = |earlier: Earlier| {
-        let intake = Intake { subject, suspects, prices, exits, entries, rules, earlier };
+        let intake = Intake { subject, prices, exits, entries, rules, earlier };
         let mut all = AllCells::new();
         let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
         let add = |cells| {

@@ -168,7 +168,6 @@ impl KnownNews {
 
     fn read(subject: &Subject, scope: &Scope, plan: &DatasetPlan, names: &[String], prices: &Prices) -> Result<Self> {
         let (view, whole) = (subject.view(), scope.without_filter());
-        let scope = &scope.clone().with_suspects_of(plan);
         let past = plan.needs_past().then(|| view.past(scope, plan)).transpose()?;
         let seals = past.clone().filter(|_| plan.vintage == Vintage::First);
         let sessions = prices.sessions();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int16Array, Int32Array, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int16Array, Int32Array, StringArray};
 use arrow::datatypes::DataType;
 
 use super::*;
@@ -55,7 +55,6 @@ fn news_rows(table: Table, rows: &[Row<'_>], records: &[&str]) -> RecordBatch {
             "seen_until" => {
                 Arc::new(rows.iter().map(|row| row.3).collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
             }
-            "suspect" => Arc::new(BooleanArray::from(vec![false; rows.len()])),
             _ => match data_type {
                 DataType::Timestamp(..) => Arc::new(rows.iter().map(whole).collect::<TimestampMicrosecondArray>()),
                 DataType::Float64 => Arc::new(rows.iter().map(value).collect::<Float64Array>()),

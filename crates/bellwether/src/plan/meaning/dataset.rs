@@ -10,7 +10,7 @@ use super::kinds::{of_join, row_kind};
 use super::{Validator, repetition};
 use crate::definition::{
     Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, List, NaiveRule, NewsSource,
-    OnSuspect, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
+    OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
@@ -77,7 +77,6 @@ impl Validator {
             },
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
-            suspect: definition.dataset.suspect.as_deref().copied().unwrap_or(OnSuspect::Keep),
             are_lists_complete: definition.sentiment.complete.as_deref().copied().unwrap_or(false),
             filter: self.filter(definition),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 96] = [
+pub(super) const KEYS: [(&str, &str); 95] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -76,7 +76,6 @@ pub(super) const KEYS: [(&str, &str); 96] = [
     ("dataset.add", "\"known_at\""),
     ("dataset.add", "\"tradable_at\""),
     ("dataset.add", "\"id\""),
-    ("dataset.suspect", "\"drop\""),
     ("dataset.rename", "{ date = \"day\" }"),
     ("dataset.license", "\"CC-BY-4.0\""),
     ("rejects.max_share", "0.5"),

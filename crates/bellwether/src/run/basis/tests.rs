@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Basis, Writer};
-use crate::archive::{Scope, SuspectRule};
+use crate::archive::Scope;
 use crate::definition::{Definition, DefinitionFile};
 use crate::interface::Endpoint;
 use crate::plan::{AdHoc, Claims, Filter, Format, Plan, TickerSource, Vintage};
@@ -21,7 +21,6 @@ fn scope() -> Scope {
         excluded: BTreeSet::new(),
         filter: Filter::default(),
         news: TickerSource::Signals,
-        suspects: SuspectRule::Keep,
     }
 }
 
@@ -70,7 +69,6 @@ fn the_document_of_a_definition_is_this_text() {
     "availability": "dated",
     "duplicates": "once",
     "complete": false,
-    "suspect": "keep",
     "features": [
       "news_count_7d",
       "news_last_score",
@@ -168,7 +166,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 46] = [
+const OF_THE_DATASET: [(&str, &str, &str); 45] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -176,7 +174,6 @@ const OF_THE_DATASET: [(&str, &str, &str); 46] = [
     ("dataset.kind", "", "dataset.kind = \"signals\"\n"),
     ("dataset.columns", "", "dataset.columns = [\"ticker\", \"date\"]\n"),
     ("dataset.add", "", "dataset.add = \"source\"\n"),
-    ("dataset.suspect", "", "dataset.suspect = \"drop\"\n"),
     ("dataset.rename", "", "dataset.rename = { date = \"day\" }\n"),
     ("dates.naive", "", "dates.naive = \"wall\"\n"),
     ("signals.made_at", "", "signals.made_at = \"16:00 America/New_York\"\n"),

@@ -34,7 +34,7 @@ use files::Reading;
 pub(crate) use files::find;
 
 /// Days since 1970.
-pub(in crate::audit) type Day = i32;
+pub(super) type Day = i32;
 
 /// The most sessions, and the most tickers.
 const MOST: usize = 1 << 16;
@@ -212,7 +212,7 @@ impl Prices {
     }
 
     /// The dates of the sessions, in order.
-    pub(in crate::audit) fn sessions(&self) -> &[Day] {
+    pub(super) fn sessions(&self) -> &[Day] {
         &self.sessions
     }
 
@@ -310,7 +310,7 @@ pub(super) fn number(date: NaiveDate) -> Day {
 }
 
 /// The date of a number of days since 1970.
-pub(in crate::audit) fn date(day: Day) -> NaiveDate {
+pub(super) fn date(day: Day) -> NaiveDate {
     let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
     let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
     date.unwrap_or_default()
