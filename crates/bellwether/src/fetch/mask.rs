@@ -1,8 +1,8 @@
 //! Masks the key in a body that echoes it, as a page that shows its own URL does.
 //!
 //! Bytes are masked before anything reads them, so whatever is decoded, kept as evidence or reported comes from masked
-//! bytes. The key is masked in every encoding that a reader could undo, not only verbatim. Masking keeps the length, so
-//! offsets in the body stay valid. A key too short to tell from ordinary text is not masked, since that would change
+//! bytes. The key is masked as it is, and escaped once for a URL, for JSON or for HTML. Masking keeps the length, so offsets
+//! in the body stay valid. A key too short to tell from ordinary text is not masked, since that would change
 //! data.
 
 use std::io::{self, BufRead};
