@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::tempdir;
 
-use super::forms::{Contents, FILES, FOLDERS, FileForm, RETIRED};
+use super::{FILES, FOLDERS, Form, Known, MATRIX, MATRIX_FOLDERS, RETIRED, Single};
 use super::{check, file, folder, is_file_of_ours};
 
 /// A name that matches a pattern.
@@ -21,20 +21,26 @@ fn name_matching(pattern: &str) -> String {
     pattern.chars().map(one).collect()
 }
 
-fn path_of(root: &Path, form: &[&str]) -> PathBuf {
-    form.iter().fold(root.to_owned(), |path, pattern| path.join(name_matching(pattern)))
+fn path_of(root: &Path, form: &str) -> PathBuf {
+    root.join(name_matching(form))
+}
+
+/// The paths of the folders that a form names, from the outermost.
+fn levels(form: &str) -> Vec<&str> {
+    let ends = form.match_indices('/').map(|(at, _)| at).chain([form.len()]);
+    ends.map(|end| &form[..end]).collect()
 }
 
 /// Creates everything that a folder may contain, some levels deep, and returns its folders.
-fn fill(folder: &Path, contents: &Contents, depth: usize) -> Vec<PathBuf> {
+fn fill(folder: &Path, known: &Known, depth: usize) -> Vec<PathBuf> {
     fs::create_dir_all(folder).unwrap();
-    contents.files.iter().for_each(|pattern| fs::write(folder.join(name_matching(pattern)), "ours").unwrap());
+    for pattern in known.files.iter().copied().flatten() {
+        fs::write(folder.join(name_matching(pattern)), "ours").unwrap();
+    }
     let mut folders = vec![folder.to_owned()];
-    if depth > 0 {
-        for (patterns, contents) in contents.folders {
-            let inside = patterns.iter().map(|pattern| folder.join(name_matching(pattern)));
-            folders.extend(inside.flat_map(|inside| fill(&inside, contents, depth - 1)));
-        }
+    for pattern in known.folders.iter().copied().flatten().filter(|_| depth > 0) {
+        let known = if MATRIX_FOLDERS.contains(pattern) { &MATRIX } else { known };
+        folders.extend(fill(&folder.join(name_matching(pattern)), known, depth - 1));
     }
     folders
 }
@@ -47,8 +53,8 @@ impl Decoy {
     fn new() -> Self {
         let decoy = tempdir().unwrap();
         for form in &FOLDERS {
-            fill(&path_of(decoy.path(), form.path), form.contents, 3);
-            fill(decoy.path(), form.contents, 3);
+            fill(&path_of(decoy.path(), form.0), form.1, 2);
+            fill(decoy.path(), form.1, 1);
         }
         Self(decoy)
     }
@@ -73,10 +79,10 @@ impl Decoy {
 fn a_folder_of_ours_is_removed_with_its_files() {
     for form in &FOLDERS {
         let root = tempdir().unwrap();
-        let path = path_of(root.path(), form.path);
-        fill(&path, form.contents, 3);
+        let path = path_of(root.path(), form.0);
+        fill(&path, form.1, 2);
         folder(&path).unwrap();
-        assert!(!path.exists() && root.path().exists(), "{:?}", form.path);
+        assert!(!path.exists() && root.path().exists(), "{:?}", form.0);
         folder(&path).unwrap();
     }
 }
@@ -87,13 +93,13 @@ fn foreign_files_are_never_removed_and_links_never_followed() {
     let before = decoy.files();
     for form in &FOLDERS {
         let root = tempdir().unwrap();
-        let path = path_of(root.path(), form.path);
+        let path = path_of(root.path(), form.0);
         let mut strangers = Vec::new();
-        for (number, inside) in fill(&path, form.contents, 2).into_iter().enumerate() {
+        for (number, inside) in fill(&path, form.1, 1).into_iter().enumerate() {
             let texts = ["notes.txt", ".hidden", "run.json.bak"].map(|name| inside.join(name));
             texts.iter().for_each(|path| fs::write(path, "mine").unwrap());
             strangers.extend(texts);
-            let links = [inside.join("sealed"), inside.join("x=y"), inside.join(format!("{number}.arrow"))];
+            let links = [inside.join("15d-bull"), inside.join("x=y"), inside.join(format!("{number}.arrow"))];
             for link in links.into_iter().filter(|link| !link.exists()) {
                 symlink(decoy.0.path(), &link).unwrap();
                 strangers.push(link);
@@ -112,14 +118,12 @@ fn a_folder_behind_a_link_in_the_data_folder_is_left_alone() {
     let decoy = Decoy::new();
     let before = decoy.files();
     for form in &FOLDERS {
-        for depth in 0..form.path.len() {
+        for level in levels(form.0) {
             let root = tempdir().unwrap();
-            let names: Vec<String> = form.path.iter().map(|pattern| name_matching(pattern)).collect();
-            let above = names[..depth].iter().fold(root.path().to_owned(), |path, name| path.join(name));
-            fs::create_dir_all(&above).unwrap();
-            let target = names[..=depth].iter().fold(decoy.0.path().to_owned(), |path, name| path.join(name));
-            symlink(&target, above.join(&names[depth])).unwrap();
-            folder(&path_of(root.path(), form.path)).unwrap_err();
+            let link = path_of(root.path(), level);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(path_of(decoy.0.path(), level), link).unwrap();
+            folder(&path_of(root.path(), form.0)).unwrap_err();
         }
     }
     assert_eq!(decoy.files(), before);
@@ -158,18 +162,19 @@ fn unknown_names_are_refused() {
 }
 
 /// The beginning of a file that proves that it is ours, of a dataset.
-fn mark_of(form: &FileForm, dataset: &str) -> String {
-    format!("{{\"at\":1,{}}}", form.mark.unwrap_or_default().replace('$', dataset))
+fn mark_of(form: &Form<Single>, dataset: &str) -> String {
+    let mark = if let Single::Marked(mark) = form.1 { mark } else { "" };
+    format!("{{\"at\":1,{}}}", mark.replace('$', dataset))
 }
 
 /// Creates a file or link of ours, and a file of someone else beside it; returns both.
-fn place(root: &Path, form: &FileForm) -> (PathBuf, PathBuf) {
-    let path = path_of(root, form.path);
+fn place(root: &Path, form: &Form<Single>) -> (PathBuf, PathBuf) {
+    let path = path_of(root, form.0);
     let beside = path.with_file_name("mine");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&beside, "mine").unwrap();
-    match form.kind {
-        FileType::Symlink => symlink(&beside, &path).unwrap(),
+    match form.1 {
+        Single::Link => symlink(&beside, &path).unwrap(),
         _ => {
             let name = path.file_name().unwrap().to_str().unwrap();
             fs::write(&path, mark_of(form, name.split('.').next().unwrap())).unwrap();
@@ -183,10 +188,10 @@ fn each_file_or_link_of_ours_is_removed_and_nothing_beside_it() {
     for form in &FILES {
         let root = tempdir().unwrap();
         let (path, beside) = place(root.path(), form);
-        assert!(is_file_of_ours(&path).unwrap() && !is_file_of_ours(&beside).unwrap(), "{:?}", form.path);
+        assert!(is_file_of_ours(&path).unwrap() && !is_file_of_ours(&beside).unwrap(), "{:?}", form.0);
         file(&path).unwrap();
-        assert!(path.symlink_metadata().is_err(), "{:?}", form.path);
-        assert_eq!(fs::read(&beside).unwrap(), b"mine", "{:?}", form.path);
+        assert!(path.symlink_metadata().is_err(), "{:?}", form.0);
+        assert_eq!(fs::read(&beside).unwrap(), b"mine", "{:?}", form.0);
         assert!(!is_file_of_ours(&path).unwrap(), "it is gone");
         file(&path).unwrap();
     }
@@ -199,16 +204,16 @@ fn what_has_the_name_of_a_file_of_ours_but_is_something_else_stays() {
         let (path, beside) = place(root.path(), form);
         let ours = fs::read(&path).unwrap();
         let stays = |what: &str| {
-            assert!(!is_file_of_ours(&path).unwrap(), "{what} at {:?}", form.path);
+            assert!(!is_file_of_ours(&path).unwrap(), "{what} at {:?}", form.0);
             let refused = file(&path).unwrap_err().to_string();
             assert!(refused.contains("is not a file or folder of bellwether"), "{refused}");
-            assert!(path.symlink_metadata().is_ok() && beside.exists(), "{what} at {:?}", form.path);
+            assert!(path.symlink_metadata().is_ok() && beside.exists(), "{what} at {:?}", form.0);
             if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
         };
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         stays("a folder");
-        if form.kind == FileType::Symlink {
+        if matches!(form.1, Single::Link) {
             fs::write(&path, "mine").unwrap();
             stays("a file");
             continue;
@@ -216,7 +221,7 @@ fn what_has_the_name_of_a_file_of_ours_but_is_something_else_stays() {
         fs::write(&beside, &ours).unwrap();
         symlink(&beside, &path).unwrap();
         stays("a link to such a file");
-        if form.mark.is_some() {
+        if matches!(form.1, Single::Marked(_)) {
             fs::write(&path, "mine").unwrap();
             stays("a file without the mark");
             fs::write(&path, mark_of(form, "another")).unwrap();
@@ -231,13 +236,13 @@ fn what_has_the_name_of_a_file_of_ours_but_is_something_else_stays() {
 fn a_run_pack_or_version_is_checked_before_it_is_retired_and_loses_nothing() {
     for form in &RETIRED {
         let root = tempdir().unwrap();
-        let path = path_of(root.path(), form.path);
+        let path = path_of(root.path(), form.0);
         check(&path).unwrap();
-        let folders = fill(&path, form.contents, 2);
+        let folders = fill(&path, form.1, 2);
         let files = |folder: &PathBuf| fs::read_dir(folder).unwrap().count();
         let before: Vec<usize> = folders.iter().map(files).collect();
         check(&path).unwrap();
-        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.path);
+        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.0);
         for inside in &folders {
             let note = inside.join("notes.txt");
             fs::write(&note, "mine").unwrap();
@@ -246,7 +251,7 @@ fn a_run_pack_or_version_is_checked_before_it_is_retired_and_loses_nothing() {
             assert_eq!(refused, format!("`{name}` in it was not made by bellwether"));
             fs::remove_file(&note).unwrap();
         }
-        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.path);
+        assert_eq!(folders.iter().map(files).collect::<Vec<_>>(), before, "{:?}", form.0);
     }
     let root = tempdir().unwrap();
     let other = root.path().join("evidence");
@@ -257,12 +262,12 @@ fn a_run_pack_or_version_is_checked_before_it_is_retired_and_loses_nothing() {
 #[test]
 fn a_file_or_pipe_in_place_of_a_folder_of_ours_is_refused() {
     for form in &FOLDERS {
-        for depth in 1..=form.path.len() {
+        for level in levels(form.0) {
             let root = tempdir().unwrap();
-            let at = path_of(root.path(), &form.path[..depth]);
+            let at = path_of(root.path(), level);
             fs::create_dir_all(at.parent().unwrap()).unwrap();
             let stays = || {
-                let refused = folder(&path_of(root.path(), form.path)).unwrap_err().to_string();
+                let refused = folder(&path_of(root.path(), form.0)).unwrap_err().to_string();
                 assert!(refused.contains("is not a file or folder of bellwether"), "{refused}");
                 fs::remove_file(&at).unwrap();
             };
