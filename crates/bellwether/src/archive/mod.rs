@@ -153,7 +153,6 @@ pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredO
 pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
 pub(crate) use notes::Note;
-pub(crate) use observations::{ArticleObservations, Giant};
 pub(crate) use scope::watches;
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use super::fold::cells::{Cells, Revision};
 use super::fold::histories::{EVER, FoldedObservations, StoredObservations};
 use super::fold::merged::{Merged, Portion};
-use super::observations::{ArticleObservations, Giant, ObservedSlab};
+use super::observations::ObservedSlab;
 use super::scope::{Scope, listed_tickers, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::Archive;
@@ -248,30 +248,15 @@ impl View {
         Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
     }
 
-    /// The observations of articles up to the view's instant, in ticker order.
+    /// The same, with all articles of a ticker in one piece.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn articles(&self) -> Result<impl Iterator<Item = Result<ArticleObservations>> + use<>> {
-        let mut merged = self.merge(Table::Articles)?;
-        let view = self.clone();
-        let mut giant: Option<String> = None;
-        let mut next = move || {
-            if let Some(ticker) = giant.take() {
-                merged.pass_over(&Bound::after(&ticker))?;
-                return Ok(Some(ArticleObservations::Giant(Giant { view: view.clone(), ticker })));
-            }
-            let Some(mut piece) = merged.next(Cuts::Dates)? else { return Ok(None) };
-            if piece.end.is_within_ticker() {
-                let ticker = piece.end.ticker().to_owned();
-                let before = Bound::before(&ticker);
-                piece.batches.iter_mut().for_each(|batch| *batch = batch.slice(0, before.rows_before(batch)));
-                giant = Some(ticker);
-            }
-            Ok(Some(ArticleObservations::Whole(StoredObservations::of(Table::Articles, piece.batches))))
-        };
-        Ok(std::iter::from_fn(move || next().transpose()))
+    pub fn whole_observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
+        let mut merged = self.merge(table)?;
+        let next = move || merged.next(Cuts::Tickers).transpose();
+        Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
     }
 
     /// The known cells of a table in order, piece by piece, in the columns of [`Table::known_schema`]. The articles of a

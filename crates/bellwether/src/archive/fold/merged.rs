@@ -4,7 +4,6 @@
 //! A run with few changes has few rows per ticker. The rows of such runs are read at once and merged first, and then
 //! treated as one file, so that the cost per file and piece does not grow with the number of runs.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -132,11 +131,6 @@ impl Merged {
     fn take_until(&mut self, end: Bound) -> Result<Portion> {
         let batches = self.sources.iter_mut().map(|source| source.take_until(&end)).collect::<Result<_>>()?;
         Ok(Portion { end, batches })
-    }
-
-    /// The tickers with very many rows, as far as the statistics show.
-    pub(in crate::archive) fn giants(&self) -> HashSet<String> {
-        self.sources.iter().flat_map(ByTicker::giants).collect()
     }
 
     /// The rows of some tickers, which are in order. Row groups of other tickers are skipped.

@@ -42,7 +42,7 @@ impl Bound {
     }
 
     /// Before the rows of a ticker from a date on.
-    pub(in crate::archive) fn at_date(ticker: &str, date: i64) -> Self {
+    fn at_date(ticker: &str, date: i64) -> Self {
         Self { ticker: ticker.to_owned(), before: date }
     }
 
@@ -65,16 +65,6 @@ impl Bound {
     /// The ticker at which it cuts.
     pub(in crate::archive) fn ticker(&self) -> &str {
         &self.ticker
-    }
-
-    /// Whether the cut is between two dates of a ticker.
-    pub(in crate::archive) fn is_within_ticker(&self) -> bool {
-        !matches!(self.before, i64::MIN | i64::MAX)
-    }
-
-    /// The date at which a ticker is cut; `None` if it is wholly on one side.
-    pub(in crate::archive) fn date_of(&self, ticker: &str) -> Option<i64> {
-        (self.ticker == ticker && self.is_within_ticker()).then_some(self.before)
     }
 
     /// Whether a row is before the cut.

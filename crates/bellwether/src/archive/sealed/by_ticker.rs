@@ -1,6 +1,6 @@
 //! Rows sorted by ticker, read once in pieces that end at a ticker or a date.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -63,15 +63,6 @@ impl ByTicker {
         match &self.rest {
             Rest::File(file) => file.are_added(),
             Rest::Held(rows) => are_added(rows),
-        }
-    }
-
-    /// The tickers with very many rows, as far as the statistics show.
-    pub(in crate::archive) fn giants(&self) -> HashSet<String> {
-        match &self.rest {
-            Rest::File(file) => file.giants().collect(),
-            // Too few to matter.
-            Rest::Held(_) => HashSet::new(),
         }
     }
 

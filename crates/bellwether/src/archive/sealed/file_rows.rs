@@ -24,8 +24,6 @@ use crate::tables::Change;
 /// Rows per batch: a few tickers of daily history. Larger batches take more memory and no less time.
 pub(super) const BATCH_ROWS: usize = 1 << 12;
 
-/// A ticker with this many rows is read by itself.
-const GIANT_ROWS: i64 = 1 << 13;
 
 /// The rows of a file, in batches.
 pub(in crate::archive) struct FileRows {
@@ -118,19 +116,6 @@ impl FileRows {
                     && statistics.null_count_opt() == Some(0)
             }
             _ => false,
-        })
-    }
-
-    /// Tickers that fill a row group alone, according to the file's statistics.
-    pub(super) fn giants(&self) -> impl Iterator<Item = String> {
-        let groups = self.metadata.metadata().row_groups().iter();
-        groups.filter_map(|group| match group.column(0).statistics() {
-            Some(Statistics::ByteArray(tickers)) => {
-                let (first, last) = tickers.min_opt().zip(tickers.max_opt())?;
-                let name = std::str::from_utf8(first.data()).ok().filter(|_| first == last)?;
-                (group.num_rows() >= GIANT_ROWS).then(|| name.to_owned())
-            }
-            _ => None,
         })
     }
 

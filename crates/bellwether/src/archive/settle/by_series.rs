@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use crate::archive::answers::answer::{Answer, AnswerBatches, RowKind};
 use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::listings::Name;
 use crate::disk::file::FileError;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
@@ -23,7 +22,7 @@ const OPEN_ANSWERS: usize = 1 << 12;
 
 /// Location of rows: an answer, and a batch of its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RowsPlace {
+struct RowsPlace {
     answer: usize,
     batch: usize,
 }
@@ -135,31 +134,14 @@ impl<'a> AnswersBySeries<'a> {
         series.places.iter().filter_map(length).sum()
     }
 
-    /// When the answer that counts for a series was complete.
-    pub(super) fn observed_at(&self, series: &AnsweredSeries) -> DateTime<Utc> {
-        self.answers[series.places[0].answer].record.request.observed_at
-    }
-
-    /// The request that counts for a series.
-    pub(super) fn request(&self, series: &AnsweredSeries) -> Name {
-        Arc::clone(&self.requests[series.places[0].answer])
-    }
-
     /// The locations of a series, grouped by copy: a long list of articles or records comes in pieces; a history comes
     /// whole, possibly twice.
-    pub(super) fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [RowsPlace]> {
+    fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [RowsPlace]> {
         let table = series.key.table;
         let is_continued = move |one: &RowsPlace, next: &RowsPlace| {
             one.answer == next.answer && matches!(table, Some(Table::Articles | Table::SentimentHistory))
         };
         series.places.chunk_by(is_continued)
-    }
-
-    /// The rejection of a copy with other values.
-    pub(super) fn repetition(&self, series: &AnsweredSeries, copy: &[RowsPlace], rows: usize) -> Repeated {
-        let answer = &self.answers[copy[0].answer];
-        let (reject, observed_at) = (repetition(&series.key, answer), answer.record.request.observed_at);
-        Repeated { reject, observed_at, records: rows as u64 }
     }
 
     /// What each operation answered about a series, in order. The answers are open. The first copy of an operation
@@ -173,7 +155,8 @@ impl<'a> AnswersBySeries<'a> {
             let rows = self.rows(table, copy)?;
             match answers.iter().find(|first| first.source == source) {
                 Some(first) if first.rows != rows => {
-                    repeated.push(self.repetition(series, copy, rows.num_rows()));
+                    let (reject, records) = (repetition(&series.key, &self.answers[index]), rows.num_rows() as u64);
+                    repeated.push(Repeated { reject, observed_at, records });
                 }
                 Some(_) => {}
                 None => {
@@ -193,16 +176,14 @@ impl<'a> AnswersBySeries<'a> {
             [only] => Ok(only.clone()),
             read => concat_batches(&table.listed_schema(), read),
         };
-        whole.and_then(|rows| table.arrange(&rows)).map_err(|error| self.damage(pieces[0], error))
-    }
-
-    /// The error for rows that do not decode as expected.
-    pub(super) fn damage(&self, place: RowsPlace, error: ArrowError) -> Error {
-        FileError::damage(&self.answers[place.answer].folder, error)
+        drop(read);
+        whole
+            .and_then(|rows| table.arrange(&rows))
+            .map_err(|error| FileError::damage(&self.answers[pieces[0].answer].folder, error))
     }
 
     /// A piece as the answer lists it.
-    pub(super) fn piece(&self, place: RowsPlace) -> Result<RecordBatch> {
+    fn piece(&self, place: RowsPlace) -> Result<RecordBatch> {
         cancel::check(self.stop)?;
         self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
     }

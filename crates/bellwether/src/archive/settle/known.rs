@@ -1,6 +1,6 @@
 //! Reads what the archive knows of the answered series, a few whole tickers at a time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use super::by_series::AnsweredSeries;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::Merged;
 use crate::archive::merge_failed;
-use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::error::Result;
@@ -21,8 +20,6 @@ use crate::tables::{SeriesKey, Table};
 /// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
 pub(super) struct KnownReader {
     tables: Vec<(Table, Merged)>,
-    /// Tickers with very many articles.
-    giants: HashSet<String>,
 }
 
 /// Observations of some series.
@@ -40,25 +37,7 @@ impl KnownReader {
         let horizon = archive.horizon(DateTime::<Utc>::MAX_UTC);
         let open = |table| Ok((table, Merged::open(table, &folders, &horizon)?));
         let tables: Vec<(Table, Merged)> = Table::ALL.into_iter().map(open).collect::<Result<_>>()?;
-        let articles = tables.iter().find(|(table, _)| *table == Table::Articles);
-        let giants = articles.map(|(_, merged)| merged.giants()).unwrap_or_default();
-        Ok(Self { tables, giants })
-    }
-
-    /// Whether a ticker has too many articles for [`KnownReader::of`].
-    pub(super) fn is_giant(&self, ticker: &str) -> bool {
-        self.giants.contains(ticker)
-    }
-
-    /// The next observations of a ticker's articles before a cut, and where they end. Earlier tickers are skipped.
-    pub(super) fn next_articles(&mut self, ticker: &str, limit: &Bound) -> Result<Option<(Observations, Bound)>> {
-        let articles = self.tables.iter_mut().find(|(table, _)| *table == Table::Articles);
-        let Some((table, merged)) = articles else { return Ok(None) };
-        while merged.next_until(&Bound::before(ticker), Cuts::Dates)?.is_some() {}
-        let Some(piece) = merged.next_until(limit, Cuts::Dates)? else { return Ok(None) };
-        let mut observations = Observations::default();
-        observations.add(*table, &piece.batches)?;
-        Ok(Some((observations, piece.end)))
+        Ok(Self { tables })
     }
 
     /// Observations of some series, which are of whole tickers and in order.

@@ -1,13 +1,11 @@
 //! Seals a run: works out what its answers changed, writes it in order, and renames the folder into place.
 //!
 //! Answers are merged with what the archive knows in ticker order, a few tickers at a time, so memory follows their
-//! size and not that of the run. Very many articles of one ticker are merged a few dates at a time (`giant`). Only the
-//! answered series are read. Where runs overlap in time, an answer may come before others that are sealed already:
-//! these are stated again after it (`restate`).
+//! size and not that of the run. Only the answered series are read. Where runs overlap in time, an answer may come before
+//! others that are sealed already: these are stated again after it (`restate`).
 
 mod by_series;
 pub(super) mod difference;
-mod giant;
 mod known;
 mod requests;
 pub(super) mod restate;
@@ -61,9 +59,6 @@ const SERIES_AT_ONCE: usize = 64;
 
 /// Bytes of answers that are enough to settle at a time, however few series they are.
 const ENOUGH_BYTES: u64 = 1 << 20;
-
-/// The most bytes of a series of articles to settle at a time. A larger one is settled a few dates at a time.
-const BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Rows of answers that are written at once.
 const ANSWERS_AT_ONCE: usize = 1 << 13;
@@ -252,7 +247,7 @@ impl Settling<'_> {
         let (sealed_at, stop) = (self.sealed_at, self.before.stop());
         thread::scope(|scope| {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-            let mut comparing = Comparing { known, by_series, later: &later, sealed_at, whole: self.whole };
+            let comparing = Comparing { known, by_series, later: &later, sealed_at, whole: self.whole };
             // The receiver is gone once a write fails.
             let compare = move || comparing.all(series, |group| ready.send(group).is_ok());
             thread::Builder::new().spawn_scoped(scope, compare).map_err(Error::start)?;
@@ -277,47 +272,24 @@ struct Comparing<'a, 'b> {
 }
 
 impl Comparing<'_, '_> {
-    /// Sends the changes of all tickers, until the receiver stops or a group fails.
-    fn all(&mut self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) {
+    /// Sends the changes of all tickers, until the receiver stops or a group fails. The next tickers are read while these
+    /// are settled.
+    fn all(self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) {
+        let Self { mut known, by_series, later, sealed_at, whole } = self;
+        let compared = Compared { later, sealed_at, whole };
         let mut rest = series;
-        loop {
-            let is_giant = |series: &&AnsweredSeries| {
-                series.key.table == Some(Table::Articles)
-                    && (self.by_series.bytes(series) > BYTES_AT_ONCE || self.known.is_giant(series.key.ticker.as_str()))
-            };
-            let few = rest.iter().take_while(|series| !is_giant(series)).count();
-            let (tickers, others) = rest.split_at(few);
-            if !self.tickers(tickers, &mut send) {
-                return;
-            }
-            let Some((giant, others)) = others.split_first() else { return };
-            let extent = Extent::of(Table::Articles, self.whole);
-            if !giant::settle(&mut self.known, self.by_series, giant, (self.sealed_at, extent), &mut send) {
-                return;
-            }
-            rest = others;
-        }
-    }
-
-    /// Sends the changes of some tickers; returns whether it was completed and accepted. The next tickers are read while
-    /// these are settled.
-    fn tickers(&mut self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) -> bool {
-        let mut rest = series;
-        let mut observations = self.known.of(&rest[..whole_tickers(self.by_series, rest)]);
+        let mut observations = known.of(&rest[..whole_tickers(by_series, rest)]);
         while !rest.is_empty() {
-            let (some, others) = rest.split_at(whole_tickers(self.by_series, rest));
-            let next = &others[..whole_tickers(self.by_series, others)];
-            let Self { known, by_series, later, sealed_at, whole } = self;
-            let compared = Compared { later, sealed_at: *sealed_at, whole };
+            let (some, others) = rest.split_at(whole_tickers(by_series, rest));
+            let next = &others[..whole_tickers(by_series, others)];
             let group = || observations.and_then(|observations| compared.group(by_series, some, &observations));
             let (group, next) = rayon::join(group, || known.of(next));
             let is_whole = group.is_ok();
             if !send(group) || !is_whole {
-                return false;
+                return;
             }
             (rest, observations) = (others, next);
         }
-        true
     }
 }
 
@@ -406,7 +378,7 @@ impl Compared<'_> {
     }
 }
 
-/// A series, or some dates of it, after it was compared with what was known.
+/// A series after it was compared with what was known.
 #[derive(Default)]
 struct ComparedSeries {
     /// None if nothing changed.
@@ -417,7 +389,7 @@ struct ComparedSeries {
     known: u64,
 }
 
-/// Some whole tickers, or some dates of a ticker, after settling.
+/// Some whole tickers after settling.
 struct Group {
     /// Changed rows by table, in order.
     rows: Vec<(Table, crate::columns::Rows)>,

@@ -29,12 +29,12 @@ pub use tally::{AgeGroup, CellCounts, Month, Revisions, Rewrites};
 use super::observed::ObservedColumns;
 use super::row_builder::{RowBuilder, RowQueue};
 use super::subject::Subject;
-use crate::archive::{ArticleObservations, FoldedObservations, Giant, Histories, History, StoredObservations};
+use crate::archive::{FoldedObservations, Histories, History, StoredObservations};
 use crate::error::Result;
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
+pub(super) use walk::CoveredDates;
 use walk::{ChangeWindow, Rewrite, SeriesTally, Walk};
-pub(super) use walk::{CoveredDates, Spans};
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +68,14 @@ pub(crate) fn revisions(
     let mut counting = Counting::of(subject, from);
     let mut queue = RowQueue::default();
     let counter = counting.counter();
-    let count = |folded: &FoldedObservations, covered: Option<&CoveredDates>| {
+    let count = |folded: &FoldedObservations| {
         let mut rows = RowBuilder::new(schema());
-        let counted = counter.count(&folded.histories()?, covered, |change| rows::push(&mut rows, change));
+        let counted = counter.count(&folded.histories()?, |change| rows::push(&mut rows, change));
         Ok((counted, rows.finish()?))
     };
-    counting.each_of_signals(count, |rows| queue.add(rows, &mut deliver))?;
-    counting.each_of_articles(count, |rows| queue.add(rows, &mut deliver))?;
+    for table in [Table::Signals, Table::Articles] {
+        counting.each(table, count, |rows| queue.add(rows, &mut deliver))?;
+    }
     queue.flush(deliver)?;
     Ok(counting.finish().0)
 }
@@ -102,77 +103,38 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals, which come in order.
     pub(crate) fn signals(&mut self, histories: &Histories) {
-        let counted = self.counter().count(histories, None, |_| {});
+        let counted = self.counter().count(histories, |_| {});
         self.add(counted);
     }
 
     /// Counts the histories of signals.
     pub(crate) fn signals_of_archive(&mut self) -> Result<()> {
         let counter = self.counter();
-        self.each_of_signals(|folded, covered| Ok((counter.count(&folded.histories()?, covered, |_| {}), ())), Ok)
+        self.each(Table::Signals, |folded| Ok((counter.count(&folded.histories()?, |_| {}), ())), Ok)
     }
 
     /// Counts the histories of articles, and passes on the latest known ones, which come in order.
     pub(crate) fn articles(&mut self, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let counter = self.counter();
-        let count = |folded: &FoldedObservations, covered: Option<&CoveredDates>| {
-            Ok((counter.count(&folded.histories()?, covered, |_| {}), folded.latest_articles()?))
-        };
-        self.each_of_articles(count, take)
+        let count =
+            |folded: &FoldedObservations| Ok((counter.count(&folded.histories()?, |_| {}), folded.latest_articles()?));
+        self.each(Table::Articles, count, take)
     }
 
-    /// Counts the histories of signals several pieces at once, and takes what else was made of each piece, in order.
-    fn each_of_signals<R: Send>(
+    /// Counts the histories of a table several pieces at once, and takes what else was made of each piece, in order.
+    fn each<R: Send>(
         &mut self,
-        count: impl Fn(&FoldedObservations, Option<&CoveredDates>) -> Result<(Vec<SeriesCount>, R)> + Sync,
+        table: Table,
+        count: impl Fn(&FoldedObservations) -> Result<(Vec<SeriesCount>, R)> + Sync,
         mut take: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
         let view = self.subject.view();
         in_order(
-            || view.observations(Table::Signals),
-            |piece: StoredObservations| count(&piece.fold()?, None),
+            || view.whole_observations(table),
+            |piece: StoredObservations| count(&piece.fold()?),
             |(counted, more)| {
                 self.add(counted);
                 take(more)
-            },
-        )
-    }
-
-    /// The same for articles. A ticker with very many is read twice, piece by piece: the dates that its answers covered
-    /// are known only at the end.
-    fn each_of_articles<R: Send>(
-        &mut self,
-        count: impl Fn(&FoldedObservations, Option<&CoveredDates>) -> Result<(Vec<SeriesCount>, R)> + Sync,
-        mut take: impl FnMut(R) -> Result<()>,
-    ) -> Result<()> {
-        let view = self.subject.view();
-        in_order(
-            || view.articles(),
-            |piece| match piece {
-                ArticleObservations::Whole(piece) => count(&piece.fold()?, None).map(CountedArticles::Whole),
-                ArticleObservations::Giant(giant) => Ok(CountedArticles::Giant(giant)),
-            },
-            |counted| {
-                let giant = match counted {
-                    CountedArticles::Whole((counted, more)) => {
-                        self.add(counted);
-                        return take(more);
-                    }
-                    CountedArticles::Giant(giant) => giant,
-                };
-                let mut spans = Spans::default();
-                for piece in giant.pieces()? {
-                    let piece = piece?.histories()?;
-                    let observed = ObservedColumns::of(&piece);
-                    piece.series.iter().for_each(|history| spans.add(&history.groups, &observed));
-                }
-                let covered = CoveredDates::of(spans);
-                for piece in giant.pieces()? {
-                    let (counted, more) = count(&piece?.fold()?, Some(&covered))?;
-                    self.add(counted);
-                    take(more)?;
-                }
-                Ok(())
             },
         )
     }
@@ -202,17 +164,11 @@ impl<'a> Counting<'a> {
 
     /// The totals, and what was rewritten since the other instant.
     pub(crate) fn finish(self) -> (Revisions, Option<RewrittenSince>) {
-        (self.found, self.since.map(|(_, rewritten)| rewritten.finish()))
+        (self.found, self.since.map(|(_, rewritten)| rewritten))
     }
 }
 
-/// Articles that were counted, or that are read piece by piece.
-enum CountedArticles<C> {
-    Whole(C),
-    Giant(Giant),
-}
-
-/// The counts of a series, or of a piece of it.
+/// The counts of a series.
 struct SeriesCount {
     key: SeriesKey,
     tally: SeriesTally,
@@ -228,30 +184,16 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts the changes of each series in scope, and reports each change. Of a series that comes in pieces, the dates that
-    /// its answers covered are given.
-    fn count(
-        self,
-        histories: &Histories,
-        covered: Option<&CoveredDates>,
-        mut on_change: impl FnMut(CellChange<'_>),
-    ) -> Vec<SeriesCount> {
+    /// Counts the changes of each series in scope, and reports each change.
+    fn count(self, histories: &Histories, mut on_change: impl FnMut(CellChange<'_>)) -> Vec<SeriesCount> {
         let Self { subject, span, since } = self;
         let observed = ObservedColumns::of(histories);
         let walk = Walk { observed: &observed, span, since };
         let of_series = |History { key, groups }: &History| {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
-            let own;
-            let covered = if let Some(covered) = covered {
-                covered
-            } else {
-                let mut spans = Spans::default();
-                spans.add(groups, &observed);
-                own = CoveredDates::of(spans);
-                &own
-            };
-            let tally = walk.series(groups, covered, |row| subject.has_date(&observed, row), report);
+            let covered = CoveredDates::of(groups, &observed);
+            let tally = walk.series(groups, &covered, |row| subject.has_date(&observed, row), report);
             SeriesCount { key: key.clone(), tally }
         };
         histories.series.iter().filter(|history| subject.has(&history.key)).map(of_series).collect()

@@ -28,27 +28,12 @@ pub(crate) struct RewrittenSince {
 }
 
 impl RewrittenSince {
-    /// Adds some cells of a series, which come in order.
+    /// Adds the cells of a series, which come in order.
     pub(super) fn add(&mut self, key: &SeriesKey, count: RewriteCount) {
         let total = if key.table == Some(Table::Signals) { &mut self.signals } else { &mut self.articles };
         *total += count;
-        match self.series.last_mut() {
-            Some((last, known)) if last == key => *known += count,
-            _ => {
-                // A giant ticker comes in pieces, so the last series is dropped only when the next one comes.
-                self.drop_unchanged();
-                self.series.push((key.clone(), count));
-            }
+        if count.rewritten > 0 {
+            self.series.push((key.clone(), count));
         }
-    }
-
-    /// It, once all series were added.
-    pub(super) fn finish(mut self) -> Self {
-        self.drop_unchanged();
-        self
-    }
-
-    fn drop_unchanged(&mut self) {
-        self.series.pop_if(|(_, count)| count.rewritten == 0);
     }
 }

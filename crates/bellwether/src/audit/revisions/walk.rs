@@ -48,14 +48,11 @@ struct CoveredSpan {
     newest_seen: i64,
 }
 
-/// The dates that answers of a series had, by when they were seen.
-#[derive(Default)]
-pub(in crate::audit) struct Spans(Vec<(i64, i64, i64)>);
-
-impl Spans {
-    /// Adds some cells of the series.
-    pub(in crate::audit) fn add(&mut self, groups: &Groups, observed: &ObservedColumns<'_>) {
-        let spans = &mut self.0;
+impl CoveredDates {
+    /// Those of the answers that some cells of a series came from.
+    pub(in crate::audit) fn of(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
+        // When they were seen, with the oldest and the newest date.
+        let mut spans: Vec<(i64, i64, i64)> = Vec::new();
         for row in groups.iter().flat_map(|group| group.rows().clone()) {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
@@ -75,11 +72,6 @@ impl Spans {
             }
             is_same
         });
-    }
-}
-
-impl CoveredDates {
-    pub(in crate::audit) fn of(Spans(spans): Spans) -> Self {
         let mut all: Vec<CoveredSpan> = Vec::with_capacity(spans.len());
         for (seen, oldest, newest) in spans {
             let covered = match all.last() {

@@ -15,7 +15,7 @@ use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices, TickerPrices};
 use crate::archive::{Histories, History};
 use crate::audit::observed::ObservedColumns;
-use crate::audit::revisions::{CoveredDates, Spans};
+use crate::audit::revisions::CoveredDates;
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime, Ticker};
@@ -308,9 +308,7 @@ impl Intake<'_> {
     }
 
     fn series(&self, history: &History, observed: &ObservedColumns<'_>, of: (Period, Regime), all: &mut AllCells) {
-        let mut spans = Spans::default();
-        spans.add(&history.groups, observed);
-        let coverage = CoveredDates::of(spans);
+        let coverage = CoveredDates::of(&history.groups, observed);
         let ticker = &history.key.ticker;
         let prices = self.prices.of_ticker(ticker);
         let mut found = PairCells::default();

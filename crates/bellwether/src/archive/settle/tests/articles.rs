@@ -1,4 +1,4 @@
-//! Very many articles of a ticker, which are settled a few dates at a time, and few, which are settled at once.
+//! Articles of a ticker, whose list comes in pieces.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,9 +10,6 @@ use crate::archive::Counts;
 use crate::archive::coverage::Coverage;
 use crate::archive::sealed::requests::REJECTS;
 use crate::disk::digest;
-
-/// Letters at the end of each title: with as many, a hundred articles are too many to settle at once.
-const LETTERS: [usize; 2] = [0, 80_000];
 
 /// An article of a list; its date is a day.
 #[derive(Clone, Debug)]
@@ -35,18 +32,15 @@ fn of_articles(ticker: &str) -> SeriesKey {
     SeriesKey::of_ticker(Endpoint::NewsArticles, ticker.parse().unwrap())
 }
 
-/// A list in pieces of some articles, with letters at the end of each title.
-fn pieces(ticker: &str, list: &[Article], (articles, letters): (usize, usize)) -> Vec<(SeriesKey, RecordBatch)> {
+/// A list in pieces of some articles.
+fn pieces(ticker: &str, list: &[Article], articles: usize) -> Vec<(SeriesKey, RecordBatch)> {
     let piece = |(index, of_piece): (usize, &[Article])| {
         let first = (index * articles) as i32;
         let count = of_piece.len();
-        let letters = "x".repeat(letters);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int32Array::from_iter_values(first..first + count as i32)),
             Arc::new(TimestampMicrosecondArray::from_iter_values(of_piece.iter().map(|article| article.day * DAY))),
-            Arc::new(StringArray::from_iter_values(
-                of_piece.iter().map(|article| format!("{}{letters}", article.title)),
-            )),
+            Arc::new(StringArray::from_iter_values(of_piece.iter().map(|article| article.title.clone()))),
             Arc::new(Float64Array::from_iter_values(of_piece.iter().map(|article| f64::from(article.score)))),
             Arc::new(StringArray::from(vec!["link"; count])),
             Arc::new(Int16Array::new_null(count)),
@@ -128,68 +122,62 @@ fn lists() -> [Vec<Article>; 4] {
 }
 
 #[test]
-fn many_articles_of_a_ticker_are_compared_like_few_whatever_their_order() {
-    for letters in LETTERS {
-        let place = Place::new(&[]);
-        let mut known = Known::new();
-        for (pull, list) in lists().into_iter().enumerate() {
-            assert_eq!(
-                list.iter().map(|article| &article.title).collect::<std::collections::BTreeSet<_>>().len(),
-                list.len()
-            );
-            let second = 100 * (pull as i64 + 1);
-            let few = |ticker| pieces(ticker, &[article(1, 0, pull as i32)], (1, 0));
-            let before = known.len() as u64;
-            let settled = place.run(
-                second,
-                vec![
-                    Told::new(
-                        Endpoint::SignalsHistoryAll,
-                        "signals",
-                        second - 3,
-                        vec![(signals_of("M", "5d"), history(&[(1, true)]))],
-                    ),
-                    tell("before", second - 6, few("A")),
-                    tell("many", second - 5, pieces("M", &list, (20, letters))),
-                    tell("after", second - 4, few("Z")),
-                ],
-            );
-            let expected = take_over(&mut known, &list);
-            assert_eq!(stored_articles(&settled.run, "M"), expected, "{letters} letters, pull {pull}");
-            let others = u64::from(pull > 0);
-            assert_eq!(settled.known, before + 3 * others, "{letters} letters, pull {pull}");
-            // The one article of the other tickers is new at first, and has another score each time.
-            let (new, other) = (if pull == 0 { (3, 0) } else { (0, 2) }, counts(&expected));
-            let changes = &settled.run.seal().changes;
-            let found = (changes.added, changes.revised, changes.withdrawn);
-            assert_eq!(
-                found,
-                (other.added + new.0, other.revised + new.1, other.withdrawn),
-                "{letters} letters, pull {pull}"
-            );
-            for ticker in ["A", "Z"] {
-                let change = if pull == 0 { "added" } else { "revised" };
-                let expected = (1, "000001/0".to_owned(), 0, change, Some((0, pull as i32)));
-                assert_eq!(stored_articles(&settled.run, ticker), [expected], "{letters} letters, pull {pull}");
-            }
-
-            let oldest = list.iter().map(|article| article.day).min().unwrap();
-            let answers = settled.run.answers().unwrap();
-            let tickers: Vec<&str> = answers.iter().map(|answer| answer.key.ticker.as_str()).collect();
-            assert_eq!(tickers, ["A", "M", "M", "Z"]);
-            let answer = answers.iter().find(|answer| &*answer.request == "many").unwrap();
-            assert_eq!(answer.rows, list.len() as u64);
-            assert_eq!(answer.covers, Coverage::Dates { from: oldest * DAY, until: i64::MAX });
-            assert_eq!((answer.observed_at, answer.sealed_at), (at(second - 5), at(second)));
-            let title = format!("{oldest:06}/0{}", "x".repeat(letters));
-            let edge = digest::of(format!("{title}\nlink\n0").as_bytes());
-            assert_eq!(answer.edge.text().as_deref(), Some(&edge[..8]), "{letters} letters, pull {pull}");
+fn articles_of_a_ticker_are_compared_whatever_their_order() {
+    let place = Place::new(&[]);
+    let mut known = Known::new();
+    for (pull, list) in lists().into_iter().enumerate() {
+        assert_eq!(
+            list.iter().map(|article| &article.title).collect::<std::collections::BTreeSet<_>>().len(),
+            list.len()
+        );
+        let second = 100 * (pull as i64 + 1);
+        let few = |ticker| pieces(ticker, &[article(1, 0, pull as i32)], 1);
+        let before = known.len() as u64;
+        let settled = place.run(
+            second,
+            vec![
+                Told::new(
+                    Endpoint::SignalsHistoryAll,
+                    "signals",
+                    second - 3,
+                    vec![(signals_of("M", "5d"), history(&[(1, true)]))],
+                ),
+                tell("before", second - 6, few("A")),
+                tell("many", second - 5, pieces("M", &list, 20)),
+                tell("after", second - 4, few("Z")),
+            ],
+        );
+        let expected = take_over(&mut known, &list);
+        assert_eq!(stored_articles(&settled.run, "M"), expected, "pull {pull}");
+        let others = u64::from(pull > 0);
+        assert_eq!(settled.known, before + 3 * others, "pull {pull}");
+        // The one article of the other tickers is new at first, and has another score each time.
+        let (new, other) = (if pull == 0 { (3, 0) } else { (0, 2) }, counts(&expected));
+        let changes = &settled.run.seal().changes;
+        let found = (changes.added, changes.revised, changes.withdrawn);
+        assert_eq!(found, (other.added + new.0, other.revised + new.1, other.withdrawn), "pull {pull}");
+        for ticker in ["A", "Z"] {
+            let change = if pull == 0 { "added" } else { "revised" };
+            let expected = (1, "000001/0".to_owned(), 0, change, Some((0, pull as i32)));
+            assert_eq!(stored_articles(&settled.run, ticker), [expected], "pull {pull}");
         }
+
+        let oldest = list.iter().map(|article| article.day).min().unwrap();
+        let answers = settled.run.answers().unwrap();
+        let tickers: Vec<&str> = answers.iter().map(|answer| answer.key.ticker.as_str()).collect();
+        assert_eq!(tickers, ["A", "M", "M", "Z"]);
+        let answer = answers.iter().find(|answer| &*answer.request == "many").unwrap();
+        assert_eq!(answer.rows, list.len() as u64);
+        assert_eq!(answer.covers, Coverage::Dates { from: oldest * DAY, until: i64::MAX });
+        assert_eq!((answer.observed_at, answer.sealed_at), (at(second - 5), at(second)));
+        let title = format!("{oldest:06}/0");
+        let edge = digest::of(format!("{title}\nlink\n0").as_bytes());
+        assert_eq!(answer.edge.text().as_deref(), Some(&edge[..8]), "pull {pull}");
     }
 }
 
 #[test]
-fn copies_at_the_end_of_a_list_continue_the_known_ones_however_many_articles_there_are() {
+fn copies_at_the_end_of_a_list_continue_the_known_ones() {
     let copy = |score| Article { day: 0, title: "copied".to_owned(), score };
     let other = Article { day: 0, title: "only at first".to_owned(), score: 1 };
     let mut first = every_day(1..60);
@@ -197,38 +185,34 @@ fn copies_at_the_end_of_a_list_continue_the_known_ones_however_many_articles_the
     // Cut off within the first day, before its oldest articles.
     let mut later = every_day(1..60);
     later.extend([copy(3), copy(2)]);
-    for letters in LETTERS {
-        let place = Place::new(&[]);
-        let articles = |list: &[Article]| pieces("M", list, (20, letters));
-        let settled = place.run(100, vec![tell("many", 90, articles(&first))]);
-        let of_day = |run: &SealedRun| -> Vec<Stored> {
-            let mut stored = stored_articles(run, "M");
-            stored.retain(|article| article.0 == 0);
-            stored.sort();
-            stored
-        };
-        let expected = [
-            (0, "copied".to_owned(), 0, "added", Some((0, 1))),
-            (0, "copied".to_owned(), 1, "added", Some((1, 2))),
-            (0, "copied".to_owned(), 2, "added", Some((3, 3))),
-            (0, "only at first".to_owned(), 0, "added", Some((2, 1))),
-        ];
-        assert_eq!(of_day(&settled.run), expected, "{letters} letters");
+    let place = Place::new(&[]);
+    let articles = |list: &[Article]| pieces("M", list, 20);
+    let settled = place.run(100, vec![tell("many", 90, articles(&first))]);
+    let of_day = |run: &SealedRun| -> Vec<Stored> {
+        let mut stored = stored_articles(run, "M");
+        stored.retain(|article| article.0 == 0);
+        stored.sort();
+        stored
+    };
+    let expected = [
+        (0, "copied".to_owned(), 0, "added", Some((0, 1))),
+        (0, "copied".to_owned(), 1, "added", Some((1, 2))),
+        (0, "copied".to_owned(), 2, "added", Some((3, 3))),
+        (0, "only at first".to_owned(), 0, "added", Some((2, 1))),
+    ];
+    assert_eq!(of_day(&settled.run), expected);
 
-        let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
-        // They are the second and the third; what their list lacks comes before all of them.
-        let expected = [
-            (0, "copied".to_owned(), 1, "revised", Some((3, 2))),
-            (0, "copied".to_owned(), 2, "revised", Some((4, 3))),
-        ];
-        assert_eq!(stored_articles(&settled.run, "M"), expected, "{letters} letters");
-        let edge = |copy: i32| {
-            let title = format!("copied{}", "x".repeat(letters));
-            digest::of(format!("{title}\nlink\n{copy}").as_bytes())[..8].to_owned()
-        };
-        let answers = settled.run.answers().unwrap();
-        assert_eq!(answers[0].edge.text(), Some(format!("{}{}", edge(1), edge(2))), "{letters} letters");
-    }
+    let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
+    // They are the second and the third; what their list lacks comes before all of them.
+    let expected =
+        [(0, "copied".to_owned(), 1, "revised", Some((3, 2))), (0, "copied".to_owned(), 2, "revised", Some((4, 3)))];
+    assert_eq!(stored_articles(&settled.run, "M"), expected);
+    let edge = |copy: i32| {
+        let title = "copied";
+        digest::of(format!("{title}\nlink\n{copy}").as_bytes())[..8].to_owned()
+    };
+    let answers = settled.run.answers().unwrap();
+    assert_eq!(answers[0].edge.text(), Some(format!("{}{}", edge(1), edge(2))));
 }
 
 #[test]
@@ -237,15 +221,13 @@ fn a_whole_list_withdraws_what_it_lacks_on_its_oldest_date_too_however_many_arti
     first.extend([article(2, 1, 1), article(2, 0, 1), article(1, 0, 1)]);
     let mut later = every_day(3..60);
     later.push(article(2, 0, 1));
-    for letters in LETTERS {
-        let place = Place::new(&[Table::Articles]);
-        let articles = |list: &[Article]| pieces("M", list, (20, letters));
-        place.run(100, vec![tell("many", 90, articles(&first))]);
-        let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
-        let gone = |day, number: i64| (day, format!("{day:06}/{number}"), 0, "withdrawn", None);
-        assert_eq!(stored_articles(&settled.run, "M"), [gone(1, 0), gone(2, 1)], "{letters} letters");
-        assert_eq!(settled.run.answers().unwrap()[0].edge.text(), None, "{letters} letters");
-    }
+    let place = Place::new(&[Table::Articles]);
+    let articles = |list: &[Article]| pieces("M", list, 20);
+    place.run(100, vec![tell("many", 90, articles(&first))]);
+    let settled = place.run(200, vec![tell("many", 190, articles(&later))]);
+    let gone = |day, number: i64| (day, format!("{day:06}/{number}"), 0, "withdrawn", None);
+    assert_eq!(stored_articles(&settled.run, "M"), [gone(1, 0), gone(2, 1)]);
+    assert_eq!(settled.run.answers().unwrap()[0].edge.text(), None);
 }
 
 #[test]
@@ -256,45 +238,43 @@ fn a_list_that_another_request_repeats_is_rejected_if_it_differs_anywhere() {
         list.iter_mut().filter(|article| article.day == day).for_each(|article| article.score = 7);
         list
     };
-    for letters in LETTERS {
-        let place = Place::new(&[]);
-        let articles = |list: &[Article]| pieces("M", list, (20, letters));
-        let settled = place.run(
-            100,
-            vec![
-                tell("1 first", 90, articles(&list)),
-                tell("2 same", 91, articles(&list)),
-                tell("3 old differs", 92, articles(&changed(0))),
-                tell("4 new differs", 93, articles(&changed(59))),
-            ],
-        );
-        assert_eq!(settled.run.seal().changes.added, 120, "{letters} letters");
-        let rejects = rows(&settled.run, REJECTS, &Reject::schema());
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(texts(&rejects, "request"), [some("3 old differs"), some("4 new differs")], "{letters} letters");
-        assert_eq!(texts(&rejects, "ticker"), [some("M"), some("M")]);
-        assert_eq!(seconds(&rejects, "observed_at"), [92, 93]);
-        let requests = settled.run.requests().unwrap();
-        let found: Vec<_> = requests.iter().map(|it| (it.request.as_str(), it.rows, it.rejects)).collect();
-        let expected = [("1 first", 120, 0), ("2 same", 120, 0), ("3 old differs", 0, 120), ("4 new differs", 0, 120)];
-        assert_eq!(found, expected, "{letters} letters");
-    }
+    let place = Place::new(&[]);
+    let articles = |list: &[Article]| pieces("M", list, 20);
+    let settled = place.run(
+        100,
+        vec![
+            tell("1 first", 90, articles(&list)),
+            tell("2 same", 91, articles(&list)),
+            tell("3 old differs", 92, articles(&changed(0))),
+            tell("4 new differs", 93, articles(&changed(59))),
+        ],
+    );
+    assert_eq!(settled.run.seal().changes.added, 120);
+    let rejects = rows(&settled.run, REJECTS, &Reject::schema());
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(texts(&rejects, "request"), [some("3 old differs"), some("4 new differs")]);
+    assert_eq!(texts(&rejects, "ticker"), [some("M"), some("M")]);
+    assert_eq!(seconds(&rejects, "observed_at"), [92, 93]);
+    let requests = settled.run.requests().unwrap();
+    let found: Vec<_> = requests.iter().map(|it| (it.request.as_str(), it.rows, it.rejects)).collect();
+    let expected = [("1 first", 120, 0), ("2 same", 120, 0), ("3 old differs", 0, 120), ("4 new differs", 0, 120)];
+    assert_eq!(found, expected);
 }
 
 #[test]
-fn more_known_articles_than_are_read_at_once_are_compared_step_by_step() {
+fn more_known_articles_than_are_read_at_once_are_compared() {
     let place = Place::new(&[]);
     let mut known = Known::new();
     let all: Vec<Article> = (0..70_000).rev().map(|day| article(day, 0, 1)).collect();
     let mut most = all.clone();
     most.retain(|article| article.day % 7 > 1);
     most.iter_mut().filter(|article| article.day % 7 == 6).for_each(|article| article.score = 2);
-    // Fewer than can be settled at once, of a ticker with very many.
+    // Few, of a ticker with very many.
     let few: Vec<Article> = most.iter().filter(|article| article.day % 7 == 3).cloned().collect();
     for (pull, list) in [all, most, few].iter().enumerate() {
         let second = 100 * (pull as i64 + 1);
         let before = known.len() as u64;
-        let settled = place.run(second, vec![tell("many", second - 5, pieces("M", list, (10_000, 0)))]);
+        let settled = place.run(second, vec![tell("many", second - 5, pieces("M", list, 10_000))]);
         assert_eq!(settled.known, before, "pull {pull}");
         let expected = take_over(&mut known, list);
         let found = stored_articles(&settled.run, "M");

@@ -136,7 +136,7 @@ fn groups_sent(
     let archive = Archive::open(&archive).unwrap();
     let (known, later) = (KnownReader::open(&archive).unwrap(), HashMap::new());
     let (mut sent, mut has_failed) = (0, false);
-    let mut comparing = Comparing { known, by_series: &mut by_series, later: &later, sealed_at: at(20), whole: &[] };
+    let comparing = Comparing { known, by_series: &mut by_series, later: &later, sealed_at: at(20), whole: &[] };
     comparing.all(&series, |group| {
         (sent, has_failed) = (sent + 1, group.is_err());
         sent < taken
@@ -150,20 +150,12 @@ fn nothing_is_compared_once_the_receiver_stops_or_an_answer_cannot_be_read() {
         let series = (0..200).map(|number| (signals_of(&format!("T{number:03}"), "5d"), history(&[(1, false)])));
         (Endpoint::SignalsHistoryAll, series.collect())
     };
-    let articles = || {
-        let giant = (0..5).map(|_| article("M", 1_000_000));
-        let series = [article("A", 10)].into_iter().chain(giant).chain([article("Z", 10)]);
-        (Endpoint::NewsArticles, series.collect())
-    };
-    // Four times up to 64 series; a ticker, two ranges of the next with its answer, and another ticker.
+    // Four times up to 64 series.
     assert_eq!(groups_sent(signals(), 1.0, usize::MAX), (4, false));
-    assert_eq!(groups_sent(articles(), 1.0, usize::MAX), (5, false));
     for taken in 1..=4 {
         assert_eq!(groups_sent(signals(), 1.0, taken), (taken, false));
-        assert_eq!(groups_sent(articles(), 1.0, taken), (taken, false));
     }
-    // The error is sent instead of the group whose rows are not there; the dates of articles are read before any of them.
+    // The error is sent instead of the group whose rows are not there.
     assert_eq!(groups_sent(signals(), 0.5, usize::MAX), (2, true));
-    assert_eq!(groups_sent(articles(), 0.5, usize::MAX), (2, true));
     assert_eq!(groups_sent(signals(), 0.0, usize::MAX), (1, true));
 }
