@@ -1,4 +1,4 @@
-//! A ticker with more articles than fit in memory is compared, read and packed correctly.
+//! A ticker with very many articles is compared, read and packed correctly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
