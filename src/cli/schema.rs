@@ -3,6 +3,7 @@
 use bellwether::archive::{RunDetails, RunListing, Verified};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
+use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
     Forgot, Imported, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary, TransferCounts,
@@ -36,6 +37,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("audit sources", schema_of::<audits::Sources>),
     ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
+    ("cite", schema_of::<Citation>),
     ("datasets", schema_of::<Versions<'_>>),
     ("datasets remove", schema_of::<Removed>),
     ("diff", schema_of::<audits::Difference>),

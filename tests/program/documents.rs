@@ -38,7 +38,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let table = place.file("rows.csv");
     let table = table.to_str().unwrap();
     let of_sector = "signals-history-all?sector=utilities";
-    let commands: [(&str, &[&str], i32); 32] = [
+    let commands: [(&str, &[&str], i32); 33] = [
         ("archive compact", &[], 0),
         ("archive prune", &["--dry-run"], 0),
         ("archive repair", &["--dry-run"], 0),
@@ -52,6 +52,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("build", &["demo", "--output", table], 0),
         ("check", &["demo"], 0),
         ("check", &["demo", "wrong", "missing"], 2),
+        ("cite", &["demo"], 0),
         ("datasets", &[], 0),
         ("diff", &["demo", &build], 0),
         ("doctor", &["demo"], 0),

@@ -15,7 +15,6 @@ mod find;
 mod hook;
 mod hours;
 mod kinds;
-mod license;
 mod list;
 mod pair;
 mod placed;
@@ -48,7 +47,6 @@ pub use find::{catalog, find, names, read, text_of, unusable_name};
 pub use hook::{Hook, HookUrl};
 pub(crate) use hours::clock_instants;
 pub use hours::{OpeningHours, TimeOfDay};
-pub use license::License;
 pub(crate) use list::List;
 pub(crate) use pair::Pair;
 pub(crate) use placed::Placed;
@@ -206,9 +204,9 @@ pub(crate) struct DatasetSection {
     pub columns: Option<Placed<List<String>>>,
     /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`, `id`. Default: none.
     pub add: Option<Placed<List<Added>>>,
-    /// The license of the dataset, which `bellwether cite` prints: an SPDX identifier such as `CC-BY-4.0`,
-    /// `LicenseRef-` and a name for a license that SPDX does not list, or the address of its text. Default: none stated.
-    pub license: Option<Placed<License>>,
+    /// The license of the dataset, which `dataset.json` and `bellwether cite` repeat: `CC-BY-4.0`, or the address of its
+    /// text. Default: none.
+    pub license: Option<String>,
     /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,

@@ -58,7 +58,7 @@ use ::arrow::datatypes::SchemaRef;
 use arrow_ipc::ArrowFileWriter;
 
 pub use crate::columns::csv::Coding;
-pub use citation::{Citation, CitationFormat};
+pub use citation::Citation;
 pub(crate) use content::Content;
 pub use published::{ListedVersion, VersionKind, latest, published_versions, version_of};
 pub use reader::PublishedReader;

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::Provenance;
 use super::content::type_in_words;
 use super::target_folder::BUILDS;
-use crate::definition::License;
 use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
@@ -45,9 +44,9 @@ pub struct VersionRecord {
     pub version: String,
     pub(super) bellwether: String,
     pub(super) description: Option<String>,
-    /// What others may use it for; none if its definition states nothing.
+    /// The license that its definition states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) license: Option<License>,
+    pub(super) license: Option<String>,
     /// Observations after this instant are ignored.
     #[serde(with = "as_record")]
     pub as_of: DateTime<Utc>,

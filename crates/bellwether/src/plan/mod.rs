@@ -23,7 +23,7 @@ use url::Url;
 
 pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
-    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, License, NaiveRule, OnFinding,
+    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, NaiveRule, OnFinding,
     Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
@@ -51,7 +51,7 @@ pub struct Plan {
     /// A one-line description of the dataset.
     pub description: Option<String>,
     /// What others may use the dataset for, if the definition states it.
-    pub license: Option<License>,
+    pub license: Option<String>,
     /// The definition's file.
     pub path: PathBuf,
     /// The definition's text, which goes into the dataset's record.

@@ -59,7 +59,7 @@ pub use continuity::check_history;
 pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, USUAL_SECTORS, doctor, offered_sectors};
-pub use forget::{Forgot, ForgotRun, forget, forgotten_run_of};
+pub use forget::{Forgot, ForgotRun, forget};
 pub use gather::SignalSource;
 pub use import::{
     ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, ImportedFile, NamePattern,

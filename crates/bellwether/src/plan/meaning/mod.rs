@@ -60,7 +60,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let plan = Plan {
         name,
         description: definition.description,
-        license: definition.dataset.license.as_deref().cloned(),
+        license: definition.dataset.license.clone(),
         path,
         text,
         author,
