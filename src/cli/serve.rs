@@ -27,7 +27,7 @@ const ARCHIVE: &str = "BELLWETHER_ARCHIVE";
 /// Serve demo data, or an archive, as the service does.
 ///
 /// Prints the two base addresses in the form that a definition takes, and serves until stopped. From the archive, the
-/// instant is that of `--as-of`, of the path (`/at/2026-03-31T20:00:00Z/archive/…`), of the header `Accept-Datetime`, or now.
+/// instant is that of `--as-of`, of the path (`/at/2026-03-31T20:00:00Z/archive/…`), or now.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -23,7 +23,7 @@ use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
 use crate::support::rows::{known_rows, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json as reply};
-use crate::support::service::{KEY, Server, day, list, text};
+use crate::support::service::{KEY, Server, day};
 
 /// Everything that a definition can ask for, of a vendor with a sector and two tickers.
 const REST: &str = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\nrewritten = 1.0\nuniverse = 1.0\n\
@@ -146,72 +146,6 @@ fn what_is_pulled_as_of_an_instant_is_what_was_known_then_cell_for_cell() {
 }
 
 #[test]
-fn a_header_asks_for_whole_seconds_and_a_path_for_any_precision() {
-    let (place, seals) = archive();
-    let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All);
-    let target = "/api/signals-history-all?sector=energy&period=5d";
-    let http = |instant: DateTime<Utc>| instant.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    let at = |instant: DateTime<Utc>| server.get_with(target, &format!("Accept-Datetime: {}\r\n", http(instant)));
-    let location = |reply: &crate::support::service::Reply| reply.headers["content-location"].clone();
-    for (asked, answered) in [(0, 0), (1, 2), (2, 2), (3, 3)] {
-        let reply = at(seals[asked]);
-        assert_eq!(reply.status, 200, "{reply:?}");
-        assert_eq!(reply.headers["memento-datetime"], http(seals[answered]));
-        let canonical = format!(
-            "/at/{}{}/api/signals-history-all?sector=energy&period=5d",
-            to_record(seals[answered]),
-            server.prefix()
-        );
-        assert_eq!(location(&reply), canonical);
-        assert_eq!(reply.headers["vary"], "accept-datetime");
-        // What it says about itself leads back to it.
-        let again = server.get_with(target, &format!("Accept-Datetime: {}\r\n", reply.headers["memento-datetime"]));
-        assert_eq!((again.body, &again.headers["etag"]), (reply.body, &reply.headers["etag"]));
-    }
-    let early = at(seals[0] - TimeDelta::seconds(1));
-    assert_eq!(early.status, 404);
-    // A fixed address does not negotiate.
-    let below = Server::of_archive(&place.file("output/archive"), ChangeSet::All)
-        .below(&format!("/at/{}", to_record(seals[1])));
-    let fixed = below.get_with(target, &format!("Accept-Datetime: {}\r\n", http(seals[3])));
-    assert!(location(&fixed).starts_with(&format!("/at/{}", to_record(seals[1]))), "{fixed:?}");
-    let unchanged = below.get_with(target, &format!("If-None-Match: {}\r\n", fixed.headers["etag"]));
-    assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
-}
-
-#[test]
-fn links_and_the_map_of_times_lead_to_every_state() {
-    let (place, seals) = archive();
-    let server = Server::of_archive(&place.file("output/archive"), ChangeSet::All);
-    let target = "/sentiment/news_articles/CVX";
-    let reply = server.get(target);
-    let links = &reply.headers["link"];
-    assert!(!format!("{:?}", reply.headers).contains("api_key"), "{links}");
-    // The second run is the first that asked for this ticker.
-    for (role, seal) in [("first", 1), ("prev", 2), ("last", 3)] {
-        let uri = format!("</at/{}{}{target}>; rel=\"{role}", to_record(seals[seal]), server.prefix());
-        assert!(links.contains(&uri), "{uri}: {links}");
-    }
-    assert!(links.contains(&format!("<{}{target}>; rel=\"original timegate\"", server.prefix())), "{links}");
-    assert!(links.contains(&format!("</timemap{}{target}>; rel=\"timemap\"", server.prefix())), "{links}");
-    let maps = Server::of_archive(&place.file("output/archive"), ChangeSet::All).below("/timemap");
-    let map = maps.get_with(target, "Accept: application/json\r\n").json();
-    let states = list(&map["mementos"]["list"]);
-    let instants: Vec<&str> = states.iter().map(|state| text(&state["datetime"])).collect();
-    assert_eq!(instants, seals[1..].iter().map(|seal| to_record(*seal)).collect::<Vec<_>>());
-    let in_links = maps.get(target);
-    assert_eq!(in_links.content_type(), "application/link-format");
-    let in_links = String::from_utf8(in_links.body).expect("text");
-    for state in states {
-        let uri = text(&state["uri"]).strip_prefix(server.prefix()).unwrap_or(text(&state["uri"]));
-        assert!(in_links.contains(&format!("<{uri}>; rel=\"")), "{in_links}");
-        let below = uri.split(server.prefix()).next().expect("a beginning").to_owned();
-        let fixed = Server::of_archive(&place.file("output/archive"), ChangeSet::All).below(&below);
-        assert_eq!(fixed.get(target).status, 200, "{uri}");
-    }
-}
-
-#[test]
 fn a_request_that_may_be_misread_is_refused_with_a_sentence() {
     let (place, seals) = archive();
     let server = |before: &str| Server::of_archive(&place.file("output/archive"), ChangeSet::All).below(before);
@@ -237,8 +171,6 @@ fn a_request_that_may_be_misread_is_refused_with_a_sentence() {
     ] {
         refused(server(before).get(target), 400, sentence);
     }
-    refused(server("").get_with(target, "Accept-Datetime: 2026-11-20T21:30:00Z\r\n"), 400, "is no instant in GMT");
-    refused(server("").get_with(target, "Accept-Datetime: Fri, 01 Jan 2100 00:00:00 GMT\r\n"), 400, "in the future");
     refused(
         server("/at/2026-11-01T00:00:00Z").get(target),
         404,
@@ -248,19 +180,19 @@ fn a_request_that_may_be_misread_is_refused_with_a_sentence() {
     let reply = server("/at/nonsense").request("GET", &format!("{target}&api_key=wrong&as_of=x"));
     assert_eq!((reply.status, reply.json()), (401, json!({"detail": "Invalid API key"})));
     for (asked, nearest) in [
-        ("/api/signals-history/XOM?period=6d", "signals-history/XOM?period=5d&regime=neutral"),
-        ("/api/signals/XOM?period=5d&regime=bear", "signals/XOM?period=5d&regime=neutral"),
-        ("/api/signals-history/XOMM?period=5d", "signals-history/XOM?period=5d&regime=neutral"),
+        ("/api/signals-history/XOM?period=6d", "signals-history-all sector=energy period=5d regime=neutral"),
+        ("/api/signals/XOM?period=5d&regime=bear", "signals-history-all sector=energy period=5d regime=neutral"),
+        ("/api/signals-history/XOMM?period=5d", "signals-history-all sector=energy period=5d regime=neutral"),
         (
             "/api/signals-history-all?sector=energie&period=5d",
-            "signals-history-all?sector=energy&period=5d&regime=neutral",
+            "signals-history-all sector=energy period=5d regime=neutral",
         ),
-        ("/api/signals-history-batched", "signals-history-all?sector=energy&period=5d&regime=neutral"),
+        ("/api/signals-history-batched", "signals-history-all sector=energy period=5d regime=neutral"),
         ("/sentiment/news_articles/CVY", "news_articles/CVX"),
     ] {
         let reply = server("").get(asked);
         assert_eq!(reply.headers.get("bellwether-watch").map(String::as_str), Some("not-watched"), "{asked}");
-        refused(reply, 404, &format!("the nearest that can be answered is `{nearest}`"));
+        refused(reply, 404, &format!("the nearest request that was asked is `{nearest}`"));
     }
 }
 
@@ -316,9 +248,7 @@ fn a_server_with_an_instant_answers_as_of_it_alone() {
     let get = |before: &str, host_header: &str| {
         let mut stream = TcpStream::connect(host).expect("it listens");
         let target = format!("{before}/{path}/signals-history/XOM?period=5d&api_key=demo");
-        let head = format!(
-            "GET {target} HTTP/1.1\r\nHost: {host_header}\r\nConnection: close\r\nAccept-Datetime: nonsense\r\n\r\n"
-        );
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {host_header}\r\nConnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).expect("sent");
         let mut reply = String::new();
         stream.read_to_string(&mut reply).expect("a reply");
@@ -353,7 +283,7 @@ fn a_run_that_appears_is_answered_at_once_and_nothing_is_written() {
         Clock::Fixed(seals[3] + TimeDelta::days(1)),
     );
     let after = server.get(target);
-    assert_ne!((&after.headers["etag"], &after.body), (&before.headers["etag"], &before.body));
+    assert_ne!(after.body, before.body);
     let then = Server::of_archive(&root, ChangeSet::All).below(&format!("/at/{}", to_record(seals[3])));
     assert_eq!(then.get(target).body, before.body);
 }

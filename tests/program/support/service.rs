@@ -82,22 +82,18 @@ impl Server {
     }
 
     /// Sends a request without a body.
-    fn send(&self, method: &str, target: &str, headers: &str) -> BufReader<TcpStream> {
+    fn send(&self, method: &str, target: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         let (prefix, address) = (&self.prefix, self.address);
-        write!(stream, "{method} {prefix}{target} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n")
+        write!(stream, "{method} {prefix}{target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
             .expect("sent");
         BufReader::new(stream)
     }
 
     /// Reads the status and the headers; the body is still in the stream.
     pub(crate) fn head(&self, method: &str, target: &str) -> (Reply, BufReader<TcpStream>) {
-        self.head_with(method, target, "")
-    }
-
-    fn head_with(&self, method: &str, target: &str, headers: &str) -> (Reply, BufReader<TcpStream>) {
-        let mut stream = self.send(method, target, headers);
+        let mut stream = self.send(method, target);
         let status = line(&mut stream);
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
         let lines = std::iter::from_fn(|| Some(line(&mut stream)).filter(|line| !line.is_empty()));
@@ -108,12 +104,7 @@ impl Server {
 
     /// Reads the whole reply, chunked or of the announced length.
     pub(crate) fn request(&self, method: &str, target: &str) -> Reply {
-        self.request_with(method, target, "")
-    }
-
-    /// The same with header lines, each ended by a line break.
-    pub(crate) fn request_with(&self, method: &str, target: &str, headers: &str) -> Reply {
-        let (mut reply, mut stream) = self.head_with(method, target, headers);
+        let (mut reply, mut stream) = self.head(method, target);
         if reply.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
             loop {
                 let size = usize::from_str_radix(&line(&mut stream), 16).expect("the size of a chunk");
@@ -133,11 +124,6 @@ impl Server {
         let length = reply.headers.get("content-length").expect("a length").parse::<usize>().expect("a number");
         assert!(method == "HEAD" || length == reply.body.len(), "{length} bytes were announced");
         reply
-    }
-
-    /// The reply to a GET with the key and header lines.
-    pub(crate) fn get_with(&self, target: &str, headers: &str) -> Reply {
-        self.request_with("GET", &with_key(target), headers)
     }
 
     /// The reply to a GET with the key.

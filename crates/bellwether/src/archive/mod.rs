@@ -159,7 +159,7 @@ pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
-pub(crate) use tickers::{ListedBy, SeriesReader};
+pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{SKEW, abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{
     Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,

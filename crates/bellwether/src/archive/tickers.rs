@@ -24,7 +24,6 @@ use super::sealed::row_groups::RowGroups;
 use super::view::View;
 use crate::archive::merge_failed;
 use crate::error::Result;
-use crate::interface::Ticker;
 use crate::plan::Vintage;
 use crate::tables::{Change, SeriesKey, Table};
 
@@ -74,17 +73,15 @@ impl View {
         Ok(SeriesReader { table, files: with_rows.map(open).collect::<Result<_>>()?, held: Mutex::default() })
     }
 
-    /// The series of a ticker, with the requests that list it or did.
-    pub(crate) fn series_of(&self, ticker: &Ticker) -> Result<Vec<(SeriesKey, Vec<ListedBy>)>> {
-        let series = self.listings()?.of_ticker(ticker).map(|(key, listings)| {
-            let by = listings.iter().map(|listing| ListedBy {
-                request: listing.request.to_string(),
-                since: listing.sealed_at,
-                gone: (listing.change == Change::Withdrawn).then_some(listing.observed_at),
-            });
-            (key.clone(), by.collect())
+    /// The requests whose answers list a series, or did.
+    pub(crate) fn listed_by(&self, key: &SeriesKey) -> Result<Vec<ListedBy>> {
+        let series = self.listings()?.of_ticker(&key.ticker).filter(|(known, _)| *known == key);
+        let by = series.flat_map(|(_, listings)| listings).map(|listing| ListedBy {
+            request: listing.request.to_string(),
+            since: listing.sealed_at,
+            gone: (listing.change == Change::Withdrawn).then_some(listing.observed_at),
         });
-        Ok(series.collect())
+        Ok(by.collect())
     }
 
     /// What the last answer with the latest signal of a series covered; none if there was no such answer.
@@ -100,13 +97,6 @@ impl View {
             last = later.max_by_key(|answer| answer.observed_at);
         }
         Ok(last.map(|answer| answer.covers))
-    }
-
-    /// The tickers that answers list, in order.
-    pub(crate) fn listed_tickers(&self) -> Result<Vec<Ticker>> {
-        let mut tickers: Vec<Ticker> = self.listings()?.series().map(|(key, _)| key.ticker.clone()).collect();
-        tickers.dedup();
-        Ok(tickers)
     }
 }
 

@@ -50,6 +50,7 @@ use rayon::prelude::*;
 
 pub use answer::{Answer, Rules};
 pub use decoded::{AnswerPart, Decoded};
+pub(crate) use record::{as_object, read as read_fields};
 pub use stream::DecodeFault;
 
 use crate::interface::Endpoint;

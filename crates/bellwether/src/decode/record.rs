@@ -18,21 +18,21 @@ use crate::tables::Leniencies;
 use crate::tables::dates::{self, Date};
 
 /// Unknown fields: names and JSON, in order.
-pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
+pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 /// The most unknown fields of a record: an object with more is not a record, and each takes many times its text.
 const MAX_UNKNOWN: usize = 1024;
 
 /// A known field of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RecordField<'a> {
+pub(crate) struct RecordField<'a> {
     name: &'static str,
     /// Its value, if present.
     value: Option<RawValue<'a>>,
 }
 
 /// Reads an object: the named fields, in the order of the names, and all others.
-pub(super) fn read<'a, const N: usize>(
+pub(crate) fn read<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
 ) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
@@ -143,7 +143,7 @@ impl<'a> RecordField<'a> {
     }
 
     /// Its value as JSON.
-    pub(super) fn json(self) -> Result<&'a str, String> {
+    pub(crate) fn json(self) -> Result<&'a str, String> {
         self.raw().map(|value| value.json)
     }
 
@@ -248,7 +248,7 @@ pub(super) fn well_formed(json: &str) -> Result<&str, String> {
 }
 
 /// Fields as a JSON object; `None` if there are none.
-pub(super) fn as_object<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
+pub(crate) fn as_object<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
     let mut text = String::new();
     for (name, json) in fields {
         text.push(if text.is_empty() { '{' } else { ',' });

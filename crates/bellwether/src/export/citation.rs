@@ -40,27 +40,14 @@ pub struct Citation {
 impl Citation {
     /// The citation of the version that a record describes.
     pub fn new(record: VersionRecord) -> Self {
-        let VersionRecord {
-            name,
-            version: dataset_version,
-            description,
-            license,
-            rows,
-            content,
-            bellwether,
-            ad_hoc,
-            ..
-        } = record;
-        let (as_of, options) = (to_record(record.as_of), ad_hoc.unwrap_or_default());
+        let VersionRecord { name, description, license, rows, content, bellwether, ad_hoc, .. } = record;
+        let (dataset_version, as_of, options) = (record.version, to_record(record.as_of), ad_hoc.unwrap_or_default());
         let alike = "the command gives the same rows only with the same definition, runs and claims";
         let (state, note) = match (record.rebuilt_as_of, options.get("as-of")) {
             (Some(run), _) => (run, None),
-            (None, Some(given)) => (given.concat(), Some(alike)),
-            (None, None) if options.is_empty() => {
-                (dataset_version.clone(), Some("the command works only where this version is kept"))
-            }
             // What an ad hoc build read was sealed by its instant.
-            (None, None) => (as_of.clone(), Some(alike)),
+            (None, given) if !options.is_empty() => (given.map_or(as_of.clone(), |at| at.concat()), Some(alike)),
+            (None, _) => (dataset_version.clone(), Some("the command works only where this version is kept")),
         };
         let mut notes = Vec::from_iter(note.map(str::to_owned));
         let mut command = format!("bellwether build {name} --as-of {}", shell(&state));

@@ -46,5 +46,5 @@ pub fn past(
     if folders.is_empty() {
         return Err(no_runs(archive));
     }
-    Ok(ArchivedServices::of(folders, |folder, stop| view(folder, None, stop), as_of, stop))
+    Ok(ArchivedServices::new(folders, |folder, stop| view(folder, None, stop), as_of, stop))
 }

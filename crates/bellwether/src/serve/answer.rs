@@ -70,12 +70,12 @@ impl AnswerSource {
     fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Answer {
         let source = Arc::clone(self);
         let dates = Dates::new(&self.universe, DateForm::Offset, usize::MAX);
-        let companies = companies::all().iter().filter(|company| company.sector == sector).collect();
+        let companies: Vec<&Company> = companies::all().iter().filter(|company| company.sector == sector).collect();
         object(companies, move |company| {
             let series = source.universe.series(company, outlook);
             let predictions = dates.entries(&series, source.universe.today());
             let Outlook { period, regime, .. } = outlook;
-            serde_json::to_vec(&SectorHistory { ticker: company.ticker.clone(), regime, period, predictions })
+            member(company, &SectorHistory { ticker: company.ticker.clone(), regime, period, predictions })
         })
     }
 
@@ -87,7 +87,7 @@ impl AnswerSource {
             let (period, regime) = (period.unwrap_or(own.0), regime.unwrap_or(own.1));
             let series = source.universe.series(company, Outlook { model, period, regime });
             let items = dates.entries(&series, source.universe.today());
-            serde_json::to_vec(&BatchedHistory { items, period, regime, ticker: company.ticker.clone() })
+            member(company, &BatchedHistory { items, period, regime, ticker: company.ticker.clone() })
         })
     }
 
@@ -201,27 +201,34 @@ impl Dates {
     }
 }
 
-/// An object with a member for each company, written on the blocking threads and sent as it is written.
-fn object<F>(companies: Vec<&'static Company>, write: F) -> Answer
+/// An object whose members are written in parts on the blocking threads, and sent as they are written. A part has its
+/// members with commas between them, or none.
+pub(super) fn object<T, F>(parts: Vec<T>, write: F) -> Answer
 where
-    F: Fn(&'static Company) -> serde_json::Result<Vec<u8>> + Send + Sync + 'static,
+    T: Send + 'static,
+    F: Fn(T) -> io::Result<String> + Send + Sync + 'static,
 {
-    /// The most tickers to write ahead of sending.
+    /// The most parts to write ahead of sending.
     const AHEAD: usize = 2;
 
     let write = Arc::new(write);
-    let members = stream::iter(companies.into_iter().enumerate()).map(move |(index, company)| {
+    let parts = stream::iter(parts).map(move |part| {
         let write = Arc::clone(&write);
-        let separator = if index == 0 { "" } else { "," };
-        spawn_blocking(move || {
-            // A ticker needs no escaping in JSON.
-            let opening = format!("{separator}\"{}\":", company.ticker);
-            Ok::<_, io::Error>([opening.into_bytes(), write(company)?].concat())
-        })
+        spawn_blocking(move || write(part))
     });
-    let members = members.buffered(AHEAD).map(|member| member.map_err(io::Error::other)?);
-    let brace = |text: &'static str| stream::iter([Ok(text.as_bytes().to_vec())]);
+    let mut separator = "";
+    let members = parts.buffered(AHEAD).map(move |part| {
+        let members = part.map_err(io::Error::other)??;
+        let before = if members.is_empty() { "" } else { std::mem::replace(&mut separator, ",") };
+        Ok(format!("{before}{members}"))
+    });
+    let brace = |text: &str| stream::iter([Ok(text.to_owned())]);
     stream("application/json", brace("{").chain(members).chain(brace("}")).map(|part| part.map(Bytes::from)))
+}
+
+/// The member of a company. A ticker needs no escaping in JSON.
+fn member(company: &Company, record: &impl Serialize) -> io::Result<String> {
+    Ok(format!("\"{}\":{}", company.ticker, serde_json::to_string(record)?))
 }
 
 /// A record that was found.

@@ -6,6 +6,7 @@ use http::header::ALLOW;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
+use crate::error::{Error, causes};
 use crate::interface::ValidationFault;
 use crate::net::listen::{Answer, whole};
 
@@ -61,6 +62,13 @@ impl Refusal {
             answer.headers_mut().insert(WATCH, HeaderValue::from_static("not-watched"));
         }
         answer
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let because: String = causes(&error).map(|cause| format!(": {cause}")).collect();
+        Self::Unreadable(format!("{error}{because}"))
     }
 }
 

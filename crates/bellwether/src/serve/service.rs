@@ -1,7 +1,7 @@
 //! The operations of one point of the change record, by their addresses.
 //!
 //! The two base addresses differ, so a client that mixes them up gets a 404. An archive has a pair of them for each
-//! service, and each again below `/at/INSTANT` and `/timemap`.
+//! service, and each again below `/at/INSTANT`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
-use super::archived::{AddressSubject, ArchivedServices, Given};
+use super::archived::{ArchivedServices, Given};
 use super::key::Key;
 use super::question::ReceivedRequest;
 use super::refusal::Refusal;
@@ -46,20 +46,12 @@ enum ServedData {
 }
 
 /// An operation at an address.
-struct Addressed<'p> {
+struct Addressed {
     endpoint: Endpoint,
     /// Empty if the operation takes none, or if it is not UTF-8; neither is a ticker.
     symbol: String,
-    /// The service of an archive, and what is asked of it.
-    archived: Option<AddressedArchive<'p>>,
-}
-
-struct AddressedArchive<'p> {
-    service: String,
-    instant: Option<String>,
-    subject: AddressSubject,
-    /// The path below the instant.
-    path: &'p str,
+    /// The service of an archive, and the instant in the path.
+    archived: Option<(String, Option<String>)>,
 }
 
 impl Service {
@@ -91,14 +83,22 @@ impl Service {
     }
 
     /// The operation at a path: those of signals are under `…/api`, those of sentiment under `…/sentiment`.
-    fn route<'p>(&self, path: &'p str) -> Option<Addressed<'p>> {
+    fn route(&self, path: &str) -> Option<Addressed> {
         let (archived, path) = match &self.source {
             ServedData::Universe(source) => {
                 (None, path.strip_prefix("/seed-")?.strip_prefix(&source.universe.seed().to_string())?)
             }
             ServedData::Archive(_) => {
-                let (archived, path) = AddressedArchive::of(path)?;
-                (Some(archived), path)
+                let (instant, path) = match path.strip_prefix("/at/") {
+                    Some(rest) => {
+                        let (instant, _) = rest.split_once('/')?;
+                        (Some(decode(instant)), &rest[instant.len()..])
+                    }
+                    None => (None, path),
+                };
+                let rest = path.strip_prefix("/archive/")?;
+                let (service, _) = rest.split_once('/')?;
+                (Some((decode(service), instant)), &rest[service.len()..])
             }
         };
         let symbol_in = |endpoint: Endpoint| -> Option<String> {
@@ -114,28 +114,19 @@ impl Service {
     }
 
     async fn respond(&self, request: Parts) -> Result<Answer, Refusal> {
-        let Parts { method, uri, headers, .. } = request;
+        let Parts { method, uri, .. } = request;
         let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or(Refusal::NotFound)?;
         if method != Method::GET {
             return Err(Refusal::MethodNotAllowed);
         }
         let query = uri.query().unwrap_or_default();
         let read = ReceivedRequest { endpoint, symbol, query }.read(self.change_set, &self.key)?;
-        let (services, AddressedArchive { service, instant, subject, path }) = match (&self.source, archived) {
+        let (services, (service, instant)) = match (&self.source, archived) {
             (ServedData::Universe(source), _) => return source.answer(read.question),
             (ServedData::Archive(services), Some(archived)) => (Arc::clone(services), archived),
             (ServedData::Archive(_), None) => return Err(Refusal::NotFound),
         };
-        let given = Given {
-            endpoint,
-            change_set: self.change_set,
-            service,
-            path: path.to_owned(),
-            query: query.to_owned(),
-            instant,
-            subject,
-            headers,
-        };
+        let given = Given { endpoint, change_set: self.change_set, service, instant };
         let answer = spawn_blocking(move || services.answer(&given, read));
         answer.await.unwrap_or_else(|_| Err(Refusal::Unreadable("the answer failed: a bug".to_owned())))
     }
@@ -144,25 +135,6 @@ impl Service {
 impl Site for Service {
     async fn answer(self: Arc<Self>, request: Parts) -> Answer {
         self.respond(request).await.unwrap_or_else(Refusal::answer)
-    }
-}
-
-impl<'p> AddressedArchive<'p> {
-    /// The service at a path, and the path below it.
-    fn of(path: &'p str) -> Option<(Self, &'p str)> {
-        let (instant, subject, path) = match path.strip_prefix("/at/") {
-            Some(rest) => {
-                let (instant, _) = rest.split_once('/')?;
-                (Some(decode(instant)), AddressSubject::Answer, &rest[instant.len()..])
-            }
-            None => match path.strip_prefix("/timemap") {
-                Some(path) => (None, AddressSubject::States, path),
-                None => (None, AddressSubject::Answer, path),
-            },
-        };
-        let rest = path.strip_prefix("/archive/")?;
-        let (service, _) = rest.split_once('/')?;
-        Some((Self { service: decode(service), instant, subject, path }, &rest[service.len()..]))
     }
 }
 

@@ -1,61 +1,61 @@
-//! The archive of a service at an instant, opened once for many requests.
+//! The archive of a service, opened once for many requests.
 //!
 //! A run appears in the folder as a whole, so the names there tell whether what was opened is current.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 
-use super::memento::Watch;
-use crate::archive::{SealedRun, SeriesReader, View, wait_for_seal};
-use crate::disk::digest;
+use super::key_of;
+use crate::archive::{SeriesReader, View, wait_for_seal};
 use crate::disk::file;
 use crate::error::Result;
 use crate::interface::Endpoint;
+use crate::plan::Request;
 use crate::process::cancel::CancellationToken;
 use crate::tables::Table;
 
-/// The most states that are kept open. Each holds the listings of the archive.
-const MOST_STATES: usize = 4;
+/// The most views that are kept open. Each holds the listings of the archive.
+const MAX_VIEWS: usize = 4;
 
 /// Opens the latest state of an archive.
 pub(super) type Open = fn(&Path, &CancellationToken) -> Result<View>;
 
 /// The archive of a service.
 pub(super) struct ServiceFolder {
-    folder: PathBuf,
-    open: Open,
-    stop: CancellationToken,
-    opened: Mutex<Option<Arc<OpenedArchive>>>,
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    pub(super) open: Open,
+    pub(super) stop: CancellationToken,
+    pub(super) opened: Mutex<Option<Arc<OpenedArchive>>>,
 }
 
 /// An archive as it was opened.
 pub(super) struct OpenedArchive {
     names: Vec<PathBuf>,
-    pub(super) latest: View,
-    /// Each request that was answered, and when.
-    pub(super) answered: HashMap<String, (Endpoint, Watch)>,
-    states: Mutex<Vec<Arc<ArchiveState>>>,
-    /// Readers of the tables that were asked for.
+    latest: View,
+    /// When each request was answered.
+    pub(super) answered: BTreeMap<String, Watch>,
+    views: Mutex<Vec<View>>,
     readers: Mutex<HashMap<Table, Arc<SeriesReader>>>,
 }
 
-/// What was known at the seal of a run.
-pub(super) struct ArchiveState {
-    pub(super) view: View,
-    /// When the run was sealed.
-    pub(super) at: DateTime<Utc>,
-    /// The run, and a digest of all that count.
-    pub(super) etag: String,
+/// When the service was asked for something, over all runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub(super) endpoint: Endpoint,
+    /// When the first run was sealed that knows of it.
+    pub(super) since: DateTime<Utc>,
+    /// The first answer.
+    pub(super) from: DateTime<Utc>,
+    /// The last answer.
+    pub(super) until: DateTime<Utc>,
 }
 
 impl ServiceFolder {
-    pub(super) fn of(folder: PathBuf, open: Open, stop: CancellationToken) -> Self {
-        Self { folder, open, stop, opened: Mutex::default() }
-    }
-
     /// The archive with all runs that count at an instant; without one, with those that have appeared.
     pub(super) fn open(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<OpenedArchive>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,27 +69,30 @@ impl ServiceFolder {
             return Ok(Arc::clone(opened));
         }
         let latest = (self.open)(&self.folder, &self.stop)?;
-        let current = Arc::new(OpenedArchive::of(names, latest)?);
+        let mut answered: BTreeMap<String, Watch> = BTreeMap::new();
+        latest.each_answered(
+            |_| true,
+            |run, record| {
+                let (endpoint, since, at) = (record.endpoint, run.seal().sealed_at, record.observed_at);
+                let answer = Watch { endpoint, since, from: at, until: at };
+                let known = answered.entry(record.request.to_owned()).or_insert(answer);
+                *known = known.and(answer);
+            },
+        )?;
+        let (views, readers) = (Mutex::default(), Mutex::default());
+        let current = Arc::new(OpenedArchive { names, latest, answered, views, readers });
         *opened = Some(Arc::clone(&current));
         Ok(current)
     }
 }
 
-impl OpenedArchive {
-    fn of(names: Vec<PathBuf>, latest: View) -> Result<Self> {
-        let mut answered: HashMap<String, (Endpoint, Watch)> = HashMap::new();
-        latest.each_answered(
-            |_| true,
-            |run, record| {
-                let (since, at) = (run.seal().sealed_at, record.observed_at);
-                let answer = Watch { since, from: at, until: at };
-                let known = answered.entry(record.request.to_owned()).or_insert((record.endpoint, answer));
-                known.1 = known.1.and(answer);
-            },
-        )?;
-        Ok(Self { names, latest, answered, states: Mutex::default(), readers: Mutex::default() })
+impl fmt::Debug for ServiceFolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ServiceFolder").field("folder", &self.folder).finish_non_exhaustive()
     }
+}
 
+impl OpenedArchive {
     /// When the runs were sealed, in order.
     pub(super) fn instants(&self) -> impl DoubleEndedIterator<Item = DateTime<Utc>> {
         self.latest.runs().map(|run| run.seal().sealed_at)
@@ -106,32 +109,39 @@ impl OpenedArchive {
         Ok(reader)
     }
 
-    /// The state at an instant, or the latest one; none before the first run.
-    pub(super) fn state(&self, instant: Option<DateTime<Utc>>) -> Option<Arc<ArchiveState>> {
+    /// What was known at an instant, or is known now; none before the first run. It is as of the seal of a run.
+    pub(super) fn view(&self, instant: Option<DateTime<Utc>>) -> Option<View> {
         let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = states.iter().position(|state| state.at == at);
-        let state = known.map_or_else(|| Arc::new(ArchiveState::of(&self.latest, at)), |index| states.remove(index));
-        states.insert(0, Arc::clone(&state));
-        states.truncate(MOST_STATES);
-        Some(state)
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = views.iter().position(|view| view.as_of() == at).map(|index| views.remove(index));
+        let view = known.unwrap_or_else(|| View::of(self.latest.archive().clone(), at));
+        views.insert(0, view.clone());
+        views.truncate(MAX_VIEWS);
+        Some(view)
     }
-}
 
-impl ArchiveState {
-    fn of(latest: &View, at: DateTime<Utc>) -> Self {
-        let is_latest = latest.as_of() == at;
-        let view = if is_latest { latest.clone() } else { View::of(latest.archive().clone(), at) };
-        let names: Vec<&str> = view.runs().map(SealedRun::name).collect();
-        let run = names.last().copied().unwrap_or_default();
-        let etag = format!("\"{run}-{}\"", &digest::of(names.join("\n").as_bytes())[..8]);
-        Self { view, at, etag }
+    /// When the service was asked for something, as far as a view knows of it: a history or a latest signal is known from
+    /// whatever answers listed its series.
+    pub(super) fn watch(&self, request: &Request, view: &View) -> Result<Option<Watch>> {
+        let mut watch = self.answered.get(&request.to_string()).copied().filter(|own| own.since <= view.as_of());
+        let is_of_series = matches!(request.endpoint, Endpoint::SignalsHistory | Endpoint::Signals);
+        let Some(key) = key_of(request).filter(|_| is_of_series) else { return Ok(watch) };
+        let today = self.latest.listed_by(&key)?;
+        for by in view.listed_by(&key)? {
+            let Some(of_list) = self.answered.get(&by.request) else { continue };
+            // After an answer that no longer lists it, nothing is known of it, whatever else that request was answered.
+            let gone = today.iter().find(|today| today.request == by.request).and_then(|today| today.gone);
+            let listed = Watch { since: by.since, until: gone.unwrap_or(of_list.until), ..*of_list };
+            watch = Some(watch.map_or(listed, |watch| watch.and(listed)));
+        }
+        Ok(watch)
     }
 }
 
 impl Watch {
     /// Both.
-    pub(super) fn and(self, other: Self) -> Self {
-        Self { since: self.since.min(other.since), from: self.from.min(other.from), until: self.until.max(other.until) }
+    fn and(self, other: Self) -> Self {
+        let (since, from) = (self.since.min(other.since), self.from.min(other.from));
+        Self { since, from, until: self.until.max(other.until), ..self }
     }
 }
