@@ -2,35 +2,31 @@
 
 use std::path::PathBuf;
 
+use bellwether::archive::{ImportOptions, Imported, import};
 use bellwether::disk::links;
 use bellwether::project::Project;
-use bellwether::run::{
-    ColumnMapping, ColumnName, Control, ImportMode, ImportOptions, Imported, ImportedClaim, NamePattern, ObservedAt,
-    RequestTemplate, import,
-};
-use bellwether::text::escape::escape;
-use bellwether::text::human::count_of;
+use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
+use super::cancellable;
 use super::document::AsJson;
 use super::folders::Folders;
-use super::outcome::{Failure, Result};
-use super::typed::{instant, plan_of, usage};
-use super::{cancellable, progress};
+use super::outcome::Result;
+use super::typed::{instant, plan_of};
 
-/// Import files that were saved before the first run, as claims.
+/// Import files that were saved before the first run, as a claim.
 ///
 /// A file is taken as the whole answer to a request at an instant: the body of an answer in JSON, or a table (CSV, Parquet) of
-/// histories or articles. Nobody witnessed it, so it counts only with `[archive] claimed = true` or `--include claimed`.
-/// Everything is checked before anything is written.
+/// histories or articles with the columns of datasets. Nobody witnessed it, so it counts only with `[archive] claimed = true`
+/// or `--include claimed`. Everything is checked before anything is written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   bellwether import demo energy.json --request \"signals-history-all?sector=energy\" --observed-at 2025-03-31T21:30:00Z
       one saved answer
-  bellwether import demo XOM-2025-03-31.json --request \"news_articles/{ticker}\" --names \"{ticker}-{observed_at}.json\"
-      ticker and day from the names of the files")]
+  bellwether import demo news/*.json --request \"news_articles/{ticker}\" --observed-at 2025-03-31
+      the news of each ticker that a file is named after")]
 pub(super) struct Import {
     /// A definition: its name in `pipelines/`, or a path. The files are claims about its service.
     definition: String,
@@ -39,28 +35,14 @@ pub(super) struct Import {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// The request that they answer, below the base address: `news_articles/{ticker}`, or
-    /// `signals-history-all?sector={sector}&period=15d&regime=neutral`. Fields in braces come from the names of the files. For
-    /// several requests at once, give each of them its own `--names` in the same order.
-    #[arg(long = "request", value_name = "REQUEST", required = true)]
-    requests: Vec<RequestTemplate>,
+    /// The request that they answer, below the base address: `signals-history-all?sector=energy&period=15d&regime=neutral`,
+    /// or `news_articles/{ticker}`, where `{ticker}` is the name of each file without its extension.
+    #[arg(long, value_name = "REQUEST")]
+    request: String,
 
-    /// What the names of the files look like: `{ticker}-{observed_at}.json`. Fields are `{ticker}`, `{sector}`, `{period}`,
-    /// `{regime}` and `{observed_at}`.
-    #[arg(long, value_name = "PATTERN")]
-    names: Vec<NamePattern>,
-
-    /// When they were observed: `2025-03-31` (the end of that day in UTC) or `2025-03-31T18:00:00Z`.
-    #[arg(long, value_name = "INSTANT", value_parser = instant, conflicts_with = "observed_column")]
-    observed_at: Option<DateTime<Utc>>,
-
-    /// The column of a table with the instant when each row was observed. The rows of one instant are one answer.
-    #[arg(long, value_name = "COLUMN")]
-    observed_column: Option<String>,
-
-    /// The columns of a table that have other names than in the interface: `signal=side,confidence=score`.
-    #[arg(long, value_name = "OWN=NAME", value_delimiter = ',')]
-    columns: Vec<ColumnName>,
+    /// When they were saved: `2025-03-31` (the end of that day in UTC) or `2025-03-31T18:00:00Z`.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    observed_at: DateTime<Utc>,
 
     /// Check the files and say what would be imported, without importing it.
     #[arg(long)]
@@ -76,79 +58,30 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
-        let observed = self.observation_time()?;
         let archive = self.folders.archive(project);
         links::refuse_below(&self.folders.data(project), &archive)?;
-        let mode = if self.dry_run { ImportMode::Check } else { ImportMode::Import };
-        let is_json = self.json.is_wanted();
-        let (files, count) = (self.files, self.requests.len());
-        let requests: Vec<_> = match self.names.len() {
-            0 if count == 1 => self.requests.into_iter().map(|request| (request, None)).collect(),
-            names if names == count => self.requests.into_iter().zip(self.names.into_iter().map(Some)).collect(),
-            _ => {
-                let hint = "give each `--request` its own `--names`, in the same order";
-                return Err(usage::<Failure>("it cannot be told which file answers which request", hint));
-            }
-        };
-        let columns = ColumnMapping::of(self.columns);
-        let imported = cancellable(move |control| {
-            let shown = Control { observer: Some(progress::observer()), ..control.clone() };
-            let control = if is_json { control.clone() } else { shown };
-            import(&plan, &ImportOptions { archive, files, requests, observed, columns, mode, control })
-        })?;
-        self.json.say(|| &imported, || text(&imported))
-    }
-
-    /// When the files were observed.
-    fn observation_time(&self) -> Result<ObservedAt> {
-        let with_instant = self.names.iter().filter(|names| names.has_instant()).count();
-        let in_names = with_instant > 0;
-        if in_names && with_instant < self.names.len() {
-            let hint = "add `{observed_at}` to each of them, or to none";
-            return Err(usage::<Failure>("only some `--names` say when the files were observed", hint));
-        }
-        match (self.observed_at, &self.observed_column, in_names) {
-            (Some(instant), None, false) => Ok(ObservedAt::Instant(instant)),
-            (None, Some(column), false) => Ok(ObservedAt::Column(column.clone())),
-            (None, None, true) => Ok(ObservedAt::Name),
-            (None, None, false) => Err(usage::<Failure>(
-                "it is not said when the files were observed",
-                "add `--observed-at`, `--observed-column`, or `{observed_at}` to `--names`",
-            )),
-            _ => Err(usage::<Failure>("it is said twice when the files were observed", "leave out one of them")),
-        }
+        let Self { files, request, observed_at, dry_run: is_dry_run, json, .. } = self;
+        let options = ImportOptions { archive, files, request, observed_at, is_dry_run };
+        let imported = cancellable(move |control| import(&plan, &options, &control.stop))?;
+        json.say(|| &imported, || text(&imported))
     }
 }
 
 fn text(imported: &Imported) -> String {
-    let mut text = String::new();
-    for claim in &imported.claims {
-        let ImportedClaim { observed_at, run, files, records, rejected, is_known, .. } = claim;
-        let at = to_record(*observed_at);
-        let what = match (run, is_known) {
-            (Some(run), true) => format!("{at}  imported before as `{run}`"),
-            (Some(run), false) => format!("{at}  imported as `{run}`"),
-            (None, _) => format!("{at}  would be imported"),
-        };
-        text += &format!(
-            "{what}: {}, {}",
-            count_of(files.len() as u64, "answer", "answers"),
-            count_of(*records, "record", "records")
-        );
-        if *rejected > 0 {
-            text += &format!(", {}", count_of(*rejected, "rejected record", "rejected records"));
-        }
-        if let Some(((added, revised), withdrawn)) = claim.added.zip(claim.revised).zip(claim.withdrawn) {
-            text += &format!("; {added} added, {revised} revised, {withdrawn} withdrawn");
-        }
-        text += "\n";
+    let Imported { service, files, records, rejected, changes, .. } = imported;
+    let done = match (&imported.run, changes) {
+        (Some(run), Some(_)) => format!("imported as `{run}`"),
+        (Some(run), None) => format!("imported before as `{run}`"),
+        (None, _) => "would be imported".to_owned(),
+    };
+    let (at, answers) = (to_record(imported.observed_at), count_of(files.len() as u64, "answer", "answers"));
+    let (records, rejected) = (count_of(*records, "record", "records"), group_digits(*rejected));
+    let mut text = format!("{at}  {done}: {answers}, {records}, {rejected} rejected");
+    if let Some(changes) = changes {
+        let (added, revised, withdrawn) = (changes.added, changes.revised, changes.withdrawn);
+        text += &format!("; {added} added, {revised} revised, {withdrawn} withdrawn");
     }
-    for note in &imported.notes {
-        text += &format!("note: {}\n", escape(note));
-    }
-    let claims = count_of(imported.claims.len() as u64, "claim", "claims");
     text + &format!(
-        "{claims} about service `{}`; they count with `[archive] claimed = true` or `--include claimed` alone\n",
-        imported.service
+        "\na claim about service `{service}`: it counts with `[archive] claimed = true` or `--include claimed` alone\n"
     )
 }

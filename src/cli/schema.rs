@@ -1,12 +1,12 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
-use bellwether::archive::{RunDetails, RunListing, Verified};
+use bellwether::archive::{Imported, RunDetails, RunListing, Verified};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
-    Forgot, Imported, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary, TransferCounts,
+    Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary, TransferCounts,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 

@@ -100,35 +100,34 @@ fn witness(place: &Place, number: usize, rest: &str) {
     Runtime::new().expect("a runtime").block_on(run(plan, options)).expect("a run");
 }
 
-/// The bodies of the evenings of some numbers in files, with the options that import them.
-fn save(place: &Place, numbers: &[usize]) -> Vec<String> {
-    let mut files = Vec::new();
-    for &number in numbers {
-        let instant = at(number).format("%Y%m%dT%H%M%SZ");
-        let mut save = |name: String, body: Value| {
-            let path = place.file(&name);
-            fs::write(&path, body.to_string()).expect("a file");
-            files.push(name);
-        };
-        save(format!("energy-{instant}.json"), body(number, SIGNALS));
-        let listed = if number == 1 { &TICKERS[1..] } else { &TICKERS[..] };
-        listed.iter().for_each(|ticker| save(format!("news-{ticker}-{instant}.json"), body(number, NEWS)));
-    }
-    let options = [
-        "--request",
-        SIGNALS,
-        "--names",
-        "energy-{observed_at}.json",
-        "--request",
-        NEWS,
-        "--names",
-        "news-{ticker}-{observed_at}.json",
+/// The bodies of an evening in files, with the options that import them: the signals, and the news of each ticker.
+fn save(place: &Place, number: usize) -> [Vec<String>; 2] {
+    let folder = format!("evening-{number}");
+    fs::create_dir_all(place.file(&folder)).expect("a folder");
+    let save = |name: &str, body: Value| {
+        let name = format!("{folder}/{name}.json");
+        fs::write(place.file(&name), body.to_string()).expect("a file");
+        name
+    };
+    let listed = if number == 1 { &TICKERS[1..] } else { &TICKERS[..] };
+    let files = [
+        (SIGNALS, vec![save("energy", body(number, SIGNALS))]),
+        (NEWS, listed.iter().map(|ticker| save(ticker, body(number, NEWS))).collect()),
     ];
-    files.into_iter().chain(options.map(str::to_owned)).collect()
+    files.map(|(request, files)| {
+        let options = ["--request", request, "--observed-at", &to_record(at(number))].map(str::to_owned);
+        files.into_iter().chain(options).collect()
+    })
 }
 
 fn import(place: &Place, arguments: &[String]) -> Outcome {
     place.run(["import", "it"].iter().map(|word| (*word).to_owned()).chain(arguments.iter().cloned()))
+}
+
+/// Imports the evenings of some numbers. Returns what was said.
+fn import_evenings(place: &Place, numbers: &[usize]) -> String {
+    let commands = numbers.iter().flat_map(|&number| save(place, number));
+    commands.map(|arguments| import(place, &arguments).expect_success().stdout).collect()
 }
 
 /// The dataset as CSV, without the column that marks claims.
@@ -157,10 +156,9 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
     let (witnessed, claimed) = (place(LINEAGE), place(LINEAGE));
     (1..=4).for_each(|number| witness(&witnessed, number, LINEAGE));
     (3..=4).for_each(|number| witness(&claimed, number, LINEAGE));
-    let arguments = save(&claimed, &[1, 2]);
     let alone = csv(&claimed, &[]);
-    let message = import(&claimed, &arguments).expect_success().stdout;
-    assert!(message.contains("2 claims about service `vendor`"), "{message}");
+    let message = import_evenings(&claimed, &[1, 2]);
+    assert_eq!(message.matches("a claim about service `vendor`").count(), 4, "{message}");
     assert_eq!(csv(&claimed, &[]), alone, "nothing changes for who does not ask for claims");
     let mut distinct = BTreeSet::new();
     for number in 1..=4 {
@@ -182,12 +180,12 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
     assert!(published.starts_with("error: `--include` needs `--as-of`\n"), "{published}");
     let first = csv(&claimed, &["--include", "claimed", "--vintage", "first"]);
     assert_eq!(first, csv(&witnessed, &["--vintage", "first"]));
-    // The same command once more finds everything there.
-    let again = import(&claimed, &arguments).expect_success().stdout;
-    assert_eq!(again.matches("imported before as").count(), 2, "{again}");
+    // The same commands once more find everything there.
+    let again = import_evenings(&claimed, &[1, 2]);
+    assert_eq!(again.matches("imported before as").count(), 4, "{again}");
     claimed.run(["verify"]).expect_success();
     let runs = claimed.run(["runs"]).expect_success().stdout;
-    assert_eq!(runs.matches("vendor.claimed").count(), 2, "{runs}");
+    assert_eq!(runs.matches("vendor.claimed").count(), 4, "{runs}");
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn without_claims_a_dataset_has_the_same_bytes_as_if_there_were_none() {
     let place = place("");
     witness(&place, 3, "");
     let before = fs::read(parquet(&place, "before.parquet", &[])).expect("a file");
-    import(&place, &save(&place, &[1, 2])).expect_success();
+    import_evenings(&place, &[1, 2]);
     csv(&place, &["--include", "claimed"]);
     assert_eq!(fs::read(parquet(&place, "after.parquet", &[])).expect("a file"), before);
     let sql = |options: &[&str]| place.run(["sql", "it"].iter().chain(options)).expect_success().stdout;
@@ -206,7 +204,7 @@ fn without_claims_a_dataset_has_the_same_bytes_as_if_there_were_none() {
 fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
     let rest = format!("{LINEAGE}kind = \"signals\"\n[archive]\nclaimed = true\n");
     let (place, mut cases) = (place(&rest), Vec::new());
-    import(&place, &save(&place, &[1, 2])).expect_success();
+    import_evenings(&place, &[1, 2]);
     // Also before there is a run, and as published.
     let all = read(&parquet(&place, "all.parquet", &[]));
     assert!(texts(&all, "claimed").iter().all(|claimed| claimed.as_deref() == Some("true")));
@@ -248,50 +246,48 @@ fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
 #[test]
 fn tables_are_the_same_claims_as_the_answers_that_they_were_made_of() {
     let (of_answers, of_csv, of_parquet) = (place(LINEAGE), place(LINEAGE), place(LINEAGE));
-    import(&of_answers, &save(&of_answers, &[1, 2])).expect_success();
-    let mut lines = "when,symbol,side,day,p\n".to_owned();
+    import_evenings(&of_answers, &[1, 2]);
     for number in [1, 2] {
+        let mut lines = "date,ticker,period,signal,confidence\n".to_owned();
         for ticker in if number == 1 { &TICKERS[1..] } else { &TICKERS[..] } {
             for (date, signal, confidence) in signals(number) {
-                lines += &format!("{},{ticker},{signal},{date},{confidence}\n", to_record(at(number)));
+                lines += &format!("{date},{ticker},5d,{signal},{confidence}\n");
             }
         }
+        let name = format!("{number}.csv");
+        fs::write(of_csv.file(&name), lines).expect("a file");
+        let arguments = [name.as_str(), "--request", SIGNALS, "--observed-at", &to_record(at(number))];
+        import(&of_csv, &arguments.map(str::to_owned)).expect_success();
     }
-    fs::write(of_csv.file("all.csv"), lines).expect("a file");
-    let columns = "ticker=symbol,signal=side,date=day,confidence=p";
-    let arguments = ["all.csv", "--request", SIGNALS, "--observed-column", "when", "--columns", columns];
-    import(&of_csv, &arguments.map(str::to_owned)).expect_success();
     for number in [1, 2] {
         let rows: Vec<_> = (if number == 1 { &TICKERS[1..] } else { &TICKERS[..] })
             .iter()
             .flat_map(|ticker| signals(number).into_iter().map(move |row| (*ticker, row)))
             .collect();
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
-        let fields =
-            vec![text("ticker"), text("date"), text("signal"), Field::new("confidence", DataType::Float64, false)];
-        // The other one says when by a column, as others write instants.
-        let when = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-        let schema = Arc::new(Schema::new([fields, vec![Field::new("when", when, false)]].concat()));
-        let instants = vec![at(number).timestamp_micros(); rows.len()];
+        // As datasets have them, with a column that no answer has.
+        let date = Field::new("date", DataType::Timestamp(TimeUnit::Microsecond, None), false);
+        let confidence = Field::new("confidence", DataType::Float64, false);
+        let schema = Arc::new(Schema::new(vec![date, text("ticker"), text("signal"), confidence, text("sector")]));
+        let micros = |date: NaiveDate| date.and_hms_opt(0, 0, 0).expect("midnight").and_utc().timestamp_micros();
         let texts = |texts: Vec<String>| Arc::new(StringArray::from(texts));
         let batch = RecordBatch::try_new(
             Arc::clone(&schema),
             vec![
+                Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(_, (date, ..))| micros(*date)))),
                 texts(rows.iter().map(|(ticker, _)| (*ticker).to_owned()).collect()),
-                texts(rows.iter().map(|(_, (date, ..))| date.to_string()).collect()),
                 texts(rows.iter().map(|(_, (_, signal, _))| (*signal).to_owned()).collect()),
                 Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, (.., confidence))| *confidence))),
-                Arc::new(TimestampMicrosecondArray::from(instants).with_timezone("UTC")),
+                texts(vec!["energy".to_owned(); rows.len()]),
             ],
         );
         let file = fs::File::create(of_parquet.file(&format!("{number}.parquet"))).expect("a file");
         let mut writer = ArrowWriter::try_new(file, schema, None).expect("a writer");
         writer.write(&batch.expect("columns")).expect("rows");
         writer.close().expect("a file");
-        let (name, instant) = (format!("{number}.parquet"), to_record(at(number)));
-        let when = if number == 1 { ["--observed-at", &instant] } else { ["--observed-column", "when"] };
-        let arguments = [&[name.as_str(), "--request", SIGNALS], &when[..]].concat();
-        import(&of_parquet, &arguments.into_iter().map(str::to_owned).collect::<Vec<_>>()).expect_success();
+        let name = format!("{number}.parquet");
+        let arguments = [name.as_str(), "--request", SIGNALS, "--observed-at", &to_record(at(number))];
+        import(&of_parquet, &arguments.map(str::to_owned)).expect_success();
     }
     let signals_alone = "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n[checks]\nmissing = \"warn\"\n";
     for place in [&of_answers, &of_csv, &of_parquet] {
@@ -354,14 +350,13 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
     fs::write(place.file("cut.csv"), "ticker,date,signal,confidence\nXOM,2026-11-01,\"buy,0.5\n").expect("a file");
     refused(&["cut.csv"], &of_one, 1, &["cannot read `cut.csv` as a table", "a quoted value is open at its end"]);
     refused(&["notes.txt"], &of_one, 2, &["`notes.txt` is neither"]);
-    refused(&["one.json"], &of_one[..2], 2, &["not said when"]);
+    refused(&["one.json"], &of_one[..2], 2, &["--observed-at"]);
     refused(
         &["one.json"],
-        &["--request", SIGNALS, "--names", "{ticker}-{observed_at}.json"],
+        &["--request", "prices/{ticker}", "--observed-at", &at_one],
         2,
-        &["`one.json`: its name does not look like"],
+        &["`prices/one` is no operation"],
     );
-    refused(&["one.json"], &["--request", SIGNALS, "--observed-column", "when"], 2, &["`one.json`", "no columns"]);
     refused(
         &["rows.csv"],
         &["--request", "social_sentiment/XOM", "--observed-at", &at_one],
@@ -395,17 +390,20 @@ fn a_claim_that_cannot_be_true_is_refused_with_its_place_and_nothing_is_written(
 #[test]
 fn a_claim_of_an_instant_that_was_watched_after_all_does_not_count_and_one_can_be_forgotten() {
     let place = place("");
-    import(&place, &save(&place, &[1, 2])).expect_success();
+    import_evenings(&place, &[1, 2]);
     let both = csv(&place, &["--include", "claimed"]);
     let runs = place.run(["runs", "--json"]).expect_success().stdout;
     let runs: Value = serde_json::from_str(&runs).expect("JSON");
-    let newest = runs["runs"][1]["run"].as_str().expect("a name").to_owned();
-    assert!(runs["runs"][1]["imported_at"].is_string(), "{runs}");
-    place.run(["archive", "forget", &newest, "--reason", "it was another day"]).expect_success();
+    // The news of the second evening, and its signals.
+    for run in [3, 2] {
+        assert!(runs["runs"][run]["imported_at"].is_string(), "{runs}");
+        let name = runs["runs"][run]["run"].as_str().expect("a name");
+        place.run(["archive", "forget", name, "--reason", "it was another day"]).expect_success();
+    }
     let first = csv(&place, &["--include", "claimed"]);
     assert_ne!(first, both);
     // Once it is forgotten, the same files can be imported again.
-    import(&place, &save(&place, &[2])).expect_success();
+    import_evenings(&place, &[2]);
     assert_eq!(csv(&place, &["--include", "claimed"]), both);
     // A run of the second evening arrives from another machine.
     witness(&place, 2, "");
@@ -420,7 +418,7 @@ fn a_claim_of_an_instant_that_was_watched_after_all_does_not_count_and_one_can_b
 fn claims_go_to_a_store_and_come_from_it() {
     let (one, other, store) =
         (place("[archive]\nclaimed = true\n"), place("[archive]\nclaimed = true\n"), Place::new());
-    import(&one, &save(&one, &[1, 2])).expect_success();
+    import_evenings(&one, &[1, 2]);
     witness(&one, 3, "[archive]\nclaimed = true\n");
     let url = format!("file://{}", store.file("store").display());
     let command = |place: &Place, arguments: &[&str]| {
@@ -440,7 +438,7 @@ fn claims_go_to_a_store_and_come_from_it() {
 #[test]
 fn of_two_imports_at_once_each_keeps_the_order_or_fails() {
     let place = place("");
-    let (even, odd) = (save(&place, &[2]), save(&place, &[1, 3]));
+    let ([even, _], [odd, _]) = (save(&place, 2), save(&place, 1));
     let start = |arguments: &[String]| {
         let words = ["import", "it"].into_iter().map(str::to_owned).chain(arguments.iter().cloned());
         place.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
@@ -467,7 +465,9 @@ fn a_download_that_two_machines_imported_is_forgotten_with_both_its_claims() {
         Outcome::of(place.command(arguments).env("BELLWETHER_STORE", &url)).expect_success().stdout
     };
     for place in [&one, &other] {
-        import(place, &save(place, &[1, 2])).expect_success();
+        for number in [1, 2] {
+            import(place, &save(place, number)[0]).expect_success();
+        }
         command(place, &["store", "push"]);
     }
     command(&other, &["store", "pull"]);

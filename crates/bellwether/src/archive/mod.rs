@@ -104,6 +104,7 @@ mod edge;
 mod error;
 pub(crate) mod fold;
 mod forgotten;
+mod import;
 mod lineage;
 mod listing;
 mod notes;
@@ -122,6 +123,7 @@ mod watched;
 
 pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
+pub use import::{ImportOptions, Imported, import};
 pub use listing::{LeftOut, ListedRun, Past, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::archive::{AnswerRecord, Draft, Oddities, Unfinished};
-use crate::decode::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
-use crate::error::{Error, Result};
+use crate::archive::{AnswerRecord, Draft, Unfinished};
+use crate::decode::{Answer, DecodeFault, Rules};
+use crate::error::Result;
 use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
-use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::process::trace::work;
 use crate::tables::RequestRecord;
@@ -39,26 +38,12 @@ fn decode(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) ->
     let _work = work!("receive and decode");
     let mut draft = run.draft();
     let answer = Answer { request, rules };
-    match answer.decode(body, |decoded| write(&mut draft, request.endpoint, decoded)) {
+    match answer.decode(body, |decoded| draft.add(request.endpoint, decoded)) {
         Ok(()) => Ok(draft),
         Err(DecodeFault::Read(error)) => Err(ReadFault::Broken(error)),
         Err(DecodeFault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
         Err(DecodeFault::Deliver(error)) => Err(ReadFault::Stop(error)),
     }
-}
-
-pub(super) fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Error> {
-    for part in decoded.parts {
-        match part {
-            AnswerPart::Series(series) => draft.add_series(series)?,
-            AnswerPart::Tickers(tickers) => draft.add_tickers(source, tickers),
-        }
-    }
-    draft.add_rejects(&decoded.rejects, decoded.rejected)?;
-    draft.add_histories(decoded.histories, decoded.lost);
-    let Decoded { drift, unusual, undated, lenient, oversized, .. } = decoded;
-    draft.add_oddities(Oddities { drift, unusual, undated, lenient, oversized });
-    Ok(())
 }
 
 fn request_record(request: &Request, seen: BodySummary, draft: &Draft) -> RequestRecord {

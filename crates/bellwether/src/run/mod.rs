@@ -20,7 +20,6 @@ mod doctor;
 mod error;
 mod forget;
 mod gather;
-mod import;
 mod knowing_run;
 mod last_listed;
 mod leak;
@@ -61,10 +60,6 @@ use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, USUAL_SECTORS, doctor, offered_sectors};
 pub use forget::{Forgot, ForgotRun, forget};
 pub use gather::SignalSource;
-pub use import::{
-    ColumnMapping, ColumnName, ImportMode, ImportOptions, Imported, ImportedClaim, ImportedFile, NamePattern,
-    ObservedAt, RequestTemplate, import,
-};
 pub use leak::audit_leak;
 pub use named_past::{AsOf, Past, PastQuery};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};

@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use super::answer::{AnswerRecord, Oddities, RowKind, RowPieces};
 use super::answer_files::{AnswerFile, AnswerFiles};
 use super::row_codec::pack;
+use crate::decode::{AnswerPart, Decoded};
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
@@ -55,6 +56,21 @@ impl Draft {
             self.empty.push(series.key.clone());
         }
         self.series.push(series.key);
+        Ok(())
+    }
+
+    /// Adds a decoded part of the answer of an operation.
+    pub(crate) fn add(&mut self, source: Endpoint, decoded: Decoded) -> Result<()> {
+        for part in decoded.parts {
+            match part {
+                AnswerPart::Series(series) => self.add_series(series)?,
+                AnswerPart::Tickers(tickers) => self.add_tickers(source, tickers),
+            }
+        }
+        self.add_rejects(&decoded.rejects, decoded.rejected)?;
+        self.add_histories(decoded.histories, decoded.lost);
+        let Decoded { drift, unusual, undated, lenient, oversized, .. } = decoded;
+        self.add_oddities(Oddities { drift, unusual, undated, lenient, oversized });
         Ok(())
     }
 

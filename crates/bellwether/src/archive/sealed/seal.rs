@@ -107,7 +107,7 @@ pub struct Claim {
 }
 
 /// A file that a run was imported from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimedFile {
     /// Its name, without its folder.
     pub name: String,
