@@ -10,19 +10,19 @@ a file. It returns an object with the Arrow C stream interface, which Polars, pa
 
 from ._ask import (
     Catalog,
-    Plan,
     Report,
     articles,
     check,
     datasets,
     demo_prices,
     diff,
-    plan,
     quality,
     report,
     revisions,
     runs,
+    sectors,
     skill,
+    tickers,
 )
 from ._dataset import Dataset, load
 from ._errors import (
@@ -41,9 +41,7 @@ from ._errors import (
 )
 from ._progress import BellwetherWarning, Event
 from ._publish import Summary, build, run
-from ._service import DemoService, demo_service
 from ._table import Answer, Table
-from ._totals import DiffTotals, QualityTotals, RevisionTotals, SkillTotals
 from ._typed import DefinitionDict
 from ._wide import Matrix, Wide
 
@@ -57,20 +55,14 @@ __all__ = [
     "Dataset",
     "DefinitionDict",
     "DefinitionError",
-    "DemoService",
-    "DiffTotals",
     "Event",
     "ForkedError",
     "Interrupted",
     "Matrix",
     "NotFoundError",
-    "Plan",
     "Problem",
-    "QualityTotals",
     "Report",
-    "RevisionTotals",
     "ServiceError",
-    "SkillTotals",
     "StorageError",
     "Summary",
     "Table",
@@ -82,14 +74,14 @@ __all__ = [
     "check",
     "datasets",
     "demo_prices",
-    "demo_service",
     "diff",
     "load",
-    "plan",
     "quality",
     "report",
     "revisions",
     "run",
     "runs",
+    "sectors",
     "skill",
+    "tickers",
 ]

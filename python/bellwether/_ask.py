@@ -3,115 +3,74 @@
 from __future__ import annotations
 
 import json
+import warnings
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from . import _bellwether, _dataset, _html, _values
+from . import _bellwether, _dataset, _values
 from ._dataset import Dataset
-from ._errors import DefinitionError, Problem
+from ._progress import BellwetherWarning
 from ._table import Answer, Table
-from ._totals import DiffTotals, QualityTotals, RevisionTotals, SkillTotals
 from ._values import Day, Definition, Include, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
 __all__ = [
     "Catalog",
-    "Plan",
     "Report",
     "articles",
     "check",
     "datasets",
     "demo_prices",
     "diff",
-    "plan",
     "quality",
     "report",
     "revisions",
     "runs",
+    "sectors",
     "skill",
+    "tickers",
 ]
 
 
-def check(definition: Definition) -> list[Problem]:
-    """The problems of a definition; an empty list if it is valid.
+def check(definition: Definition) -> dict[str, Any]:
+    """What `bellwether check --json` says of a definition: its problems; without any, its plan, which has its requests and columns.
 
     >>> import bellwether as bw
-    >>> bw.check("demo")
-    []
-    >>> bw.check({"source": {"service": "demo"}, "signals": {"sectors": ["energy"], "periods": ["45d"]}})[0].hint
+    >>> checked = bw.check("demo")
+    >>> checked["ok"], checked["problems"], checked["plan"]["signals"][0]["requests"][0]
+    (True, [], 'signals-history-all?sector=energy&period=5d&regime=neutral')
+    >>> wrong = {"source": {"service": "demo"}, "signals": {"sectors": ["energy"], "periods": ["45d"]}}
+    >>> bw.check(wrong)["problems"][0]["hint"]
     'periods are 1d to 30d and 1m to 6m'
     """
-    try:
-        _bellwether.check(_values.definition(definition))
-    except DefinitionError as error:
-        if not error.problems:
-            raise
-        return error.problems
-    return []
+    return dict(json.loads(_bellwether.check(_values.definition(definition))))
 
 
-class Plan:
-    """The meaning of a definition, with every default filled in."""
-
-    __slots__ = ("_facts",)
-
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self._facts = facts
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return str(self._facts["name"])
-
-    @property
-    def requests(self) -> list[str]:
-        """The requests for signals, as far as they are known before the first answer."""
-        return list(self._signals["requests"])
-
-    @property
-    def _signals(self) -> dict[str, Any]:
-        """The operation that is asked for signals first; a dataset of news alone has none."""
-        return dict(next(iter(self._facts["signals"]), {"requests": [], "operation": None}))
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns of the dataset, and their types in words."""
-        return {column["name"]: column["type"] for column in self._facts["columns"]}
-
-    @property
-    def sort(self) -> list[str]:
-        """The columns that its rows are sorted by."""
-        return list(self._facts["sort"])
-
-    @property
-    def formats(self) -> list[str]:
-        """Its output formats."""
-        return list(self._facts["formats"])
-
-    @property
-    def text(self) -> str:
-        """The text of the definition."""
-        return str(self._facts["text"])
-
-    def _title(self) -> str:
-        return f"Plan {self.name}: {len(self.requests)} requests of {self._signals['operation']}, {len(self.columns)} columns"
-
-    def __repr__(self) -> str:
-        return f"<{self._title()}>"
-
-    def _repr_html_(self) -> str:
-        return _html.section(self._title(), _html.table(["column", "type"], self.columns.items()))
-
-
-def plan(definition: Definition) -> Plan:
-    """The plan of a definition: its requests, and the columns of its dataset.
+def sectors(definition: Definition, *, key: str | None = None) -> list[str]:
+    """The sectors that the service of a definition has signals of: of the usual names, and of those in the definition.
 
     >>> import bellwether as bw
-    >>> bw.plan("demo").requests[0]
-    'signals-history-all?sector=energy&period=5d&regime=neutral'
+    >>> "energy" in bw.sectors("demo")
+    True
     """
-    return Plan(json.loads(_bellwether.plan(_values.definition(definition))))
+    # The key is in no local variable that a traceback would show.
+    key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
+    return list(json.loads(_bellwether.sectors(_values.definition(definition), key))["sectors"])  # type: ignore[arg-type]
+
+
+def tickers(definition: Definition, *, key: str | None = None) -> list[str]:
+    """The tickers that the service of a definition lists as available. It warns of entries that are no tickers.
+
+    >>> import bellwether as bw
+    >>> "XOM" in bw.tickers("demo")
+    True
+    """
+    key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
+    offered = json.loads(_bellwether.tickers(_values.definition(definition), key))  # type: ignore[arg-type]
+    if offered["rejected"]:
+        warnings.warn(f"rejected {offered['rejected']:,} entries of the service's list: not a ticker", BellwetherWarning, stacklevel=2)
+    return list(offered["tickers"])
 
 
 def revisions(
@@ -123,7 +82,7 @@ def revisions(
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer[RevisionTotals]:
+) -> Answer:
     """The vendor's rewrites: a row for each value that was added late, revised or withdrawn.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
@@ -151,7 +110,7 @@ def quality(
     service: str | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer[QualityTotals]:
+) -> Answer:
     """Gaps, stale series, duplicate articles, unusual values, renamed tickers, rejected records and unknown fields: a row each.
 
     Covers the dataset of a definition, or all that is known of a service, which need not be named if it is the only one.
@@ -178,7 +137,7 @@ def skill(
     allow_missing: bool = False,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer[SkillTotals]:
+) -> Answer:
     """Whether signals predicted: as they were published, and as they stand today.
 
     A row for each date, pair of period and regime, and state; one without a date for all of them. Rows of a feature of the
@@ -213,7 +172,7 @@ def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:
     return Table(_bellwether.demo_prices(_values.day("today", today), _values.whole("seed", seed)))
 
 
-def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer[DiffTotals]:
+def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer:
     """The rows that differ between two published versions of a dataset.
 
     `before` and `after` are names of versions, as listed by `datasets`.

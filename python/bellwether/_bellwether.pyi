@@ -8,7 +8,6 @@ from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions
 __all__ = [
     "Key",
     "Rows",
-    "Service",
     "articles",
     "build",
     "check",
@@ -18,14 +17,15 @@ __all__ = [
     "diff",
     "load",
     "main",
-    "plan",
     "quality",
     "refuse_fork",
     "report",
     "revisions",
     "run",
     "runs",
+    "sectors",
     "skill",
+    "tickers",
 ]
 
 _Given = str | tuple[str, str]
@@ -46,22 +46,12 @@ class Rows:
 class Key:
     def __new__(cls, text: str) -> Key: ...
 
-@final
-class Service:
-    def __new__(cls, today: str | None = None, seed: int | None = None, change_set: str | None = None) -> Service: ...
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def sentiment_base_url(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    def stop(self) -> None: ...
-
 def load(
     dataset: _Given, folders: tuple[Path, Path], options: LoadOptions, part: Part
 ) -> tuple[Rows | None, list[tuple[str, Rows]], str]: ...
-def check(definition: _Given) -> list[str]: ...
-def plan(definition: _Given) -> str: ...
+def check(definition: _Given) -> str: ...
+def sectors(definition: _Given, key: Key | None) -> str: ...
+def tickers(definition: _Given, key: Key | None) -> str: ...
 def run(
     definition: _Given,
     folders: tuple[Path, Path],

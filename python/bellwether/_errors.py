@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ class BellwetherError(Exception):
     did you mean `demo`?
     """
 
-    #: What to do about it.
+    #: What to do about it, in the words of the command line.
     hint: str | None
     #: The chain of causes, nearest first.
     reasons: list[str]
@@ -60,7 +59,7 @@ class BellwetherError(Exception):
         reasons: Sequence[str] = (),
         problems: Sequence[tuple[str, str | None, int, int]] = (),
     ) -> None:
-        self.hint = None if hint is None else _in_python(hint)
+        self.hint = hint
         self.reasons = list(reasons)
         self.problems = [Problem(*problem) for problem in problems]
         lines = [message, *(f"  because: {reason}" for reason in self.reasons)]
@@ -119,26 +118,3 @@ class Interrupted(BellwetherError):
 
 class ForkedError(BellwetherError):
     """A process that was forked after Bellwether was used. Start workers with `spawn`."""
-
-
-_WORDS = [
-    (r"`bellwether run NAME`", "`bw.run(NAME)`"),
-    (r"`bellwether runs`", "`bw.runs()`"),
-    (r"`bellwether plan NAME`", "`bw.plan(NAME)`"),
-    (r"`bellwether build NAME --as-of INSTANT`", "`bw.load(NAME, as_of=INSTANT)`"),
-    (r"`--fresh`", "`fresh=True`"),
-    (r"`--wait`", "`wait=SECONDS`"),
-    (r"`--(data|archive|columns|prices|service)(?: FILE| FOLDER)?`", r"`\1=`"),
-    (r"`--allow-missing`", "`allow_missing=True`"),
-    (r"`--(ticker|sector|period|regime)`", r"`\1s=`"),
-    (r"`--from`", "`start=`"),
-    (r"`--to`", "`end=`"),
-    (r'build it with `layout = "long"`; the values are the same', '`layout="wide"` loads it'),
-]
-
-
-def _in_python(hint: str) -> str:
-    """A hint of the program, in terms of the Python interface."""
-    for words, ours in _WORDS:
-        hint = re.sub(words, ours, hint)
-    return hint

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import _html
 from ._bellwether import Rows
@@ -77,11 +76,7 @@ class Table:
         return _html.section(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
 
 
-#: The totals of an answer.
-Totals = TypeVar("Totals", bound=Mapping[str, object])
-
-
-class Answer(Table, Generic[Totals]):
+class Answer(Table):
     """The rows of a query in memory, and their totals.
 
     `len()` is the number of rows.
@@ -90,9 +85,9 @@ class Answer(Table, Generic[Totals]):
     __slots__ = ("totals",)
 
     #: The totals, by name; `bellwether schema --for` describes them.
-    totals: Totals
+    totals: dict[str, Any]
 
-    def __init__(self, rows: Rows, totals: Totals) -> None:
+    def __init__(self, rows: Rows, totals: dict[str, Any]) -> None:
         super().__init__(rows)
         self.totals = totals
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use bellwether::definition::Layout;
 use bellwether::error::{Error, Result};
-use bellwether::interface::{ChangeSet, Period, Regime, Unknown};
+use bellwether::interface::{Period, Regime, Unknown};
 use bellwether::load::Selection;
 use bellwether::plan::{AdHoc, Claims, Plan, Vintage};
 use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
@@ -119,11 +119,6 @@ pub(crate) fn claims(include: Option<&str>) -> Result<Claims> {
         Some("claimed") => Ok(Claims::Included),
         Some(other) => Err(invalid("include", other, "it is not `claimed`", "leave it out, or use `claimed`")),
     }
-}
-
-/// A point of the service's change record.
-pub(crate) fn change_set(text: &str) -> Result<ChangeSet> {
-    service_value("change_set", text)
 }
 
 /// The period or the regime of a factor, which a selection must not leave out.

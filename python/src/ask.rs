@@ -16,8 +16,8 @@ use bellwether::load::Dataset;
 use bellwether::plan::{Claims, Plan};
 use bellwether::project::Project;
 use bellwether::run::{
-    AuditOptions, Control, DEMO_SEED, FetchItem, PriceInput, ReportOptions, SkillOptions, audit_quality,
-    audit_revisions, audit_skill,
+    AuditOptions, Control, DEMO_SEED, FetchItem, OfferOptions, PriceInput, ReportOptions, SkillOptions, audit_quality,
+    audit_revisions, audit_skill, offered_sectors, offered_tickers,
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
@@ -28,7 +28,7 @@ use pyo3::types::PyList;
 use crate::arguments::{Part, claims, day, instant};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
-use crate::publish::block_on;
+use crate::publish::{Key, block_on, take_key};
 use crate::rows::{Rows, batches_of};
 use crate::store;
 use crate::supervise::{json, quietly};
@@ -197,6 +197,35 @@ pub(crate) fn articles(
         store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
         let articles = Dataset::articles(&plan, &archive, as_of)?.select(part.selection()?)?;
         Ok(Rows::of_dataset(articles))
+    })
+}
+
+/// The sectors that the service of a definition has signals of, as JSON.
+#[pyfunction]
+pub(crate) fn sectors(py: Python<'_>, definition: DefinitionArgument, key: Option<Py<Key>>) -> PyResult<String> {
+    offered(py, definition, key, async |plan, options| Ok(json(&offered_sectors(plan, options).await?)))
+}
+
+/// The tickers that the service of a definition lists, as JSON.
+#[pyfunction]
+pub(crate) fn tickers(py: Python<'_>, definition: DefinitionArgument, key: Option<Py<Key>>) -> PyResult<String> {
+    offered(py, definition, key, async |plan, options| Ok(json(&offered_tickers(plan, options).await?)))
+}
+
+/// Asks the service of a definition.
+fn offered(
+    py: Python<'_>,
+    definition: DefinitionArgument,
+    key: Option<Py<Key>>,
+    question: impl AsyncFnOnce(&Plan, &OfferOptions) -> Result<String> + Send + 'static,
+) -> PyResult<String> {
+    let key = key.map(|key| key.get().0.clone());
+    quietly(py, move |stop| {
+        let mut plan = definition.plan()?;
+        take_key(&mut plan, key);
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let options = OfferOptions { data: Project::find()?.data(), clock: Clock::System, control };
+        block_on(question(&plan, &options))
     })
 }
 

@@ -7,7 +7,8 @@ use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::export::latest;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::PlanDocument;
+use bellwether::run::CheckedDefinition;
+use bellwether::time::Clock;
 use bellwether::trust::Author;
 use pyo3::prelude::*;
 
@@ -86,16 +87,22 @@ pub(crate) fn data_folder(py: Python<'_>, definition: Option<DefinitionArgument>
     folder().map_err(|error| fault::exception(py, &error))
 }
 
-/// The warnings of a definition. Its problems are an exception.
+/// What a check says of a definition, as JSON.
 #[pyfunction]
-pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<Vec<String>> {
-    let plan = definition.plan().map_err(|error| fault::exception(py, &error))?;
-    Ok(plan.dataset.warnings())
-}
-
-/// The plan of a definition, as JSON.
-#[pyfunction]
-pub(crate) fn plan(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
-    let plan = definition.plan().and_then(|plan| Ok(json(&PlanDocument::of(&plan, &Project::find()?.data()))));
-    plan.map_err(|error| fault::exception(py, &error))
+pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
+    let checked = || {
+        let project = Project::find()?;
+        match definition.plan() {
+            Ok(plan) => Ok(CheckedDefinition::valid(&plan, &project.data(), Clock::System.now())),
+            Err(error) if error.problems().is_some() => {
+                let path = match &definition {
+                    DefinitionArgument::Named(name) => path_of(name, &project.definitions()),
+                    DefinitionArgument::Written(name, _) => PathBuf::from(format!("{name}.toml")),
+                };
+                Ok(CheckedDefinition::invalid(&path, &error))
+            }
+            Err(error) => Err(error),
+        }
+    };
+    checked().map(|checked| json(&checked)).map_err(|error| fault::exception(py, &error))
 }

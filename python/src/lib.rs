@@ -13,7 +13,6 @@ mod load;
 mod program;
 mod publish;
 mod rows;
-mod service;
 mod store;
 mod supervise;
 
@@ -21,9 +20,11 @@ mod supervise;
 #[pyo3::pymodule]
 mod _bellwether {
     #[pymodule_export]
-    use super::ask::{articles, datasets, demo_prices, diff, quality, report, revisions, runs, skill};
+    use super::ask::{
+        articles, datasets, demo_prices, diff, quality, report, revisions, runs, sectors, skill, tickers,
+    };
     #[pymodule_export]
-    use super::definition::{check, data_folder, plan};
+    use super::definition::{check, data_folder};
     #[pymodule_export]
     use super::load::load;
     #[pymodule_export]
@@ -32,8 +33,6 @@ mod _bellwether {
     use super::publish::{Key, build, run};
     #[pymodule_export]
     use super::rows::Rows;
-    #[pymodule_export]
-    use super::service::Service;
     #[pymodule_export]
     use super::supervise::refuse_fork;
 }

@@ -25,7 +25,7 @@ const NOON: NaiveTime = NaiveTime::from_hms_opt(12, 0, 0).expect("noon is a time
 
 /// An API key, which is never shown.
 #[pyclass(frozen, module = "bellwether._bellwether")]
-pub(crate) struct Key(ApiKey);
+pub(crate) struct Key(pub(crate) ApiKey);
 
 #[pymethods]
 impl Key {
@@ -141,7 +141,7 @@ fn clock(plan: &Plan, today: Option<&str>, archive: &Path) -> Result<Clock> {
     }
 }
 
-fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
+pub(crate) fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
     if let (Source::Remote(remote), Some(key)) = (&mut plan.source, key) {
         remote.key = KeySource::Given(key);
     }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -83,8 +84,29 @@ def python() -> Callable[[str], subprocess.CompletedProcess[str]]:
     return run
 
 
+class Service(NamedTuple):
+    """A running demo service."""
+
+    base_url: str
+    sentiment_base_url: str
+    #: The key that it accepts.
+    key: str = "demo"
+
+    @property
+    def source(self) -> dict[str, str]:
+        """Both addresses, as the `source` of a definition."""
+        return {"base_url": self.base_url, "sentiment_base_url": self.sentiment_base_url}
+
+
 @pytest.fixture
-def service() -> Iterator[bw.DemoService]:
-    """A demo service."""
-    with bw.demo_service(today=TODAY) as running:
-        yield running
+def service() -> Iterator[Service]:
+    """A demo service on a free port."""
+    path = Path(sys.executable).with_name("bellwether")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BELLWETHER_")}
+    command = [path, "serve", "--demo", "--today", TODAY]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Service(*(process.stdout.readline().split('"')[1] for _ in range(2)))
+        finally:
+            process.kill()

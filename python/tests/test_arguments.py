@@ -68,7 +68,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "wait": [("900", "it is not a number"), (True, "it is not a number"), (-1, "cannot convert"), (float("nan"), "cannot convert")],
     "progress": [("yes", "it is not a function"), (None, "it is not a function")],
     "seed": [(-1, "it is not a whole number"), (1.5, "it is not a whole number"), (2**64, "it is not a whole number")],
-    "change_set": [("Z", "unknown change set `Z`"), (5, "it is not text")],
     "key": [("", "it is empty"), (5, "it is not text")],
     "prices": [(5, "it is neither rows nor files"), (b"a.csv", "it is neither rows nor files"), ([5], "it is not a path")],
     "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
@@ -98,7 +97,7 @@ def _arguments() -> list[tuple[str, str, Any, str]]:
 NEEDED: dict[str, dict[str, Any]] = {
     "diff": {"dataset": "demo", "before": "latest"},
     "factor": {"value": "confidence"},
-    **{name: {"definition": "demo"} for name in ("plan", "check", "articles", "run", "build", "skill")},
+    **{name: {"definition": "demo"} for name in ("check", "articles", "run", "build", "sectors", "skill", "tickers")},
     "load": {"dataset": "demo"},
 }
 
@@ -150,13 +149,13 @@ def test_selections_apply_or_are_refused(published: Path, as_of) -> None:
             plain = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
             polars.testing.assert_frame_equal(plain, expected)
     for part, said in [
-        ({"sectors": "energy"}, "cannot select sectors: the dataset has no column `sector`\nhint: leave out `sectors=`, or "),
-        ({"columns": []}, "no columns are selected\nhint: leave out `columns=` for all columns"),
-        ({"tickers": []}, "no tickers are selected\nhint: leave out `tickers=` for all tickers"),
+        ({"sectors": "energy"}, "cannot select sectors: the dataset has no column `sector`\nhint: leave out `--sector`, or "),
+        ({"columns": []}, "no columns are selected\nhint: leave out `--columns` for all columns"),
+        ({"tickers": []}, "no tickers are selected\nhint: leave out `--ticker` for all tickers"),
         ({"columns": ["nope"]}, "no column `nope`; the columns are `ticker`, "),
         ({"periods": "6m"}, "no signals for period `6m`\nhint: the periods of the dataset are `5d`, `1m`"),
         ({"tickers": "XON"}, "no signals for ticker `XON` \\(did you mean `XOM`\\?\\)"),
-        ({"start": "2026-03-02", "end": "2026-03-02"}, "empty date range: .*\nhint: `end=` is exclusive: choose a day after `start=`"),
+        ({"start": "2026-03-02", "end": "2026-03-02"}, "empty date range: .*\nhint: `--to` is exclusive: choose a day after `--from`"),
     ]:
         for layout in ("long", "wide"):
             if layout == "wide" and part == {"columns": []}:
@@ -253,7 +252,7 @@ class Sector(str, enum.Enum):
 def test_a_dict_says_what_its_values_hold(value: dict, expected: dict) -> None:
     tomllib = pytest.importorskip("tomllib")
     base = {"source": {"service": "demo"}, "signals": SIGNALS}
-    assert tomllib.loads(bw.plan({**base, **value}).text) == {**base, **expected}
+    assert tomllib.loads(bw.check({**base, **value})["plan"]["text"]) == {**base, **expected}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +272,7 @@ def test_a_dict_says_what_its_values_hold(value: dict, expected: dict) -> None:
 )
 def test_a_dict_that_is_no_definition_is_refused(value: dict, said: str) -> None:
     with pytest.raises(bw.UsageError) as caught:
-        bw.plan({"source": {"service": "demo"}, "signals": SIGNALS, **value})
+        bw.check({"source": {"service": "demo"}, "signals": SIGNALS, **value})
     assert said in str(caught.value)
 
 
@@ -302,7 +301,7 @@ def test_every_table_is_read_by_pandas_and_pyarrow_after_many_runs(place: Path) 
         "runs": bw.runs(),
         "datasets": bw.datasets(),
     }
-    assert bw.check({**news, "signals": {"sectors": ["energy"]}}) == []
+    assert bw.check({**news, "signals": {"sectors": ["energy"]}})["problems"] == []
     for name, table in tables.items():
         arrow = pa.RecordBatchReader.from_stream(table).read_all()
         frame = table.to_pandas()

@@ -12,8 +12,6 @@ import polars.testing
 import pytest
 
 import bellwether as bw
-import totals
-from bellwether import _bellwether
 
 #: Two days of the demo service, between which it rewrote some of its past.
 EARLIER, LATER = "2026-11-06", "2026-11-20"
@@ -45,11 +43,6 @@ def two_days(place_of_two_days: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _csv(printed: bytes) -> pl.DataFrame:
     return pl.read_csv(io.BytesIO(printed), infer_schema=False)
-
-
-def test_the_types_of_totals_are_those_of_the_schemas(program) -> None:
-    written = totals.module(lambda command: json.loads(program("schema", "--for", command).stdout))
-    assert Path(totals.__file__).parents[1].joinpath("bellwether/_totals.py").read_text() == written
 
 
 def test_a_version_and_a_run_are_instants_with_their_definitions(two_days: Path) -> None:
@@ -195,13 +188,15 @@ def test_what_the_program_tells_as_json_is_the_same_here(two_days: Path, program
         assert document.pop("version") == 1
         return document
 
-    for rows, document in ((bw.runs(), printed("runs")["runs"]), (bw.datasets(), printed("datasets")["versions"])):
+    for rows, document in ((bw.runs(), printed("list", "runs")["runs"]), (bw.datasets(), printed("list", "datasets")["versions"])):
         given = [{name: _told(value) for name, value in row.items()} for row in rows.to_polars().iter_rows(named=True)]
         for row in (*given, *document):
             # The program tells the path that it was given.
             row["path"] = Path(row["path"]).absolute().as_posix() if "path" in row else None
         assert given == document
-    assert json.loads(_bellwether.plan("demo")) == printed("plan", "demo")
+    assert [bw.check("demo")] == printed("check", "demo")["definitions"]
+    assert bw.sectors("demo") == printed("list", "sectors", "demo")["sectors"]
+    assert bw.tickers("demo") == printed("list", "tickers", "demo")["tickers"]
 
 
 def test_runs_are_told_by_the_same_summary_and_events_as_by_the_program(place: Path, program) -> None:
@@ -268,6 +263,5 @@ def test_reprs_are_short_and_show_numbers(two_days: Path) -> None:
     html = bw.load("demo")._repr_html_()
     assert html.count("<svg") == 3 and "tickers" in html
     assert len(repr(bw.runs()).splitlines()) < 15
-    assert "demo" in repr(bw.plan("demo"))
-    for shown in (bw.runs(), bw.datasets(), bw.revisions("demo"), bw.quality("demo"), bw.plan("demo")):
+    for shown in (bw.runs(), bw.datasets(), bw.revisions("demo"), bw.quality("demo")):
         assert "<table" in shown._repr_html_()

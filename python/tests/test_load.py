@@ -287,7 +287,7 @@ def test_missing_names_have_a_hint(published: Path) -> None:
     assert "demo" in (caught.value.hint or "")
     with pytest.raises(bw.NotFoundError, match="no data as of 2020") as caught:
         bw.load("demo", as_of="2020-01-01")
-    assert caught.value.hint == "`bw.runs()` lists the runs"
+    assert caught.value.hint == "`bellwether list runs` lists the runs"
     with pytest.raises(bw.UsageError, match="no column `nope`"):
         bw.load("demo", columns=["nope"])
     with pytest.raises(ValueError, match="invalid value `soon` for `start`: use a day"):

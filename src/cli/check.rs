@@ -1,59 +1,54 @@
-//! `bellwether check`: checks definitions without running them.
+//! `bellwether check`: the problems of definitions; without any, their requests and the columns of their datasets.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use bellwether::definition;
-use bellwether::freshness::today;
-use bellwether::plan::{Plan, Schedule};
+use bellwether::interface::Endpoint;
+use bellwether::plan::{DatasetPlan, OperationRequests, Plan, Request, RequestList, Source, TickerSource};
 use bellwether::project::Project;
-use bellwether::run::latest_facts;
+use bellwether::run::{CheckedDefinition, ColumnDocument};
 use bellwether::text::escape::escape;
-use bellwether::text::problem::PlacedProblem;
+use bellwether::text::human::{count_of, group_digits, percent, span};
 use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::aligned::padding;
 use super::document::{AsJson, document};
 use super::outcome::{Failure, Result, USAGE};
 use super::schedule::next_times;
 use super::typed::plan_of;
-use super::{complain, say};
+use super::{complain, note, say};
 
 /// Definitions that were checked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Checked {
-    definitions: Vec<Definition>,
+    definitions: Vec<CheckedDefinition>,
 }
 
-/// A definition that was checked.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Definition {
-    /// Its file.
-    path: String,
-    /// Whether it can be run.
-    ok: bool,
-    /// Warnings.
-    warnings: Vec<String>,
-    /// What is wrong.
-    problems: Vec<PlacedProblem>,
-}
-
-/// Warnings about the settings of a plan, and about its latest version.
-fn warnings(plan: &Plan, project: &Project) -> Vec<String> {
-    let mut warnings = plan.dataset.warnings();
-    let split = latest_facts(&project.data(), &plan.name).and_then(|facts| facts.split_days);
-    warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
-    warnings.extend(plan.dataset.calendar_note(today(plan, Clock::System.now())));
-    warnings
-}
-
-/// Check definitions for errors.
+/// Check definitions, and print the requests and the columns of each.
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
     /// Definitions: names in `pipelines/`, or paths. Default: all of the project.
     #[arg(value_name = "DEFINITION")]
     definitions: Vec<String>,
 
+    /// List every request, as far as they are known before the first answer.
+    #[arg(long, conflicts_with = "json")]
+    requests: bool,
+
     #[command(flatten)]
     json: AsJson,
+}
+
+/// How requests are told.
+#[derive(Clone, Copy, Debug)]
+enum Requests {
+    /// How many each operation has.
+    Counted,
+    /// Each of them.
+    Listed,
 }
 
 impl Check {
@@ -64,56 +59,251 @@ impl Check {
         if self.definitions.is_empty() {
             return plan_of(None, project).map(drop);
         }
+        let (data, now) = (project.data(), Clock::System.now());
         if self.json.is_wanted() {
-            return self.told_as_json(project);
+            let definitions = self.definitions.iter().map(|given| match Plan::find(given, project) {
+                Ok(plan) => CheckedDefinition::valid(&plan, &data, now),
+                Err(error) => CheckedDefinition::invalid(&definition::path_of(given, &project.definitions()), &error),
+            });
+            let definitions: Vec<CheckedDefinition> = definitions.collect();
+            let is_ok = definitions.iter().all(|definition| definition.ok);
+            say(&document(Checked { definitions }))?;
+            // The document says what is wrong.
+            return if is_ok { Ok(()) } else { Err(Failure::Reported { code: USAGE }) };
         }
+        let requests = if self.requests { Requests::Listed } else { Requests::Counted };
         let mut last: Option<Failure> = None;
-        for definition in &self.definitions {
+        for (index, definition) in self.definitions.iter().enumerate() {
             match plan_of(Some(definition), project) {
                 Ok(plan) => {
-                    let path = plan.path.to_string_lossy();
-                    let path = escape(&path);
-                    for warning in warnings(&plan, project) {
-                        super::note(&format!("warning: {path}: {warning}"));
+                    let checked = CheckedDefinition::valid(&plan, &data, now);
+                    let path = escape(&checked.path);
+                    for warning in &checked.warnings {
+                        note(&format!("warning: {path}: {warning}"));
                     }
-                    let times =
-                        |schedule: &Schedule| format!("next times in {}:\n{}", schedule.timezone, next_times(schedule));
-                    let times = plan.schedule.as_ref().map_or_else(String::new, times);
-                    say(&format!("{path}: ok\n{times}"))?;
+                    let columns = checked.plan.map(|plan| plan.columns).unwrap_or_default();
+                    let gap = if index > 0 { "\n" } else { "" };
+                    say(&format!("{gap}{path}: ok\n{}", summary(&plan, requests, &columns)))?;
                 }
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {
                         complain(&earlier);
-                        super::note("");
+                        note("");
                     }
                 }
             }
         }
         last.map_or(Ok(()), Err)
     }
+}
 
-    fn told_as_json(&self, project: &Project) -> Result<()> {
-        let mut is_wrong = false;
-        let definitions = self.definitions.iter().map(|given| match plan_of(Some(given), project) {
-            Ok(plan) => {
-                let path = plan.path.display().to_string();
-                Definition { path, ok: true, warnings: warnings(&plan, project), problems: Vec::new() }
-            }
-            Err(error) => {
-                is_wrong = true;
-                let problems = match &error {
-                    Failure::Library(error) if let Some(problems) = error.problems() => problems.list(),
-                    error => {
-                        let (message, hint) = (error.to_string(), error.hint());
-                        vec![PlacedProblem { message, hint, line: None, column: None }]
-                    }
-                };
-                let path = definition::path_of(given, &project.definitions()).display().to_string();
-                Definition { path, ok: false, warnings: Vec::new(), problems }
-            }
-        });
-        say(&document(Checked { definitions: definitions.collect() }))?;
-        // The document says what is wrong.
-        if is_wrong { Err(Failure::Reported { code: USAGE }) } else { Ok(()) }
+fn summary(plan: &Plan, requests: Requests, columns: &[ColumnDocument]) -> String {
+    let mut text = String::new();
+    if let Some(description) = &plan.description {
+        line(&mut text, format_args!("{}\n", escape(description)));
     }
+    match &plan.source {
+        Source::Demo => line(&mut text, format_args!("service: demo, built in")),
+        Source::Remote(remote) => {
+            line(&mut text, format_args!("base_url: {}", remote.base_url));
+            line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));
+            if !plan.address_variables.is_empty() {
+                line(&mut text, format_args!("  from the environment: {}", plan.address_variables.join(", ")));
+            }
+        }
+    }
+    tell_times(&mut text, &plan.dataset);
+    tell_identity(&mut text, &plan.dataset);
+    if let Some(schedule) = &plan.schedule {
+        line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
+        text.push_str(&next_times(schedule));
+    }
+    tell_requests(&mut text, plan, requests);
+    line(&mut text, format_args!("\ncolumns: {}", columns.len()));
+    let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
+    for ColumnDocument { name, r#type, unknown, .. } in columns {
+        let unknown = match *unknown {
+            Some(share) if share > 0.0 => format!(", unknown for {} of the latest version", percent(share)),
+            _ => String::new(),
+        };
+        line(&mut text, format_args!("  {name}{}  {type}{unknown}", padding(name, width)));
+    }
+    line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
+    let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();
+    line(&mut text, format_args!("written as: {}", formats.join(", ")));
+    text
+}
+
+/// Which clock dates are on, when signals are made and news is known, and the trading days.
+fn tell_times(text: &mut String, dataset: &DatasetPlan) {
+    let DatasetPlan { dates, made_at, news_delay, sessions, .. } = dataset;
+    line(text, format_args!("dates: naive by {dates}"));
+    if let Some(made_at) = made_at {
+        line(text, format_args!("signals without a time: made at {made_at}"));
+    }
+    if !news_delay.is_zero() {
+        line(text, format_args!("news: known {} after its date", span(*news_delay)));
+    }
+    match sessions.end() {
+        Some(end) => line(text, format_args!("trading days: as listed until {end}, then Monday to Friday")),
+        None if sessions.are_given() => line(text, format_args!("trading days: Monday to Friday, but for holidays")),
+        None => {}
+    }
+}
+
+/// Which tickers are the same security.
+fn tell_identity(text: &mut String, dataset: &DatasetPlan) {
+    if dataset.identity.is_given() {
+        let [ids, tickers] = dataset.identity.counts();
+        let (ids, tickers) = (count_of(ids, "id", "ids"), count_of(tickers, "ticker", "tickers"));
+        let rest = "none on their other days; any other ticker is its own id";
+        line(text, format_args!("identity: {ids} of {tickers} on the days of the file, {rest}"));
+    }
+}
+
+/// The requests of the first way, and the fallbacks if the service does not offer it.
+fn tell_requests(text: &mut String, plan: &Plan, requests: Requests) {
+    let Some((first, others)) = plan.alternatives.split_first() else { return };
+    line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
+    match requests {
+        Requests::Listed => tell_operation(text, first),
+        Requests::Counted => text.push_str(&counts(plan, first)),
+    }
+    if !plan.excluded.is_empty() {
+        let excluded: Vec<&str> = plan.excluded.iter().map(|ticker| ticker.as_str()).collect();
+        line(text, format_args!("  without {}", excluded.join(", ")));
+    }
+    for endpoint in plan.of_each_ticker.iter().filter(|_| matches!(requests, Requests::Listed)) {
+        line(text, format_args!("  GET {} for {}", address(*endpoint), tickers_in_words(&plan.news_tickers)));
+    }
+    for OperationRequests { endpoint, list, .. } in others {
+        line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
+        match list {
+            RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
+                line(text, format_args!("    for {}", tickers_in_words(tickers)));
+            }
+            RequestList::EachTicker(..) => {
+                line(text, format_args!("    for the same tickers, as listed in the archive"));
+            }
+            RequestList::Listed(_) => {}
+        }
+    }
+}
+
+/// How many requests each operation has, a line each.
+fn counts(plan: &Plan, operation: &OperationRequests) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    match &operation.list {
+        RequestList::Listed(requests) => rows.push((operation.endpoint.path(), product(requests))),
+        RequestList::EachTicker(tickers, pairs) => {
+            if let Some(naming) = tickers.listing().first() {
+                let count = request_count(tickers.listing().len());
+                rows.push((
+                    naming.endpoint.path(),
+                    format!("{count}, which {} the tickers", names(&tickers.listing())),
+                ));
+            }
+            rows.push((operation.endpoint.path(), of_tickers(tickers, pairs.len().max(1))));
+        }
+    }
+    rows.extend(plan.of_each_ticker.iter().map(|endpoint| (endpoint.path(), of_tickers(&plan.news_tickers, 1))));
+    let width = rows.iter().map(|(path, _)| path.len()).max().unwrap_or_default();
+    rows.iter().map(|(path, count)| format!("  {path}{}  {count}\n", padding(path, width))).collect()
+}
+
+fn names(requests: &[Request]) -> &'static str {
+    if requests.len() == 1 { "names" } else { "name" }
+}
+
+fn request_count(count: usize) -> String {
+    count_of(count as u64, "request", "requests")
+}
+
+/// The number of some requests, and how it comes about: `3 sectors × 9 pairs = 27 requests`.
+fn product(requests: &[Request]) -> String {
+    let sectors: BTreeSet<_> = requests.iter().filter_map(|request| request.sector.as_ref()).collect();
+    let pairs: BTreeSet<_> = requests.iter().map(|request| (request.period, request.regime)).collect();
+    let (sectors, pairs) = (sectors.len(), pairs.len());
+    if sectors < 2 || pairs < 2 || sectors * pairs != requests.len() {
+        return request_count(requests.len());
+    }
+    format!("{sectors} sectors × {pairs} pairs = {}", request_count(requests.len()))
+}
+
+/// The number of requests for each of some tickers.
+fn of_tickers(tickers: &TickerSource, each: usize) -> String {
+    match tickers {
+        TickerSource::Listed(tickers) if each > 1 && tickers.len() > 1 => {
+            let (tickers, all) = (group_digits(tickers.len() as u64), request_count(tickers.len() * each));
+            format!("{tickers} tickers × {each} pairs = {all}")
+        }
+        TickerSource::Listed(tickers) => request_count(tickers.len() * each),
+        other => format!("{} for {}", request_count(each), tickers_in_words(other)),
+    }
+}
+
+fn tell_operation(text: &mut String, operation: &OperationRequests) {
+    match &operation.list {
+        RequestList::Listed(requests) => tell_list(text, requests),
+        RequestList::EachTicker(tickers, pairs) => {
+            match tickers {
+                TickerSource::NamedBy(requests) => tell_list(text, requests),
+                TickerSource::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
+                TickerSource::Listed(_) | TickerSource::Signals => {}
+            }
+            for (period, regime) in pairs {
+                let query = format_args!("?period={period}&regime={regime}");
+                line(
+                    text,
+                    format_args!("  GET {}{query} for {}", address(operation.endpoint), tickers_in_words(tickers)),
+                );
+            }
+            if pairs.is_empty() {
+                line(text, format_args!("  GET {} for {}", address(operation.endpoint), tickers_in_words(tickers)));
+            }
+        }
+    }
+}
+
+fn tell_list(text: &mut String, requests: &[Request]) {
+    for request in requests {
+        line(text, format_args!("  GET {}/{}", request.endpoint.base().placeholder(), request.target()));
+    }
+}
+
+fn tickers_in_words(tickers: &TickerSource) -> String {
+    match tickers {
+        TickerSource::Listed(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
+        TickerSource::Available => "each available ticker".to_owned(),
+        TickerSource::NamedBy(_) => "each ticker in these answers".to_owned(),
+        TickerSource::Signals => "each ticker with signals".to_owned(),
+    }
+}
+
+/// The number of requests, as far as it is known in advance.
+fn number(operation: &OperationRequests, of_each: usize) -> String {
+    let of_each = match of_each {
+        0 => String::new(),
+        each => format!(", and {each} for each ticker"),
+    };
+    match &operation.list {
+        RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
+        RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => {
+            format!("{}{of_each}", tickers.len() * pairs.len().max(1))
+        }
+        RequestList::EachTicker(TickerSource::NamedBy(requests), pairs) => {
+            format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len().max(1))
+        }
+        RequestList::EachTicker(_, pairs) => {
+            format!("1, then {} for each ticker in the answer{of_each}", pairs.len().max(1))
+        }
+    }
+}
+
+fn address(endpoint: Endpoint) -> String {
+    format!("{}/{}", endpoint.base().placeholder(), endpoint.path())
+}
+
+fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
+    writeln!(text, "{content}").expect("a string takes any text");
 }

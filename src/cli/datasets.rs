@@ -1,31 +1,21 @@
-//! `bellwether datasets`: the published versions.
-
-use std::path::Path;
+//! `bellwether datasets remove`: removes published versions.
 
 use bellwether::disk::footprint::Footprint;
-use bellwether::export::{self, ListedVersion, VersionKind};
+use bellwether::export::{self, VersionKind};
 use bellwether::project::Project;
-use bellwether::text::human::{bytes, count_of, group_digits};
-use bellwether::text::problem::nearest;
-use chrono::NaiveDate;
+use bellwether::text::human::bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
-use super::typed::usage;
 
-/// List the published versions of datasets, or remove versions.
+/// Remove published versions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Datasets {
     #[command(subcommand)]
-    action: Option<DatasetsAction>,
-
-    /// A dataset. Default: all.
-    #[arg(value_name = "DATASET")]
-    name: Option<String>,
+    action: DatasetsAction,
 
     #[command(flatten)]
     json: AsJson,
@@ -49,36 +39,9 @@ struct Remove {
 
 impl Datasets {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        if let Some(DatasetsAction::Remove(remove)) = self.action {
-            if let Some(name) = &self.name {
-                let what = format!("`{name}` before `remove`");
-                return Err(usage(&what, "name the versions to remove after it: `datasets remove NAME/VERSION`"));
-            }
-            return remove.execute(project, &self.folder, self.json);
-        }
-        let datasets = self.folder.datasets(project);
-        let mut versions = export::published_versions(&datasets)?;
-        if let Some(name) = self.name {
-            let known = versions.iter().map(|version| version.dataset.as_str());
-            let meant = nearest(&name, known).map(str::to_owned);
-            versions.retain(|version| version.dataset == name);
-            if versions.is_empty() {
-                return Err(Failure::NoDataset { name, meant });
-            }
-        }
-        let mut footprint = Footprint::default();
-        versions.iter().flat_map(|version| &version.files).for_each(|file| footprint.add(file));
-        let size = footprint.bytes();
-        self.json.say(|| Versions { versions: &versions, bytes: size }, || version_lines(&versions, size, &datasets))
+        let DatasetsAction::Remove(remove) = self.action;
+        remove.execute(project, &self.folder, self.json)
     }
-}
-
-/// The published versions, by dataset, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Versions<'a> {
-    versions: &'a [ListedVersion],
-    /// The size of all data files on disk; one that versions share counts once.
-    bytes: u64,
 }
 
 /// Versions that were removed.
@@ -88,29 +51,6 @@ pub(super) struct Removed {
     removed: Vec<String>,
     /// What their removal freed; versions may share files with others.
     bytes: u64,
-}
-
-fn version_lines(versions: &[ListedVersion], size: u64, datasets: &Path) -> String {
-    if versions.is_empty() {
-        return format!("no datasets in `{}`; publish one with `bellwether run NAME`\n", datasets.display());
-    }
-    let mut table = Aligned::new(4, ["version", "", "first date", "last date", "rows", "size"]);
-    for version in versions {
-        let mut marks: Vec<&str> = match version.kind {
-            VersionKind::Latest => vec!["latest"],
-            VersionKind::Earlier | VersionKind::AdHoc => Vec::new(),
-        };
-        marks.extend(version.pins.iter().map(String::as_str));
-        let date = |date: Option<NaiveDate>| date.map_or_else(|| "-".to_owned(), |date| date.to_string());
-        let (first, last) = (date(version.first_date), date(version.last_date));
-        let (rows, size) = (group_digits(version.rows), bytes(version.bytes));
-        table.row([version.name.clone(), marks.join(", "), first, last, rows, size]);
-    }
-    let shared = match versions.iter().map(|version| version.bytes).sum::<u64>().saturating_sub(size) {
-        0 => String::new(),
-        saved => format!("; sharing files saves {}", bytes(saved)),
-    };
-    format!("{table}\n{}, {}{shared}\n", count_of(versions.len() as u64, "version", "versions"), bytes(size))
 }
 
 impl Remove {

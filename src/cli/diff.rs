@@ -92,7 +92,7 @@ fn earlier(datasets: &Path, name: &str) -> Result<String> {
     let before = latest.and_then(|latest| latest.checked_sub(1));
     let Some(before) = before else {
         let what = format!("no version of `{name}` to compare with");
-        return Err(usage(&what, "name two versions; `bellwether datasets` lists them"));
+        return Err(usage(&what, "name two versions; `bellwether list` lists them"));
     };
     Ok(own[before].name.clone())
 }

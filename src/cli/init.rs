@@ -11,7 +11,7 @@ use bellwether::error::ErrorKind;
 use bellwether::key;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::{self, Control, DoctorOptions, offered_sectors};
+use bellwether::run::{Control, OfferOptions, offered_sectors};
 use bellwether::time::Clock;
 use bellwether::trust::{self, Author};
 
@@ -150,20 +150,14 @@ fn has_key() -> bool {
 /// The sectors that the service has; none if it has none of the usual ones, or cannot be asked, which is said.
 fn sectors_of(name: &str, addresses: &(BaseUrl, BaseUrl), project: &Project) -> Result<Vec<String>> {
     note("asking the service for its sectors");
-    let text = definition(name, Some(addresses), &run::USUAL_SECTORS);
+    let text = definition(name, Some(addresses), &GUESSES);
     let plan = Plan { author: Author::Caller, ..Plan::of(DefinitionFile::new(format!("{name}.toml").into(), text)?)? };
-    let asked = interruptible(async |stop| {
-        let options = DoctorOptions {
-            data: project.data(),
-            archive: project.data().join("archive"),
-            known_runs: Vec::new(),
-            store: None,
-            clock: Clock::System,
-            control: Control { stop, ..Control::default() },
-        };
+    let asked: bellwether::error::Result<_> = interruptible(async |stop| {
+        let control = Control { stop, ..Control::default() };
+        let options = OfferOptions { data: project.data(), clock: Clock::System, control };
         offered_sectors(&plan, &options).await
     });
-    match asked {
+    match asked.map(|offered| offered.sectors) {
         Ok(sectors) if sectors.is_empty() => {
             note("note: it has none of the usual names: the sectors are examples");
             Ok(Vec::new())
@@ -193,8 +187,7 @@ fn definition<S: AsRef<str>>(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>,
     };
     format!(
         "# What to fetch, and the dataset to make of it.\n\
-         #     bellwether check {name}    is it correct?\n\
-         #     bellwether plan {name}     its requests and columns\n\
+         #     bellwether check {name}    is it correct? its requests and columns\n\
          #     bellwether run {name}      fetch and publish\n\
          # `bellwether schema` prints every key with its meaning, for editors.\n\
          description = \"Daily signals of some sectors, joined with news\"\n\

@@ -18,10 +18,9 @@ mod help;
 mod import;
 mod include;
 mod init;
+mod list;
 mod log;
-mod open;
 mod outcome;
-mod plan;
 mod process;
 mod progress;
 mod prune;
@@ -29,7 +28,6 @@ mod repair;
 mod report;
 mod rows;
 mod run;
-mod runs;
 mod schedule;
 mod schema;
 mod serve;
@@ -37,7 +35,6 @@ mod show;
 mod sql;
 mod status;
 mod store;
-mod summary;
 mod talk;
 mod timings;
 mod trace;
@@ -95,12 +92,10 @@ enum Command {
     Run(run::Run),
     Build(build::Build),
     Show(show::Show),
-    Open(open::Open),
     Report(report::Report),
     Sql(sql::Sql),
-    Summary(summary::Summary),
     Datasets(datasets::Datasets),
-    Runs(runs::Runs),
+    List(list::List),
     Status(status::Status),
     Schedule(schedule::Schedule),
     Verify(verify::Verify),
@@ -111,7 +106,6 @@ enum Command {
     Archive(archive::Archive),
     Prune(prune::Prune),
     Check(check::Check),
-    Plan(plan::Plan),
     Store(store::Store),
     Schema(schema::Schema),
     Serve(serve::Serve),
@@ -126,12 +120,10 @@ impl Command {
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
             Self::Show(command) => command.execute(project),
-            Self::Open(command) => command.execute(project),
             Self::Report(command) => command.execute(project),
             Self::Sql(command) => command.execute(project),
-            Self::Summary(command) => command.execute(project),
             Self::Datasets(command) => command.execute(project),
-            Self::Runs(command) => command.execute(project),
+            Self::List(command) => command.execute(project),
             Self::Status(command) => command.execute(project),
             Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
@@ -142,7 +134,6 @@ impl Command {
             Self::Archive(command) => command.execute(project),
             Self::Prune(command) => command.execute(project),
             Self::Check(command) => command.execute(project),
-            Self::Plan(command) => command.execute(project),
             Self::Store(command) => command.execute(project),
             Self::Schema(command) => command.execute(),
             Self::Serve(command) => command.execute(project),

@@ -14,9 +14,6 @@ pub(super) const USAGE: u8 = 2;
 /// The exit code for findings that options turn into failures: versions differ, or too much was rewritten.
 const FOUND: u8 = 3;
 
-/// The exit code for data that fails a check.
-const CHECKS: u8 = 4;
-
 /// The exit code of `status` if it cannot tell whether data is fresh.
 const UNKNOWN: u8 = 5;
 
@@ -219,8 +216,8 @@ impl Failure {
             Self::NoDefinition { hint, .. } => Some(hint.clone()),
             Self::Taken { .. } => Some("choose another name, or edit the file".to_owned()),
             Self::NoDataset { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
-            Self::NoDataset { .. } => Some("`bellwether datasets` lists the datasets".to_owned()),
-            Self::NoVersion { .. } => Some("`bellwether datasets` lists the versions".to_owned()),
+            Self::NoDataset { .. } => Some("`bellwether list` lists the datasets".to_owned()),
+            Self::NoVersion { .. } => Some("`bellwether list` lists the versions".to_owned()),
             Self::Pinned { link, .. } if link == "latest" => {
                 Some("publish another version first, or remove the folder of the dataset yourself".to_owned())
             }
@@ -228,7 +225,7 @@ impl Failure {
             Self::Browser { page, .. } => {
                 Some(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
             }
-            Self::NoRun { .. } | Self::ForgottenRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::NoRun { .. } | Self::ForgottenRun { .. } => Some("`bellwether list runs` lists the runs".to_owned()),
             Self::SeveralRuns { candidates, .. } => Some(one_of(candidates)),
             Self::Unverified { .. } => {
                 Some(

@@ -1,43 +1,49 @@
-//! `bellwether report`: an HTML report of a dataset.
+//! `bellwether report`: the report of a dataset, as a page or as text.
 
-use super::help::OUTPUT;
-use super::outcome::Result;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bellwether::disk::file::{self, TargetFile};
 use bellwether::disk::links;
+use bellwether::error::{Context as _, ErrorKind};
 use bellwether::project::Project;
-use bellwether::report;
 use bellwether::run::{self, Control, FetchItem, ReportOptions};
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 
+use super::document::AsJson;
 use super::folders::Folders;
+use super::help::OUTPUT;
+use super::outcome::{Failure, Result};
 use super::rows::Force;
 use super::store::{LocalFolders, StoreOption, definition_of};
-use super::typed::instant;
+use super::typed::{instant, usage};
+use super::wrap::columns;
 use super::{interruptible, say};
 
-/// Write an HTML report of a published dataset.
+/// The width of lines outside a terminal.
+const WIDTH: usize = 80;
+
+/// How long a browser may take to fail. One that still runs has opened the page, or soon will.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Report on a published dataset, as a page or as text.
 ///
-/// The report is a single file that loads nothing from elsewhere. `run` and `build` write one next to each version.
+/// The report is one HTML file that loads nothing from elsewhere. `run` and `build` write one next to each version.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether report demo --open
+      write reports/demo.html, and open it in your browser
+  bellwether report demo --text
+      the same in the terminal")]
 pub(super) struct Report {
-    #[command(flatten)]
-    subject: ReportSubject,
-
-    /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder, which
-    /// is replaced.
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    output: Option<PathBuf>,
-
-    #[command(flatten)]
-    force: Force,
-}
-
-/// The dataset to report on.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct ReportSubject {
     /// A dataset: NAME for its latest version, or NAME/VERSION. Default: the newest.
     #[arg(value_name = "DATASET")]
     name: Option<String>,
@@ -47,6 +53,32 @@ pub(super) struct ReportSubject {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
+    /// Open the page in the browser.
+    ///
+    /// `BROWSER` may name the browser, with arguments, or several to try, with colons between them; `%s` stands for the
+    /// path.
+    #[arg(long, conflicts_with = "text")]
+    open: bool,
+
+    /// Print the report as text instead of writing a page; with `--json`, its numbers.
+    #[arg(long, conflicts_with_all = ["output", "force"])]
+    text: bool,
+
+    /// The width of lines. Default: that of the terminal, or 80.
+    #[arg(long, value_name = "COLUMNS", requires = "text")]
+    width: Option<usize>,
+
+    /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder, which
+    /// is replaced.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: Force,
+
+    #[command(flatten)]
+    json: AsJson,
+
     #[command(flatten)]
     folders: Folders,
 
@@ -54,9 +86,49 @@ pub(super) struct ReportSubject {
     store: StoreOption,
 }
 
-impl ReportSubject {
+impl Report {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        if self.json.is_wanted() && !self.text {
+            return Err(usage(
+                "no room for `--json` beside the path of a page",
+                "add `--text`: `--text --json` prints the numbers",
+            ));
+        }
+        let is_stdout = self.output.as_deref() == Some(Path::new("-"));
+        if is_stdout && self.open {
+            return Err(usage("`--open` needs a page in a file", "leave out `--output -`"));
+        }
+        let target = self.output.as_ref().filter(|_| !is_stdout).map(|file| self.force.file(file.clone()));
+        target.as_ref().map(TargetFile::check).transpose()?;
+        let report = self.build(project)?;
+        if self.text {
+            let width = self.width.or_else(columns).unwrap_or(WIDTH);
+            return self.json.say(|| report.summary(), || report.text(width));
+        }
+        let page = report.page();
+        if is_stdout {
+            return say(&page);
+        }
+        let file = match target {
+            Some(target) => target.check()?,
+            None => {
+                let reports = self.folders.data(project).join("reports");
+                links::refuse(&reports)?;
+                reports.join(&report.identity.name).with_extension("html")
+            }
+        };
+        file::create_folders(file::folder_of(&file))?;
+        file::replace(&file, page.as_bytes())?;
+        say(&format!("report    {}\n", file.display()))?;
+        if !self.open {
+            return Ok(());
+        }
+        // The browser may be in another folder.
+        browse(&file.canonicalize().context(ErrorKind::Read, || format!("cannot read `{}`", file.display()))?)
+    }
+
     /// Builds the report, from the store if there is one.
-    pub(super) fn build(&self, project: &Project) -> Result<report::Report> {
+    fn build(&self, project: &Project) -> Result<bellwether::report::Report> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let root = project.root().to_owned();
@@ -64,7 +136,7 @@ impl ReportSubject {
             self.store.fetch_version(name, &data, project)?;
             let local = LocalFolders { archive: &archive, data: &data };
             let dataset = name.split('/').next().unwrap_or(name);
-            self.store.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Runs(self.as_of)])?;
+            self.store.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Runs(as_of)])?;
         }
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
@@ -73,26 +145,54 @@ impl ReportSubject {
     }
 }
 
-impl Report {
-    pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let is_stdout = self.output.as_deref() == Some(Path::new("-"));
-        let target = self.output.filter(|_| !is_stdout).map(|file| self.force.file(file));
-        target.as_ref().map(TargetFile::check).transpose()?;
-        let report = self.subject.build(project)?;
-        let page = report.page();
-        if is_stdout {
-            return say(&page);
+/// Opens a page with the first of the user's browsers that does.
+fn browse(page: &Path) -> Result<()> {
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let named = env::var_os("BROWSER").filter(|named| !named.is_empty());
+    let browsers = match named {
+        Some(named) if Path::new(&named).is_file() => vec![vec![named]],
+        Some(named) => named.as_bytes().split(|byte| *byte == b':').map(words).collect(),
+        None => vec![vec![usual.into()]],
+    };
+    let mut failure = None;
+    for browser in browsers.iter().filter_map(|words| words.split_first()) {
+        match open_with(browser, page) {
+            Ok(()) => return Ok(()),
+            Err(source) => failure = Some((PathBuf::from(browser.0), source)),
         }
-        let file = match target {
-            Some(target) => target.check()?,
-            None => {
-                let reports = self.subject.folders.data(project).join("reports");
-                links::refuse(&reports)?;
-                reports.join(&report.identity.name).with_extension("html")
-            }
-        };
-        file::create_folders(file::folder_of(&file))?;
-        file::replace(&file, page.as_bytes())?;
-        say(&format!("report    {}\n", file.display()))
+    }
+    let (browser, source) = failure.unwrap_or_else(|| (usual.into(), io::ErrorKind::NotFound.into()));
+    Err(Failure::Browser { browser, page: page.to_owned(), source })
+}
+
+fn words(text: &[u8]) -> Vec<OsString> {
+    let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.map(|word| OsStr::from_bytes(word).to_owned()).collect()
+}
+
+/// Opens a page with a browser: its program and its arguments.
+fn open_with((program, arguments): (&OsString, &[OsString]), page: &Path) -> io::Result<()> {
+    let mut command = Command::new(program);
+    let is_page = |argument: &OsString| argument == "%s";
+    command.args(arguments.iter().map(|argument| if is_page(argument) { page.as_os_str() } else { argument }));
+    if !arguments.iter().any(is_page) {
+        command.arg(page);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match exit_of(&mut command.spawn()?)? {
+        Some(status) if !status.success() => Err(io::Error::other(format!("it failed with {status}"))),
+        _ => Ok(()),
+    }
+}
+
+/// How a browser ended; none if it still runs, as it may for days.
+fn exit_of(browser: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        let status = browser.try_wait()?;
+        if status.is_some() || begun.elapsed() > PATIENCE {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }

@@ -6,16 +6,18 @@ use bellwether::definition::json_schema;
 use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
-    Forgot, PlanDocument, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary, TransferCounts,
+    Forgot, OfferedSectors, OfferedTickers, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary,
+    TransferCounts,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 
 use super::archive::{Compacted, PackedRuns};
 use super::build::Built;
 use super::check::Checked;
-use super::datasets::{Removed, Versions};
+use super::datasets::Removed;
 use super::doctor::Diagnoses;
 use super::document::Document;
+use super::list::Versions;
 use super::log::AnyLine;
 use super::outcome::Result;
 use super::say;
@@ -38,17 +40,19 @@ const SCHEMAS: &[SchemaOf] = &[
     ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
     ("cite", schema_of::<Citation>),
-    ("datasets", schema_of::<Versions<'_>>),
     ("datasets remove", schema_of::<Removed>),
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
     ("events", whole_schema_of::<AnyLine<'_>>),
     ("import", schema_of::<Imported>),
-    ("plan", schema_of::<PlanDocument>),
     ("prune", schema_of::<Prunable>),
+    ("list datasets", schema_of::<Versions<'_>>),
+    ("list runs", schema_of::<RunListing>),
+    ("list runs RUN", schema_of::<RunDetails>),
+    ("list sectors", schema_of::<OfferedSectors>),
+    ("list tickers", schema_of::<OfferedTickers>),
+    ("report", schema_of::<DatasetSummary>),
     ("run", schema_of::<Summary>),
-    ("runs", schema_of::<RunListing>),
-    ("runs show", schema_of::<RunDetails>),
     ("status", whole_schema_of::<StatusDocument>),
     ("store prune", schema_of::<StorePruned>),
     ("store pull", schema_of::<TransferCounts>),
@@ -56,7 +60,6 @@ const SCHEMAS: &[SchemaOf] = &[
     ("store repair", schema_of::<Repairs>),
     ("store status", schema_of::<StoreStatus>),
     ("store verify", schema_of::<StoreVerified>),
-    ("summary", schema_of::<DatasetSummary>),
     ("verify", schema_of::<Verified>),
 ];
 

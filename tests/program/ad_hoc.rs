@@ -99,7 +99,7 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
     let versions = fs::read_dir(place.file("output/datasets/it")).expect("a dataset").count();
     assert_eq!(versions, 2 + 2, "two versions, `latest` and `builds`");
     // Commands on a dataset use the definition's own version.
-    let summary = place.run(["summary", "it"]).expect_success().stdout;
+    let summary = place.run(["report", "--text", "it"]).expect_success().stdout;
     assert!(!summary.contains("ad hoc"), "{summary}");
 
     let files = place.run(["verify"]).expect_success().stdout;
@@ -120,7 +120,7 @@ fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     let few = only_build(&place, "it");
     assert_eq!(distinct(&read(&few.join("it.parquet")), "ticker"), ["XOM"]);
     assert!(!place.file("output/datasets/it/latest").is_symlink());
-    let nothing = place.run(["summary", "it"]).failed_with(1).stderr;
+    let nothing = place.run(["report", "--text", "it"]).failed_with(1).stderr;
     assert!(nothing.starts_with("error: no version `it`"), "{nothing}");
 
     // Its name is suggested and accepted.

@@ -184,7 +184,7 @@ fn what_was_imported_counts_as_of_every_instant_as_if_it_had_been_witnessed() {
     let again = import_evenings(&claimed, &[1, 2]);
     assert_eq!(again.matches("imported before as").count(), 4, "{again}");
     claimed.run(["verify"]).expect_success();
-    let runs = claimed.run(["runs"]).expect_success().stdout;
+    let runs = claimed.run(["list", "runs"]).expect_success().stdout;
     assert_eq!(runs.matches("vendor.claimed").count(), 4, "{runs}");
 }
 
@@ -392,7 +392,7 @@ fn a_claim_of_an_instant_that_was_watched_after_all_does_not_count_and_one_can_b
     let place = place("");
     import_evenings(&place, &[1, 2]);
     let both = csv(&place, &["--include", "claimed"]);
-    let runs = place.run(["runs", "--json"]).expect_success().stdout;
+    let runs = place.run(["list", "runs", "--json"]).expect_success().stdout;
     let runs: Value = serde_json::from_str(&runs).expect("JSON");
     // The news of the second evening, and its signals.
     for run in [3, 2] {
@@ -449,7 +449,8 @@ fn of_two_imports_at_once_each_keeps_the_order_or_fails() {
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(outcome.status.success() || said.contains("there is a claim of"), "{said}");
     }
-    let listed: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
+    let listed: Value =
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).expect("JSON");
     let runs = listed["runs"].as_array().expect("runs");
     let mut instants: Vec<&str> = runs.iter().map(|run| run["started_at"].as_str().expect("an instant")).collect();
     instants.dedup();
@@ -473,7 +474,7 @@ fn a_download_that_two_machines_imported_is_forgotten_with_both_its_claims() {
     command(&other, &["store", "pull"]);
     let compacted = command(&other, &["archive", "compact", "--json"]);
     assert!(compacted.contains(r#""service":"vendor.claimed""#), "{compacted}");
-    let listed: Value = serde_json::from_str(&command(&other, &["runs", "--json"])).expect("JSON");
+    let listed: Value = serde_json::from_str(&command(&other, &["list", "runs", "--json"])).expect("JSON");
     let names = listed["runs"].as_array().expect("runs").iter().map(|run| run["run"].as_str().expect("a name"));
     let newest: Vec<&str> = names.filter(|name| name.starts_with("20261121")).collect();
     let [first, second] = newest[..] else { panic!("two claims of one instant: {listed}") };

@@ -36,7 +36,7 @@ fn columns_are_the_same_in_every_format_and_command() {
     run(&place, "all");
     let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
     place.define("factor", &format!("{SIGNALS}{FACTOR}{formats}"));
-    let plan = place.run(["plan", "factor"]).expect_success().stdout;
+    let plan = place.run(["check", "factor"]).expect_success().stdout;
     assert!(plan.contains("\ncolumns: 6\n  timestamp     timestamp, microseconds, no time zone\n  asset "), "{plan}");
     assert!(plan.contains("\nsorted by: asset, timestamp\n"), "{plan}");
     place.run(["build", "factor", "-q"]).expect_success();
@@ -186,7 +186,7 @@ fn a_row_has_the_sector_of_its_ticker_when_it_was_seen() {
     let (place, service) = (Place::new(), moving_sectors());
     place.define("it", &format!("[source]\n{}{OF_SECTORS}", service.source()));
     run(&place, "it");
-    let first = place.run(["runs", "--json"]).expect_success().stdout;
+    let first = place.run(["list", "runs", "--json"]).expect_success().stdout;
     let first: Value = serde_json::from_str(&first).unwrap();
     let sealed = first["runs"][0]["sealed_at"].as_str().unwrap().to_owned();
     let latest = place.file("output/datasets/it/latest/it.parquet");

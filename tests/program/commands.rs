@@ -32,7 +32,7 @@ fn a_missing_or_unknown_name_lists_the_definitions() {
     let list = "definitions in `pipelines`:\n  demo   one sector\n  other\n";
     let shown = place.run(["run"]).failed_with(2).stderr;
     assert!(shown.starts_with("error: no definition given\n") && shown.ends_with(list), "{shown}");
-    for command in [&["run", "dmo"][..], &["build", "dmo"], &["plan", "dmo"], &["audit", "leak", "dmo"]] {
+    for command in [&["run", "dmo"][..], &["build", "dmo"], &["check", "dmo"], &["audit", "leak", "dmo"]] {
         let shown = place.run(command).failed_with(2).stderr;
         assert!(shown.contains("hint: did you mean `demo`?\n") && shown.ends_with(list), "{shown}");
     }
@@ -43,7 +43,7 @@ fn a_misspelled_command_or_option_suggests_the_right_one() {
     let place = Place::new();
     for (typed, meant) in [
         (&["scedule"][..], "schedule"),
-        (&["dataset"], "datasets"),
+        (&["lst"], "list"),
         (&["audit", "leek"], "leak"),
         (&["build", "demo", "--tiker", "XOM"], "--ticker"),
     ] {
@@ -107,14 +107,15 @@ fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
 }
 
 #[test]
-fn open_starts_the_browser_with_the_report() {
+fn a_report_is_opened_in_the_browser() {
     let place = published_place();
     let browser = place.file("browser");
     fs::write(&browser, "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     let mut permissions = fs::metadata(&browser).unwrap().permissions();
     permissions.set_mode(0o755);
     fs::set_permissions(&browser, permissions).unwrap();
-    let printed = Outcome::of(place.command(["open", "demo"]).env("BROWSER", &browser)).expect_success().stdout;
+    let printed =
+        Outcome::of(place.command(["report", "demo", "--open"]).env("BROWSER", &browser)).expect_success().stdout;
     let opened = place.file("opened");
     for _ in 0..500 {
         if opened.exists() {
@@ -123,15 +124,19 @@ fn open_starts_the_browser_with_the_report() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let opened = fs::read_to_string(opened).expect("the browser was started");
-    assert_eq!(printed, format!("{opened}\n"));
-    assert!(fs::read_to_string(&opened).unwrap().starts_with("<!doctype html>") || opened.ends_with("report.html"));
-    let missing = Outcome::of(place.command(["open", "demo"]).env("BROWSER", "/nowhere/browser")).failed_with(1).stderr;
+    assert_eq!(printed, "report    output/reports/demo.html\n");
+    assert_eq!(fs::canonicalize(place.file("output/reports/demo.html")).unwrap().to_str(), Some(&*opened));
+    assert!(fs::read_to_string(&opened).unwrap().starts_with("<!doctype html>"));
+    let missing = Outcome::of(place.command(["report", "demo", "--open"]).env("BROWSER", "/nowhere/browser"))
+        .failed_with(1)
+        .stderr;
     assert!(
-        missing.contains("error: cannot open the report with `/nowhere/browser`\n") && missing.contains("report.html"),
+        missing.contains("error: cannot open the report with `/nowhere/browser`\n")
+            && missing.contains("reports/demo.html"),
         "{missing}"
     );
     // A browser that fails, as `xdg-open` does where there is none, has opened nothing; the next one is tried.
-    let named = |browsers: &str| Outcome::of(place.command(["open", "demo"]).env("BROWSER", browsers));
+    let named = |browsers: &str| Outcome::of(place.command(["report", "demo", "--open"]).env("BROWSER", browsers));
     let failed = named("false --new-window").failed_with(1);
     let hint = format!("hint: name a browser in `BROWSER`, or open `{}` yourself\n", opened);
     assert_eq!(
@@ -141,7 +146,10 @@ fn open_starts_the_browser_with_the_report() {
     assert_eq!(failed.stdout, printed);
     named("false:test -f %s").expect_success();
     named("false:test -d %s").failed_with(1);
-    place.run(["open", "nothing"]).failed_with(1);
+    place.run(["report", "nothing", "--open"]).failed_with(1);
+    for refused in [&["--json"][..], &["--open", "--output", "-"], &["--open", "--text"], &["--width", "80"]] {
+        place.run([&["report", "demo"], refused].concat()).failed_with(2);
+    }
 }
 
 #[test]
@@ -154,7 +162,8 @@ fn init_without_a_terminal_takes_options_and_overwrites_nothing() {
     place.run(["init", "mine", "--base-url", "https://a.example/v1", "--sentiment-base-url", "https://b.example"]);
     place.run(["check", "mine"]).expect_success();
     place.run(["init", "--demo"]).expect_success();
-    assert_eq!(place.run(["check", "signals"]).expect_success().stdout, "pipelines/signals.toml: ok\n");
+    let checked = place.run(["check", "signals"]).expect_success().stdout;
+    assert!(checked.starts_with("pipelines/signals.toml: ok\n"), "{checked}");
     place.run(["run", "signals", "-q"]).expect_success();
     place.run(["init", "--demo"]).failed_with(1);
 }
@@ -275,25 +284,21 @@ fn only_files_are_replaced_and_stay_where_links_lead() {
 }
 
 #[test]
-fn a_dataset_or_one_of_its_versions_is_summarized_reported_and_opened() {
+fn a_dataset_or_one_of_its_versions_is_reported_as_numbers_and_as_a_page() {
     let place = published_place();
     let first = latest(&place);
     place.define("demo", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
     place.run(["run", "demo", "-q"]).expect_success();
     let version = format!("demo/{first}");
     let rows = |name: &str| {
-        let summary = place.run(["summary", name, "--json"]).expect_success().stdout;
+        let summary = place.run(["report", "--text", name, "--json"]).expect_success().stdout;
         serde_json::from_str::<serde_json::Value>(&summary).unwrap()["tickers"].as_u64()
     };
     assert_ne!(rows("demo"), rows(&version));
-    let opened = place.run(["open", &version, "--print"]).expect_success().stdout;
-    assert!(opened.ends_with(&format!("{version}/report.html\n")), "{opened}");
     let page = place.run(["report", &version, "--output", "-"]).expect_success().stdout;
     assert!(page.contains(&first), "the page is of the version");
-    for command in ["summary", "report", "open"] {
-        let unknown = place.run([command, "pipelines/demo.toml"]).failed_with(1).stderr;
-        assert!(unknown.contains("did you mean `demo`?"), "{unknown}");
-    }
+    let unknown = place.run(["report", "pipelines/demo.toml"]).failed_with(1).stderr;
+    assert!(unknown.contains("did you mean `demo`?"), "{unknown}");
 }
 
 #[test]
@@ -301,8 +306,9 @@ fn commands_without_a_definition_check_all_or_list_them() {
     let place = published_place();
     place.define("other", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
     let checked = place.run(["check"]).expect_success().stdout;
-    assert_eq!(checked, "pipelines/demo.toml: ok\npipelines/other.toml: ok\n");
-    for command in [&["run"][..], &["plan"], &["sql"], &["build"], &["audit", "leak"]] {
+    let are_ok = ["demo", "other"].map(|name| checked.contains(&format!("pipelines/{name}.toml: ok\n")));
+    assert_eq!(are_ok, [true, true], "{checked}");
+    for command in [&["run"][..], &["sql"], &["build"], &["audit", "leak"]] {
         let listed = place.run(command).failed_with(2).stderr;
         assert!(listed.starts_with("error: no definition given\n") && listed.contains("\n  other"), "{listed}");
     }
@@ -316,9 +322,9 @@ fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
     let run = |_| place.run(["run", "it", "-q"]).expect_success();
     (0..2).for_each(|number| drop(run(number)));
     let listed: serde_json::Value =
-        serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).unwrap();
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).unwrap();
     let names: Vec<&str> = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
-    let shown = place.run(["runs", "show", "20"]).failed_with(2);
+    let shown = place.run(["list", "runs", "20"]).failed_with(2);
     assert!(shown.stdout.is_empty(), "{}", shown.stdout);
     assert_eq!(
         shown.stderr,
@@ -326,9 +332,9 @@ fn the_beginning_of_the_names_of_several_runs_names_none_of_them() {
     );
     for name in names {
         for given in [name, &name[..name.len() - 1]] {
-            let shown = place.run(["runs", "show", given]).expect_success().stdout;
+            let shown = place.run(["list", "runs", given]).expect_success().stdout;
             assert!(shown.starts_with(&format!("run         {name}\n")), "{shown}");
         }
     }
-    place.run(["runs", "show", "19"]).failed_with(1);
+    place.run(["list", "runs", "19"]).failed_with(1);
 }

@@ -144,7 +144,7 @@ fn tab_completes_a_line_in_bash_and_zsh() {
     let (place, version) = project();
     let full = format!("demo/{version}");
     let cases: [(&str, &[&str]); 4] = [
-        ("bellwether dat", &["bellwether", "datasets"]),
+        ("bellwether lis", &["bellwether", "list"]),
         ("bellwether show de", &["bellwether", "show", "demo"]),
         ("bellwether show demo/", &["bellwether", "show", &full]),
         ("bellwether show demo --ticker DUK,N", &["bellwether", "show", "demo", "--ticker", "DUK,NEE"]),

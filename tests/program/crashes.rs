@@ -29,12 +29,12 @@ fn runs_are_listed_and_damaged_files_are_named() {
     let folder = sealed_run(&place);
     let name = folder.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap();
 
-    let listed = place.run(["runs"]).expect_success().stdout;
+    let listed = place.run(["list", "runs"]).expect_success().stdout;
     assert!(listed.lines().nth(1).unwrap().starts_with(name), "{listed}");
     assert!(listed.contains("  it          36,"), "{listed}");
-    let shown = place.run(["runs", "show", &name[..15]]).expect_success().stdout;
+    let shown = place.run(["list", "runs", &name[..15]]).expect_success().stdout;
     assert!(shown.contains("definition  it, BLAKE3 ") && shown.contains("signals.parquet"), "{shown}");
-    let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
+    let missing = place.run(["list", "runs", "x"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
 
     assert_eq!(place.run(["verify"]).expect_success().stdout, "verified 11 files\n");
@@ -69,7 +69,7 @@ fn runs_are_listed_and_damaged_files_are_named() {
         let other = seal.replace("\"layout\": 10", &format!("\"layout\": {layout}"));
         let other = other.replace(own, &format!("\"bellwether\": \"{version}\""));
         fs::write(folder.join("run.json"), other).unwrap();
-        let refused = place.run(["runs"]).failed_with(1).stderr;
+        let refused = place.run(["list", "runs"]).failed_with(1).stderr;
         let expected = format!("has layout {layout}; this version reads layout 10\nhint: {hint}");
         assert!(refused.contains(&expected), "{refused}");
     }
@@ -156,8 +156,8 @@ fn every_reading_command_fails_on_a_missing_archive() {
     // A command about a definition needs the archive of its service.
     let commands: [(&[&str], &str); 9] = [
         (&["verify"], "nowhere"),
-        (&["runs"], "nowhere"),
-        (&["runs", "show", "2026"], "nowhere"),
+        (&["list", "runs"], "nowhere"),
+        (&["list", "runs", "2026"], "nowhere"),
         (&["build", "it"], "nowhere/demo"),
         (&["archive", "compact"], "nowhere"),
         (&["archive", "prune"], "nowhere"),

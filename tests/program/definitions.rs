@@ -170,7 +170,7 @@ fn one_value_is_a_list_of_one_and_a_date_is_a_date() {
     let place = Place::new();
     let plan = |text: &str| {
         place.define("it", &format!("[source]\nservice = \"demo\"\n{text}"));
-        place.run(["plan", "it"]).expect_success().stdout
+        place.run(["check", "it"]).expect_success().stdout
     };
     let lists = plan(
         "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\n\
@@ -380,7 +380,7 @@ fn a_missing_definition_suggests_a_similar_name() {
     let expected = "error: no definition `nigtly`: `pipelines/nigtly.toml` does not exist\nhint: did you mean `nightly`?\n\
          definitions in `pipelines`:\n  nightly\n  notebook\n";
     assert_eq!(shown, expected);
-    let shown = place.run(["plan", "x"]).failed_with(2).stderr;
+    let shown = place.run(["check", "x"]).failed_with(2).stderr;
     let expected = "hint: use one of these names\ndefinitions in `pipelines`:\n  nightly\n  notebook\n";
     assert!(shown.ends_with(expected), "{shown}");
 }
@@ -396,7 +396,8 @@ fn a_plan_lists_the_requests_and_the_columns() {
          [schedule]\ncron = \"30 18 * * 1-5\"\ntimezone = \"America/New_York\"\n",
     );
     let expected = "\
-small: Two sectors
+pipelines/small.toml: ok
+Two sectors
 
 service: demo, built in
 dates: naive by utc
@@ -424,7 +425,7 @@ sorted by: date, ticker, period, regime
 written as: csv, arrow
 ";
     let (times, rest): (Vec<String>, Vec<String>) = place
-        .run(["plan", "small"])
+        .run(["check", "small"])
         .expect_success()
         .stdout
         .lines()
@@ -433,7 +434,7 @@ written as: csv, arrow
     assert_eq!(rest.join("\n") + "\n", expected);
     assert_eq!(times.len(), 5, "the next five times");
     assert!(times.iter().all(|time| time.contains(" 18:30:00 E") && !time.contains("  S")), "{times:?}");
-    let listed = place.run(["plan", "small", "--requests"]).expect_success().stdout;
+    let listed = place.run(["check", "small", "--requests"]).expect_success().stdout;
     let requests = "requests: 2, and 1 for each ticker
   GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
   GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
@@ -476,7 +477,7 @@ fn a_plan_says_how_its_number_of_requests_comes_about() {
         ),
     ] {
         place.define("it", &format!("[source]\nservice = \"demo\"\n[signals]\n{signals}{rest}"));
-        let shown = place.run(["plan", "it"]).expect_success().stdout;
+        let shown = place.run(["check", "it"]).expect_success().stdout;
         assert!(shown.contains(expected), "{expected}{shown}");
     }
 }

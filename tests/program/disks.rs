@@ -354,7 +354,7 @@ fn what_may_not_be_entered_is_not_taken_for_absent() {
     let run = sealed.into_iter().find(|path| path.to_string_lossy().contains("/run=")).expect("a run");
     let version = fs::canonicalize(output.join("datasets/it/latest")).expect("a version");
     let (archive, datasets) =
-        (["build it --output - --format csv", "runs", "verify"], ["show it", "datasets", "verify"]);
+        (["build it --output - --format csv", "list runs", "verify"], ["show it", "list", "verify"]);
     for (folder, commands) in [
         (run, archive),
         (output.join("archive/vendor"), archive),

@@ -216,9 +216,9 @@ fn columns() -> String {
     for (heading, rest) in kinds {
         place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));
         let plan: Value =
-            serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).expect("JSON");
+            serde_json::from_str(&place.run(["check", "it", "--json"]).expect_success().stdout).expect("JSON");
         tables += &heading_of_columns(heading, "");
-        for column in plan["columns"].as_array().expect("columns") {
+        for column in plan["definitions"][0]["plan"]["columns"].as_array().expect("columns") {
             let cells = ["name", "type", "unit", "meaning", "null", "example"];
             tables += &row_of_column(cells.map(|cell| column[cell].as_str().unwrap_or_default()));
         }

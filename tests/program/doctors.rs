@@ -119,6 +119,46 @@ fn a_service_is_asked_for_its_sectors() {
 }
 
 #[test]
+fn the_sectors_and_tickers_of_a_service_are_listed() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let key = [("BELLWETHER_API_KEY", "demo")];
+    let list = |arguments: &[&str]| of(&place, &[&["list"], arguments].concat(), &key);
+    list(&["sectors"]).failed_with(2);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"tech\", \"utilities\"]\n", service.source));
+    let listed = list(&["sectors", "it"]).expect_success();
+    assert_eq!(listed.stdout.lines().count(), 11, "{listed:?}");
+    assert!(
+        listed.stdout.contains("real-estate\ntechnology\nutilities\n")
+            && listed.stderr.contains("asked for 21 sectors")
+    );
+    // The only definition need not be named; of several, one must be.
+    let document = |arguments: &[&str]| {
+        let printed = list(arguments).expect_success().stdout;
+        serde_json::from_str::<serde_json::Value>(&printed).expect("a document")
+    };
+    let sectors = document(&["sectors", "--json"]);
+    assert_eq!(sectors["sectors"], serde_json::json!(listed.stdout.lines().collect::<Vec<_>>()));
+    assert!(sectors["asked"].as_array().expect("sectors").contains(&"tech".into()), "{sectors}");
+    let tickers = list(&["tickers"]).expect_success().stdout;
+    assert_eq!(document(&["tickers", "--json"])["tickers"], serde_json::json!(tickers.lines().collect::<Vec<_>>()));
+    place.define("demo", "source.service = \"demo\"\nsignals.tickers = \"available\"\ndataset.kind = \"signals\"\n");
+    let refused = list(&["tickers"]).failed_with(2).stderr;
+    assert!(refused.contains("no definition given") && refused.contains("\n  it"), "{refused}");
+    assert_eq!(list(&["tickers", "demo"]).expect_success().stdout, tickers);
+    // A run takes the same tickers.
+    let summary = of(&place, &["run", "demo", "--log", "json"], &[]).expect_success().stdout;
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("a document");
+    assert_eq!(summary["source"]["tickers"], serde_json::json!(tickers.lines().collect::<Vec<_>>()));
+    // Before the change set that brings the list, there is none.
+    let older = DemoService::start(&place, &["--today", "2026-11-20", "--change-set", "origin"]);
+    place.define("older", &format!("[source]\n{}[signals]\nsectors = \"energy\"\n", older.source));
+    let refused = list(&["tickers", "older"]).failed_with(1).stderr;
+    assert!(refused.starts_with("error: the service does not list its tickers: `http://"), "{refused}");
+    assert!(refused.contains("hint: take all tickers of its sectors"), "{refused}");
+}
+
+#[test]
 fn a_proxy_in_use_is_named_also_when_it_works() {
     let place = Place::new();
     let service = TlsService::start(|target| if target.starts_with("/a/") { "{\"A\":{}}" } else { "[]" });

@@ -53,14 +53,15 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("check", &["demo"], 0),
         ("check", &["demo", "wrong", "missing"], 2),
         ("cite", &["demo"], 0),
-        ("datasets", &[], 0),
         ("diff", &["demo", &build], 0),
         ("doctor", &["demo"], 0),
         ("import", &["demo", saved, "--request", of_sector, "--observed-at", "2026-01-05"], 0),
-        ("plan", &["demo"], 0),
         ("prune", &["--dry-run"], 0),
-        ("runs", &[], 0),
-        ("runs show", &[&run], 0),
+        ("list datasets", &[], 0),
+        ("list runs", &[], 0),
+        ("list sectors", &["demo"], 0),
+        ("list tickers", &["demo"], 0),
+        ("report", &["demo", "--text"], 0),
         ("status", &["demo"], 0),
         ("status", &["demo", "wrong"], 5),
         ("store push", &[&store], 0),
@@ -69,11 +70,11 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("store repair", &[&store], 0),
         ("store status", &[&store], 0),
         ("store verify", &[&store], 0),
-        ("summary", &["demo"], 0),
         ("verify", &[], 0),
         ("archive forget", &[&run, "--reason", "a test"], 0),
     ];
-    let mut seen = Vec::new();
+    check(&place, "list runs RUN", &place.run(["list", "runs", &run, "--json"]).expect_success().stdout);
+    let mut seen = vec!["list runs RUN"];
     for (command, arguments, code) in commands {
         let words = command.split(' ').chain(arguments.iter().copied()).chain(["--json"]);
         let outcome = place.run(words).failed_with(code);
@@ -103,7 +104,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
 #[test]
 fn a_failure_with_json_is_an_object_with_its_exit_code() {
     let place = Place::new();
-    let outcome = place.run(["runs", "--json"]).failed_with(1);
+    let outcome = place.run(["list", "runs", "--json"]).failed_with(1);
     assert_eq!(outcome.stdout, "");
     let error: Value = serde_json::from_str(&outcome.stderr).unwrap();
     assert_eq!((&error["event"], &error["exit_code"]), (&"error".into(), &1.into()));
@@ -139,10 +140,11 @@ fn json_and_text_have_the_same_numbers() {
         serde_json::from_str(&place.run(arguments).expect_success().stdout).expect("a document")
     };
     let rows = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet")).num_rows();
-    assert_eq!(message(&["datasets", "--json"])["versions"][0]["rows"], rows);
-    assert_eq!(message(&["summary", "demo", "--json"])["signals"]["count"], rows);
-    let plan = message(&["plan", "demo", "--json"]);
-    let names: Vec<&str> = plan["columns"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(message(&["list", "datasets", "--json"])["versions"][0]["rows"], rows);
+    assert_eq!(message(&["report", "--text", "demo", "--json"])["signals"]["count"], rows);
+    let plan = message(&["check", "demo", "--json"]);
+    let columns = plan["definitions"][0]["plan"]["columns"].as_array().unwrap();
+    let names: Vec<&str> = columns.iter().map(|it| it["name"].as_str().unwrap()).collect();
     let file = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet"));
     let fields: Vec<String> = file.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names, fields);

@@ -126,9 +126,9 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
         &["build", "days", "--ticker", "XOM", "--format", "csv", "--output", "-"],
         &["build", "days", "--as-of", "2026-11-19T23:00:00Z"],
         &["verify"],
-        &["runs"],
+        &["list", "runs"],
         &["sql", "days"],
-        &["summary", "days"],
+        &["report", "--text", "days"],
         &["audit", "quality", "days"],
         &["audit", "revisions"],
         &["audit", "sources"],
@@ -141,7 +141,7 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let page = fs::read_to_string(machine.place.file("output/datasets/days/latest/report.html")).unwrap();
     assert!(page.contains("is left out, forgotten at "), "{page}");
 
-    let listed = machine.command(&["runs"]).expect_success().stdout;
+    let listed = machine.command(&["list", "runs"]).expect_success().stdout;
     assert!(!listed.contains("archive prune"), "a forgotten run is not packed: {listed}");
 
     // The next run goes on from what still counts.
@@ -244,7 +244,7 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
     third.command(&["store", "push"]).expect_success();
     for machine in &machines {
         assert_eq!(machine.csv(&[]), before);
-        let listed = machine.command(&["runs"]).expect_success().stdout;
+        let listed = machine.command(&["list", "runs"]).expect_success().stdout;
         assert!(listed.contains(&format!("it is based on `{bad}`, which is forgotten")), "{listed}");
         machine.command(&["store", "verify"]).expect_success();
         let status = machine.command(&["store", "status", "--json"]).expect_success().stdout;
@@ -303,7 +303,7 @@ fn histories_that_meet_are_observed_since_the_first_answer_of_either() {
     second.define();
     second.command(&["store", "pull"]).expect_success();
     second.command(&["build", "days", "-q"]).expect_success();
-    let summary = second.command(&["summary", "days"]).expect_success().stdout;
+    let summary = second.command(&["report", "--text", "days"]).expect_success().stdout;
     assert!(summary.contains("Observed since 2026-11-17 in 2 runs, over 3 days"), "{summary}");
 }
 
@@ -321,9 +321,9 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     for reason in ["", "  ", "two\nlines", "\u{1b}[31mred", &"long".repeat(300)] {
         forget(&runs[1], reason).failed_with(2);
     }
-    assert!(!machine.command(&["runs"]).expect_success().stdout.contains("forgotten"));
+    assert!(!machine.command(&["list", "runs"]).expect_success().stdout.contains("forgotten"));
     forget(&runs[1], "bad").expect_success();
-    let shown = machine.command(&["runs", "show", &runs[1]]).failed_with(1).stderr;
+    let shown = machine.command(&["list", "runs", &runs[1]]).failed_with(1).stderr;
     assert!(shown.contains(&format!("error: run `{}` is left out, forgotten at ", runs[1])), "{shown}");
     let refused = machine.command(&["build", "days", "--as-of", &runs[1]]).failed_with(1).stderr;
     assert!(refused.starts_with("error: cannot rebuild"), "{refused}");
@@ -338,7 +338,7 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     let note = machine.place.file(&format!("output/archive/vendor/forgotten={}/run.json", runs[1]));
     let text = fs::read_to_string(&note).unwrap();
     fs::write(&note, text.replace("bad", "good")).unwrap();
-    let message = machine.command(&["runs"]).failed_with(1).stderr;
+    let message = machine.command(&["list", "runs"]).failed_with(1).stderr;
     assert!(message.contains("its BLAKE3 checksum is"), "{message}");
     // The store has it, or gets it again.
     fs::write(&note, &text).unwrap();

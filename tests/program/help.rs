@@ -73,10 +73,10 @@ fn a_common_option_stands_before_or_after_a_command_that_has_it_and_is_refused_e
     place.define("demo", "source.service = \"demo\"\nsignals.tickers = [\"XOM\"]\ndataset.kind = \"signals\"\n");
     place.run(["--data", "kept", "run", "demo", "-q"]).expect_success();
     assert!(place.file("kept/datasets/demo/latest").exists() && !place.file("output").exists());
-    let before = place.run(["--data", "kept", "runs"]).expect_success().stdout;
-    assert_eq!(place.run(["runs", "--data", "kept"]).expect_success().stdout, before);
+    let before = place.run(["--data", "kept", "list", "runs"]).expect_success().stdout;
+    assert_eq!(place.run(["list", "runs", "--data", "kept"]).expect_success().stdout, before);
     // The option counts more than the variable, wherever it stands.
-    let mut command = place.command(["--data", "kept", "runs"]);
+    let mut command = place.command(["--data", "kept", "list", "runs"]);
     assert_eq!(Outcome::of(command.env("BELLWETHER_DATA", "elsewhere")).expect_success().stdout, before);
     for words in [&["--store", "file:///nowhere", "schema"][..], &["schema", "--store", "file:///nowhere"]] {
         let refused = place.run(words).failed_with(2).stderr;

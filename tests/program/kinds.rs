@@ -17,7 +17,8 @@ fn run(place: &Place, name: &str) -> Outcome {
 }
 
 fn seal(place: &Place, number: usize) -> String {
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
+    let runs: Value =
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).expect("JSON");
     let mut sealed: Vec<String> = list(&runs["runs"]).iter().map(|run| text(&run["sealed_at"]).to_owned()).collect();
     sealed.sort();
     sealed[number].clone()
@@ -169,7 +170,8 @@ fn an_article_is_revised_by_what_it_says_and_not_by_its_place_in_the_list() {
     let news = "[sentiment]\ntickers = \"ONE\"\n[dataset]\nkind = \"news\"\n[rejects]\nkeep_extra = true\n";
     place.define("news", &format!("[source]\n{}{news}", service.source()));
     MOVED.iter().for_each(|_| drop(run(&place, "news")));
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
+    let runs: Value =
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).expect("JSON");
     let folders = list(&runs["runs"]).iter().map(|run| format!("output/archive/vendor/run={}", text(&run["run"])));
     let requests = folders.map(|folder| read(&place.file(&format!("{folder}/requests.parquet"))));
     let mut answered: Vec<String> = requests.flat_map(|rows| texts(&rows, "observed_at")).flatten().collect();

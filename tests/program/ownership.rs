@@ -107,9 +107,15 @@ fn no_command_reads_a_service_by_a_link_or_takes_it_for_none() {
     let archive = place.file("output/archive");
     fs::rename(archive.join("demo"), place.file("moved")).unwrap();
     symlink("../../moved", archive.join("demo")).unwrap();
-    for words in
-        ["runs", "build it", "run it", "verify", "audit revisions it", "archive compact", "archive prune --dry-run"]
-    {
+    for words in [
+        "list runs",
+        "build it",
+        "run it",
+        "verify",
+        "audit revisions it",
+        "archive compact",
+        "archive prune --dry-run",
+    ] {
         let refused = place.run(words.split(' ')).failed_with(1).stderr;
         assert!(
             refused.contains("`output/archive/demo` is a symbolic link, which is not followed"),
@@ -215,7 +221,7 @@ fn answers_are_read_from_and_written_to_files_of_the_run_only() {
         let planted = text.replace("\"0.answers\"", &format!("\"{name}\""));
         assert_ne!(planted, text);
         fs::write(&journal, planted).unwrap();
-        let listed = place.run(["runs"]).expect_success().stdout;
+        let listed = place.run(["list", "runs"]).expect_success().stdout;
         assert!(listed.contains("unfinished"), "{listed}");
     }
     run(&place).expect_success();
@@ -417,10 +423,10 @@ fn readers_write_nothing_to_an_archive_and_take_no_lock() {
     let before = times(&archive);
     let readers: [&[&str]; 12] = [
         &["verify"],
-        &["runs"],
+        &["list", "runs"],
         &["build", "it"],
         &["build", "it", "--format", "csv", "--output", "-"],
-        &["summary", "it"],
+        &["report", "--text", "it"],
         &["show", "it"],
         &["report", "it"],
         &["archive", "prune", "--dry-run"],

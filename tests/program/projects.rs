@@ -37,11 +37,10 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
     // Retention removed the previous version, through a path with `..`.
     assert_eq!(versions(&place), 1);
     for command in [
-        &["runs"][..],
+        &["list", "runs"][..],
         &["verify"],
         &["check", "demo"],
-        &["plan", "demo"],
-        &["summary"],
+        &["report", "--text"],
         &["report"],
         &["diff", "demo", "demo"],
         &["audit", "quality", "demo"],
@@ -71,7 +70,7 @@ fn a_definition_from_elsewhere_takes_no_dataset_over() {
     }
     assert_eq!((latest(), place.files().len()), before);
     // What publishes nothing takes any file.
-    place.run(["plan", file]).expect_success();
+    place.run(["check", file]).expect_success();
     place.run(["run", file, "--data", "other", "-q"]).expect_success();
     place.run(["build", file, "--archive", "other/archive", "--output", "rows.csv"]).expect_success();
     // Where it is told to, it publishes, and says what is different.
@@ -86,13 +85,13 @@ fn the_project_option_overrides_the_variable() {
     let (place, other) = (published_place(), Place::new());
     let root = place.path().to_str().unwrap();
     let listed = |outcome: Outcome| outcome.expect_success().stdout.lines().count();
-    assert_eq!(listed(place.run(["runs"])), 2);
+    assert_eq!(listed(place.run(["list", "runs"])), 2);
     assert_eq!(listed(other.run(["-C", root, "runs"])), 2);
-    assert_eq!(listed(other.run(["runs", "--directory", root])), 2);
-    assert_eq!(listed(Outcome::of(other.command(["runs"]).env("BELLWETHER_ROOT", root))), 2);
-    assert_eq!(listed(Outcome::of(other.command(["runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 2);
-    assert_eq!(listed(Outcome::of(place.command(["runs"]).env("BELLWETHER_ROOT", ""))), 2);
-    let missing = Outcome::of(other.command(["runs"]).env("BELLWETHER_ROOT", "nowhere")).failed_with(2).stderr;
+    assert_eq!(listed(other.run(["list", "runs", "--directory", root])), 2);
+    assert_eq!(listed(Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", root))), 2);
+    assert_eq!(listed(Outcome::of(other.command(["list", "runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 2);
+    assert_eq!(listed(Outcome::of(place.command(["list", "runs"]).env("BELLWETHER_ROOT", ""))), 2);
+    let missing = Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", "nowhere")).failed_with(2).stderr;
     assert!(missing.starts_with("error: no project in `nowhere`\n"), "{missing}");
     assert!(missing.contains("hint: name an existing folder with `--directory` or `BELLWETHER_ROOT`"), "{missing}");
 }

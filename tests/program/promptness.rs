@@ -18,16 +18,14 @@ fn the_commands_used_most_answer_at_once_on_the_archive_of_the_demo() {
     let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
     place.define("demo", &std::fs::read_to_string(definition).expect("the demo"));
     place.run(["run", "demo", "-q"]).expect_success();
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 8] = [
         &["check", "demo"],
-        &["plan", "demo"],
         &["doctor", "demo"],
         &["show", "demo"],
-        &["open", "demo", "--print"],
-        &["summary", "demo"],
+        &["report", "--text", "demo"],
         &["report", "demo"],
-        &["datasets"],
-        &["runs"],
+        &["list", "datasets"],
+        &["list", "runs"],
         &["status"],
     ];
     for command in commands {

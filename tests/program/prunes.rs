@@ -142,7 +142,7 @@ fn packed_runs_go_a_day_after_their_pack_and_every_past_instant_can_still_be_bui
     let mut instants = Vec::new();
     for _ in 0..3 {
         place.run(["run", "demo", "-q"]).expect_success();
-        let runs = place.run(["runs", "--json"]).expect_success().stdout;
+        let runs = place.run(["list", "runs", "--json"]).expect_success().stdout;
         let runs: Value = serde_json::from_str(&runs).unwrap();
         instants.push(runs["runs"].as_array().unwrap().last().unwrap()["sealed_at"].as_str().unwrap().to_owned());
     }
@@ -228,14 +228,15 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
         }
     });
     place.run(["archive", "compact"]).expect_success();
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).unwrap();
+    let runs: Value = serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).unwrap();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 5);
     place.run(["verify"]).expect_success();
 }
 
 /// The rows of the archive as of each run.
 fn built_as_of_each_run(place: &Place) -> Vec<Vec<u8>> {
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("a document");
+    let runs: Value =
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).expect("a document");
     let instant = |run: &Value| run["sealed_at"].as_str().expect("an instant").to_owned();
     let instants = runs["runs"].as_array().expect("a list").iter().map(instant);
     let build = |as_of: String| {

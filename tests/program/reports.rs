@@ -26,10 +26,10 @@ fn run_on<const N: usize>(days: [&str; N]) -> Place {
 
 /// Recomputes every number of a dataset's report and summary, and returns the summary.
 fn check(place: &Place, name: &str) -> String {
-    let summary = place.run(["summary", name, "--width", "100"]).expect_success().stdout;
+    let summary = place.run(["report", "--text", name, "--width", "100"]).expect_success().stdout;
     assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
     fs::write(place.file("summary.txt"), &summary).expect("a file");
-    let document = place.run(["summary", name, "--json"]).expect_success().stdout;
+    let document = place.run(["report", "--text", name, "--json"]).expect_success().stdout;
     fs::write(place.file("summary.json"), document).expect("a file");
     python::check("check_report.py", [place.path().as_os_str(), name.as_ref()]);
     summary
@@ -204,7 +204,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
     let place = run_on(["2026-08-03", "2026-11-18", "2026-11-20"]);
     check(&place, "it");
     python::check("check_page.py", [place.file("output/datasets/it/latest/report.html")]);
-    let narrow = place.run(["summary", "--width", "20"]).expect_success().stdout;
+    let narrow = place.run(["report", "--text", "--width", "20"]).expect_success().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 
     // The same from the archive alone, by name and as the last built, except for durations.
@@ -233,7 +233,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
 fn a_report_of_an_ad_hoc_build_is_about_its_rows() {
     let place = run_on(["2026-11-18", "2026-11-19", "2026-11-20"]);
     let known = |name: &str| -> [u64; 2] {
-        let summary = place.run(["summary", name, "--json"]).expect_success().stdout;
+        let summary = place.run(["report", "--text", name, "--json"]).expect_success().stdout;
         let summary: Value = serde_json::from_str(&summary).expect("JSON");
         ["signals", "articles"].map(|of| summary["revisions"][of]["total"]["known"].as_u64().expect("a count"))
     };
@@ -333,6 +333,6 @@ fn vendor_text_never_runs_in_a_report_or_escapes_its_element() {
         "check_page.py",
         [page.as_os_str(), shown.as_ref(), "<script>hostileDescription=1</script>".as_ref()],
     );
-    let summary = place.run(["summary", "hostile"]).expect_success().stdout;
+    let summary = place.run(["report", "--text", "hostile"]).expect_success().stdout;
     assert!(!summary.chars().any(|character| character.is_control() && character != '\n'), "{summary:?}");
 }

@@ -38,11 +38,12 @@ fn pairs_are_requested_as_they_are_and_not_each_period_with_each_regime() {
     ] {
         let place = Place::new();
         place.define("it", &of_demo(&format!("{form}{PAIRS}")));
-        let shown = place.run(["plan", "it"]).expect_success().stdout;
+        let shown = place.run(["check", "it"]).expect_success().stdout;
         assert!(shown.contains(&format!("requests: {requests}\n")), "{shown}");
         let document: Value =
-            serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).unwrap();
-        assert_eq!(document["signals"][0]["requests"].as_array().unwrap().len(), requests, "{document}");
+            serde_json::from_str(&place.run(["check", "it", "--json"]).expect_success().stdout).unwrap();
+        let plan = &document["definitions"][0]["plan"];
+        assert_eq!(plan["signals"][0]["requests"].as_array().unwrap().len(), requests, "{document}");
         place.run(["run", "it"]).expect_success();
         assert_eq!(together(&place, &["period", "regime"]), expected, "{form}");
     }
@@ -110,7 +111,7 @@ fn excluded_tickers_have_no_requests_and_no_rows_however_signals_are_fetched() {
         let all = tickers();
         assert!(all.contains(&"NEE".to_owned()) && all.contains(&"DUK".to_owned()), "{form}: {all:?}");
         define("exclude = [\"NEE\", \"DUK\"]\n");
-        let plan = place.run(["plan", "it"]).expect_success().stdout;
+        let plan = place.run(["check", "it"]).expect_success().stdout;
         assert!(plan.contains("\n  without DUK, NEE\n"), "{plan}");
         place.run(["run", "it"]).expect_success();
         let expected: Vec<String> =
@@ -180,13 +181,14 @@ fn one_definition_asks_the_service_of_the_environment_and_keeps_two_apart() {
         let with = |service: &Scripted, arguments: &[&str]| {
             Outcome::of(place.command(arguments).envs([KEY]).envs(variables(service, names)))
         };
-        let shown = with(&production, &["plan", "it"]).expect_success().stdout;
+        let shown = with(&production, &["check", "it"]).expect_success().stdout;
         let address = &variables(&production, names)[0].1;
         assert!(shown.contains(&format!("base_url: {address}")), "{shown}");
         assert!(shown.contains(&format!("from the environment: {}, {}", names[0], names[1])), "{shown}");
-        let document = with(&production, &["plan", "it", "--json"]).expect_success().stdout;
+        let document = with(&production, &["check", "it", "--json"]).expect_success().stdout;
         let document: Value = serde_json::from_str(&document).unwrap();
-        assert_eq!(document["address_variables"], serde_json::json!(names), "{document}");
+        let plan = &document["definitions"][0]["plan"];
+        assert_eq!(plan["address_variables"], serde_json::json!(names), "{document}");
         place.define("due", &format!("[source]\n{source}{REST}[schedule]\ncron = \"@daily\"\n"));
         let printed = with(&production, &["schedule", "print", "--for", "crontab"]).expect_success().stdout;
         let left_out = names.map(|name| format!("`{name}`"));
@@ -257,14 +259,14 @@ fn a_variable_that_holds_no_address_is_named_and_its_value_is_never_shown() {
     // A definition that says where its service is asks nobody else.
     place.define("mine", &format!("[source]\nservice = \"demo\"\n{REST}"));
     let other = [("BELLWETHER_BASE_URL", "https://a.example/")];
-    let shown = Outcome::of(place.command(["plan", "mine"]).envs(other)).expect_success().stdout;
+    let shown = Outcome::of(place.command(["check", "mine"]).envs(other)).expect_success().stdout;
     assert!(shown.contains("service: demo, built in"), "{shown}");
     // Signals alone need one address, and take no other from the environment.
     let signals = "base_url = \"https://a.example/\"\nname = \"acme\"\n";
     place
         .define("one", &format!("[source]\n{signals}[signals]\nsectors = \"energy\"\n[dataset]\nkind = \"signals\"\n"));
     let other = [("BELLWETHER_SENTIMENT_BASE_URL", "https://b.example/")];
-    let shown = Outcome::of(place.command(["plan", "one"]).envs(other)).expect_success().stdout;
+    let shown = Outcome::of(place.command(["check", "one"]).envs(other)).expect_success().stdout;
     assert!(!shown.contains("b.example") && !shown.contains("from the environment"), "{shown}");
 }
 

@@ -63,23 +63,23 @@ fn every_command_escapes_names_and_values_of_the_service() {
     let place = define(&service, "[rejects]\nmax_share = 0.9\n");
     let outcome = run(&place, &[]).expect_success();
     assert!(outcome.stdout.contains(&format!("unknown   /*/predictions/*/{SHOWN}")), "{}", outcome.stdout);
-    let runs = place.run(["runs"]).expect_success().stdout;
+    let runs = place.run(["list", "runs"]).expect_success().stdout;
     let sealed = runs.lines().nth(1).unwrap().split(' ').next().unwrap();
     let commands: [&[&str]; 9] = [
-        &["runs"],
-        &["runs", "show", sealed],
-        &["summary", "it"],
+        &["list", "runs"],
+        &["list", "runs", sealed],
+        &["report", "--text", "it"],
         &["report", "it"],
         &["audit", "quality"],
         &["audit", "sources"],
         &["audit", "revisions"],
         &["verify"],
-        &["plan", "it"],
+        &["check", "it"],
     ];
     for command in commands {
         let outcome = place.run(command).expect_success();
         is_plain(&outcome);
-        let names_it = matches!(command, ["runs", "show", _] | ["audit", "quality"]);
+        let names_it = matches!(command, ["list", "runs", _] | ["audit", "quality"]);
         assert_eq!(outcome.stdout.contains(SHOWN), names_it, "{command:?}: {}", outcome.stdout);
     }
 }
@@ -99,7 +99,9 @@ fn definition_text_is_escaped_and_marked_at_its_position() {
 #[test]
 fn command_line_arguments_are_shown_escaped() {
     let place = Place::new();
-    for (arguments, code) in [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["runs", HOSTILE], 2)] {
+    for (arguments, code) in
+        [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["list", "runs", HOSTILE], 1)]
+    {
         let outcome = place.run(&arguments).failed_with(code);
         is_plain(&outcome);
         assert!(outcome.stderr.contains("\\u001b[31m"), "{}", outcome.stderr);
@@ -112,7 +114,7 @@ fn a_locale_without_other_characters_gets_those_of_ascii() {
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
     place.run(["run", "it", "-q"]).expect_success();
     let with = |locale: &[(&str, &str)]| {
-        Outcome::of(place.command(["summary", "it"]).envs(locale.iter().copied())).expect_success().stdout
+        Outcome::of(place.command(["report", "--text", "it"]).envs(locale.iter().copied())).expect_success().stdout
     };
     let drawn = with(&[]);
     assert!(!drawn.is_ascii());

@@ -122,7 +122,7 @@ fn a_row_is_traded_at_the_first_open_or_close_after_it_was_known() {
             assert_eq!(instant(&tradable), first, "{name}, {date}");
         }
     }
-    let planned = place.run(["plan", "it"]).expect_success().stdout;
+    let planned = place.run(["check", "it"]).expect_success().stdout;
     assert!(planned.contains("\nsignals without a time: made at 16:00 America/New_York\n"), "{planned}");
     let refused = place.run(["sql", "it"]).failed_with(1).stderr;
     assert!(refused.contains("SQL cannot compute `known_at`"), "{refused}");
@@ -156,7 +156,7 @@ fn a_holiday_makes_no_data_stale_and_a_calendar_that_has_ended_says_so() {
     // The file ends on Monday, so Tuesday counts, and the run says why.
     let ended = run("ended", "[calendar]\nsessions = \"market.csv\"\n", 2).expect_err("it is stale");
     assert_eq!(ended.kind(), ErrorKind::Checks, "{ended:?}");
-    let planned = place.run(["plan", "ended"]).expect_success().stdout;
+    let planned = place.run(["check", "ended"]).expect_success().stdout;
     assert!(planned.contains("\ntrading days: as listed until 2026-03-16, then Monday to Friday\n"), "{planned}");
     let checked = place.run(["check", "ended"]).expect_success();
     let note = "the calendar ends on 2026-03-16: list later sessions, or each Monday to Friday counts as a trading day";

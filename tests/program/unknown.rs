@@ -123,18 +123,19 @@ fn a_window_is_unknown_unless_the_vendor_told_of_it() {
     python::check("check_sql.py", ["duckdb", place.file("cases.json").to_str().expect("a path")]);
 
     // How much is unknown is said where people look.
-    let plan = place.run(["plan", "it"]).expect_success().stdout;
+    let plan = place.run(["check", "it"]).expect_success().stdout;
     let column = plan.lines().find(|line| line.contains("news_count_1d")).expect("the column");
     assert!(column.ends_with("may be null, unknown for 31.1 % of the latest version"), "{plan}");
-    let plan: Value = serde_json::from_str(&place.run(["plan", "it", "--json"]).expect_success().stdout).expect("JSON");
+    let plan: Value =
+        serde_json::from_str(&place.run(["check", "it", "--json"]).expect_success().stdout).expect("JSON");
     let of = |name: &str| {
-        let columns = plan["columns"].as_array().expect("columns");
+        let columns = plan["definitions"][0]["plan"]["columns"].as_array().expect("columns");
         columns.iter().find(|column| column["name"] == name).expect("the column")["unknown"].clone()
     };
     assert_eq!((of("news_count_1d"), of("ticker")), (json!(14.0 / 45.0), Value::Null));
     let quality = place.run(["audit", "quality", "it"]).expect_success().stdout;
     assert!(quality.contains("unknown") && !quality.contains("seems to cut them off"), "{quality}");
-    let summary = place.run(["summary", "it"]).expect_success().stdout;
+    let summary = place.run(["report", "--text", "it"]).expect_success().stdout;
     assert!(summary.contains("News is unknown for"), "{summary}");
 }
 

@@ -19,7 +19,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     let second = latest(&place);
     let builds = crate::support::program::builds(&place, "demo");
     let build = builds[0].file_name().unwrap().to_str().unwrap().to_owned();
-    let listed = place.run(["datasets"]).expect_success().stdout;
+    let listed = place.run(["list", "datasets"]).expect_success().stdout;
     let marked = |listed: &str, name: &str, mark: &str| {
         let row = listed.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).find(|row| row[0] == name);
         assert!(row.is_some_and(|row| row.contains(&mark)), "{name} {mark}: {listed}");
@@ -30,7 +30,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     marked(&listed, &format!("demo/builds/{build}"), &rows);
     assert!(listed.contains(&format!("demo/{first} ")), "{listed}");
     assert!(listed.ends_with('\n') && listed.contains("\n3 versions, "), "{listed}");
-    let one = place.run(["datasets", "demo"]).expect_success().stdout;
+    let one = place.run(["list", "datasets", "demo"]).expect_success().stdout;
     assert_eq!(one, listed, "there is no other");
 
     let refused = |name: &str, message: &str| {
@@ -42,7 +42,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     refused("demo/../../..", "no version");
     symlink(&first, place.file("output/datasets/demo/paper")).unwrap();
     refused(&format!("demo/{first}"), "the link `paper` points to it");
-    let listed = place.run(["datasets"]).expect_success().stdout;
+    let listed = place.run(["list", "datasets"]).expect_success().stdout;
     marked(&listed, &format!("demo/{first}"), "paper");
     fs::remove_file(place.file("output/datasets/demo/paper")).unwrap();
     for (link, target) in [("paper", format!("builds/{build}")), ("builds/paper", build.clone())] {
@@ -86,8 +86,8 @@ fn a_file_that_versions_share_counts_once() {
     // Nothing has changed: the next version has the same files.
     place.run(["build", "one", "-q"]).expect_success();
     let listed = |arguments: &[&str]| {
-        let text = place.run(["datasets"].iter().chain(arguments)).expect_success().stdout;
-        let json = place.run(["datasets", "--json"].iter().chain(arguments)).expect_success().stdout;
+        let text = place.run(["list", "datasets"].iter().chain(arguments)).expect_success().stdout;
+        let json = place.run(["list", "datasets", "--json"].iter().chain(arguments)).expect_success().stdout;
         (text, serde_json::from_str::<serde_json::Value>(&json).unwrap())
     };
     let size = |name: &str| fs::metadata(place.file(&format!("output/datasets/{name}/latest/{name}.parquet"))).unwrap();
@@ -101,7 +101,10 @@ fn a_file_that_versions_share_counts_once() {
     let (text, json) = listed(&["two"]);
     assert!(text.ends_with(&format!("\n1 version, {}\n", kilobytes(two.len()))) && !text.contains("one/"), "{text}");
     assert_eq!((json["versions"].as_array().unwrap().len(), &json["bytes"]), (1, &two.len().into()));
-    let unknown = place.run(["datasets", "tow"]).failed_with(1).stderr;
+    let unknown = place.run(["list", "datasets", "tow"]).failed_with(1).stderr;
     assert_eq!(unknown, "error: no dataset `tow`\nhint: did you mean `two`?\n");
-    place.run(["datasets", "two", "remove", "two/x"]).failed_with(2);
+    place.run(["list", "datasets", "two/x"]).failed_with(1);
+    let version = json["versions"][0]["name"].as_str().expect("a name").to_owned();
+    let (_, one) = listed(&[&version]);
+    assert_eq!(one["versions"], json["versions"], "a version by its name");
 }

@@ -95,7 +95,7 @@ fn a_build_says_what_was_not_watched_at_its_instant() {
         serde_json::from_slice(&fs::read(version.join("dataset.json")).expect("a record")).expect("JSON");
     let watched = json!({ "from": "2026-03-03T21:00:00.000000Z", "until": "2026-03-10T21:00:00.000000Z", "ended": 1 });
     assert_eq!(record["watched"], watched);
-    let summary = place.run(["summary", "it"]).expect_success().stdout;
+    let summary = place.run(["report", "--text", "it"]).expect_success().stdout;
     assert!(summary.contains("2026-03-03 21:00:00 UTC to 2026-03-10 21:00:00 UTC; 1 no longer listed"), "{summary}");
     // A run that changes nothing moves the end.
     run("it", 11);
@@ -128,7 +128,8 @@ fn a_changed_definition_is_told_wherever_it_makes_a_difference() {
     };
     define("it", "1d");
     place.run(["run", "it"]).expect_success();
-    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).expect_success().stdout).expect("JSON");
+    let runs: Value =
+        serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).expect("JSON");
     let sealed = runs["runs"][0]["sealed_at"].as_str().expect("an instant").to_owned();
     let changed = "join.lag: \"1d\", now \"2d\"";
     define("it", "2d");

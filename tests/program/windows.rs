@@ -92,7 +92,9 @@ fn tables_fit_a_window_of_80_columns() {
     needs!(PYTHON);
     let place = define();
     place.run(["run", "demo", "-q"]).expect_success();
-    for command in [&["runs"][..], &["datasets"], &["check", "demo"], &["--help"], &["summary", "demo"]] {
+    for command in
+        [&["list", "runs"][..], &["list", "datasets"], &["check", "demo"], &["--help"], &["report", "--text", "demo"]]
+    {
         let seen = Window::of("80").run(&place, command).expect_success();
         assert!(seen.lines.iter().all(|line| line.chars().count() <= 80), "{command:?} {seen:#?}");
     }

@@ -373,7 +373,7 @@ fn articles_are_on_the_days_of_the_definition_in_facts_report_summary_and_load()
         let [first, last] = [of_signals.keys().next(), of_signals.keys().last()].map(|day| day.expect("a day"));
         let count = of_signals.values().sum::<u64>();
         let scope = format!("{count} articles about 1 of 1 ticker, dated {first} to {last}");
-        let summary = place.run(["summary", &joined, "--width", "200"]).expect_success().stdout;
+        let summary = place.run(["report", "--text", &joined, "--width", "200"]).expect_success().stdout;
         let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(summary.contains(&scope), "{naive}: {scope}\n{summary}");
     }

@@ -159,7 +159,7 @@ fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
 fn a_forgotten_run_inside_a_pack_prevents_no_trial() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let place = pull(3, [&signals, &["2025-10-01"]], "");
-    let listed = place.run(["runs"]).expect_success().stdout;
+    let listed = place.run(["list", "runs"]).expect_success().stdout;
     let last = listed.lines().rfind(|line| line.starts_with("20")).expect("a run");
     let last = last.split_whitespace().next().expect("its name");
     place.run(["archive", "forget", last, "--reason", "a test"]).expect_success();

@@ -182,14 +182,14 @@ fn a_dataset_has_the_id_that_each_ticker_had_on_its_date() {
     }
     // 105 weekdays from January 5th to May 29th, of which 50 are those of the old name.
     assert_eq!(of_renamed[..2], [50, 105]);
-    let planned = world.place.run(["plan", "ids"]).expect_success().stdout;
+    let planned = world.place.run(["check", "ids"]).expect_success().stdout;
     let line =
         "identity: 1 id of 2 tickers on the days of the file, none on their other days; any other ticker is its own id";
     assert!(planned.contains(line), "{planned}");
     assert!(planned.contains("text, may be null"), "{planned}");
-    let plan = world.answer(&["plan", "ids", "--json"]);
-    assert_eq!((&plan["identity"]["ids"], &plan["identity"]["tickers"]), (&1.into(), &2.into()));
-    assert!(world.answer(&["plan", "it", "--json"])["identity"].is_null());
+    let identity = |name: &str| world.answer(&["check", name, "--json"])["definitions"][0]["plan"]["identity"].clone();
+    assert_eq!((&identity("ids")["ids"], &identity("ids")["tickers"]), (&1.into(), &2.into()));
+    assert!(identity("it").is_null());
     let statement = world.place.run(["sql", "ids"]).expect_success().stdout;
     assert!(statement.contains("('OLD', date '0001-01-01', date '2026-03-13', 'seven')"), "{statement}");
     // Another day is another dataset, though nothing else has changed.

@@ -368,7 +368,8 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
         format!("{}{}", number(&measure["correlation"]), if test.is_null() { String::new() } else { interval })
     };
     let finding = format!("ranked returns at {} when it was published, and at {} in today", said(0), said(1));
-    let text = place.run(["summary", "it"]).expect_success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text =
+        place.run(["report", "--text", "it"]).expect_success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&finding), "{finding}: {text}");
     for what in [
         "id=\"skill\"",

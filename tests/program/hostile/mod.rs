@@ -28,7 +28,7 @@ const TIME: Duration = Duration::from_secs(60);
 /// Commands that read seals or change the archive.
 const OF_SEALS: [&[&str]; 7] = [
     &["verify"],
-    &["runs"],
+    &["list", "runs"],
     &["build", "it"],
     &["audit", "leak", "it"],
     &["archive", "compact"],
@@ -41,7 +41,7 @@ const OF_ROWS: [&[&str]; 10] = [
     &["verify"],
     &["build", "it"],
     &["build", "it", "--format", "csv", "--output", "-"],
-    &["summary", "it"],
+    &["report", "--text", "it"],
     &["audit", "leak", "it"],
     &["audit", "quality", "it"],
     &["audit", "revisions", "it"],

@@ -15,7 +15,7 @@ const READERS: [&[&str]; 9] = [
     &["store", "verify"],
     &["store", "pull"],
     &["sql", "it"],
-    &["summary", "it"],
+    &["report", "--text", "it"],
     &["show", "it"],
     &["report", "it"],
     &["audit", "quality", "it"],

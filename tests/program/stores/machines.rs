@@ -179,7 +179,7 @@ fn reading_commands_fetch_missing_data() {
         &["audit", "revisions"],
         &["audit", "sources", "it"],
         &["audit", "leak", "it"],
-        &["summary", "it"],
+        &["report", "--text", "it"],
         &["show", "it", "--tail", "3"],
     ] {
         let fresh = machine();

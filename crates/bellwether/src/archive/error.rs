@@ -10,7 +10,7 @@ use crate::time::to_record;
 
 const RUN_FIRST: &str = "run it first: `bellwether run NAME`; or choose another archive with `--archive`";
 
-const LISTED: &str = "`bellwether runs` lists the runs";
+const LISTED: &str = "`bellwether list runs` lists the runs";
 
 /// An archive that does not exist.
 pub(crate) fn no_archive(path: &Path) -> Error {

@@ -51,7 +51,7 @@ impl Version {
     }
 }
 
-/// A version or an ad hoc build in a list: `bellwether datasets --json` prints these, and Python's rows have the same
+/// A version or an ad hoc build in a list: `bellwether list datasets --json` prints these, and Python's rows have the same
 /// columns.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ListedVersion {

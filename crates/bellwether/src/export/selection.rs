@@ -111,7 +111,7 @@ impl Selection {
         let field = |name: &String| {
             schema.fields().iter().find(|field| field.name() == name).map(Arc::clone).ok_or_else(|| {
                 let what = format!("no column `{name}`; the columns are {}", names(schema));
-                Error::usage(what, "`bellwether plan NAME` prints the columns of a dataset")
+                Error::usage(what, "`bellwether check NAME` prints the columns of a dataset")
             })
         };
         Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))

@@ -1,4 +1,4 @@
-//! What each column of a dataset means: the words of `plan --json` and of the page of columns.
+//! What each column of a dataset means: the words of `check --json` and of the page of columns.
 
 use super::{Column, DatasetPlan, Decay, Feature, Reference, RowKind};
 use crate::definition::Days;

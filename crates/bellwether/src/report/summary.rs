@@ -1,4 +1,4 @@
-//! A report in numbers: what `bellwether summary --json` prints.
+//! A report in numbers: what `bellwether report --text --json` prints.
 
 use schemars::JsonSchema;
 use serde::Serialize;

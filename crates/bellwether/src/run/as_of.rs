@@ -57,7 +57,7 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
         };
         let what = format!("cannot rebuild `{}`: {count} forgotten since: {}", version.name, some_names(&runs));
         return Err(Error::new(ErrorKind::Storage, what)
-            .with_hint("`bellwether runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`"));
+            .with_hint("`bellwether list runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`"));
     }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();

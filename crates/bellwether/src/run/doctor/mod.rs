@@ -18,8 +18,6 @@ use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
 use crate::time::Clock;
 
-pub use sectors::{USUAL_SECTORS, offered_sectors};
-
 /// The result of a check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diagnosis {

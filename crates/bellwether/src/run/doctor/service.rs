@@ -13,6 +13,7 @@ use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
 use crate::run::demo::Demo;
 use crate::run::error;
+use crate::run::offers::brief;
 use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::{addresses, key};
 use crate::text::human::count_of;
@@ -66,11 +67,10 @@ pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diag
 /// Whether both addresses answer, which operations the service offers, and its clock.
 async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: &DoctorOptions) -> Vec<Diagnosis> {
     let shown = [addresses.signals.clone(), addresses.sentiment.clone()];
-    let client =
-        match Client::new(addresses, key, sectors::brief(plan.limits), options.clock, options.data.join("evidence")) {
-            Ok(client) => client,
-            Err(error) => return vec![Diagnosis::of_error("connection", &error)],
-        };
+    let client = match Client::new(addresses, key, brief(plan.limits), options.clock, options.data.join("evidence")) {
+        Ok(client) => client,
+        Err(error) => return vec![Diagnosis::of_error("connection", &error)],
+    };
     let mut found = Vec::new();
     let mut heads: BTreeMap<Endpoint, ResponseHead> = BTreeMap::new();
     let mut skew = None;

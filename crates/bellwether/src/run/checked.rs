@@ -1,14 +1,56 @@
-//! A plan as it is told to users: `bellwether plan --json` and Python give the same document.
+//! A checked definition: its problems, or its requests and columns. `bellwether check --json` and Python give the same document.
 
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::latest_facts;
+use crate::error::Error;
+use crate::freshness::today;
 use crate::interface::Endpoint;
 use crate::plan::{OperationRequests, Plan, Request, RequestList, Source, TickerSource, describe};
 use crate::report::facts::Facts;
+use crate::text::problem::PlacedProblem;
+
+/// A definition that was checked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CheckedDefinition {
+    /// Its file.
+    pub path: String,
+    /// Whether it can be run.
+    pub ok: bool,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// Its problems.
+    pub problems: Vec<PlacedProblem>,
+    /// Its requests, and the columns of its dataset; none with problems.
+    pub plan: Option<PlanDocument>,
+}
+
+impl CheckedDefinition {
+    /// A valid definition, whose dataset is published in a data folder.
+    pub fn valid(plan: &Plan, data: &Path, now: DateTime<Utc>) -> Self {
+        let facts = latest_facts(data, &plan.name);
+        let mut warnings = plan.dataset.warnings();
+        let split = facts.as_ref().and_then(|facts| facts.split_days.as_ref());
+        warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
+        warnings.extend(plan.dataset.calendar_note(today(plan, now)));
+        let document = PlanDocument::of(plan, facts.as_ref());
+        Self { path: document.path.clone(), ok: true, warnings, problems: Vec::new(), plan: Some(document) }
+    }
+
+    /// A definition with problems: all those of its text, or the one reason for which it cannot be read.
+    pub fn invalid(path: &Path, error: &Error) -> Self {
+        let (message, hint) = (error.to_string(), error.hint().map(str::to_owned));
+        let problems = match error.problems() {
+            Some(problems) => problems.list(),
+            None => vec![PlacedProblem { message, hint, line: None, column: None }],
+        };
+        Self { path: path.display().to_string(), ok: false, warnings: Vec::new(), problems, plan: None }
+    }
+}
 
 /// What a definition means.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -97,9 +139,7 @@ struct Schedule {
 }
 
 impl PlanDocument {
-    /// The plan of a definition whose dataset is published in a data folder.
-    pub fn of(plan: &Plan, data: &Path) -> Self {
-        let facts = latest_facts(data, &plan.name);
+    fn of(plan: &Plan, facts: Option<&Facts>) -> Self {
         let remote = match &plan.source {
             Source::Remote(remote) => Some(remote),
             Source::Demo => None,
@@ -125,7 +165,7 @@ impl PlanDocument {
                         unit: meaning.unit.map(str::to_owned),
                         null: meaning.null.map(str::to_owned),
                         example: meaning.example.to_owned(),
-                        unknown: facts.as_ref().and_then(|facts| unknown_share(facts, plan, it.name())),
+                        unknown: facts.and_then(|facts| unknown_share(facts, plan, it.name())),
                     }
                 })
                 .collect(),
