@@ -23,8 +23,8 @@ use url::Url;
 
 pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
-    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, NaiveRule, OnFinding,
-    Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
+    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, NaiveRule, OnFinding, Statistic,
+    StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims,
-    some_names, too_early, wait_for_seal,
+    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims, some_names,
+    too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
 use crate::disk::digest;
@@ -56,8 +56,9 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
             more => format!("{} of its runs were", group_digits(more as u64)),
         };
         let what = format!("cannot rebuild `{}`: {count} forgotten since: {}", version.name, some_names(&runs));
-        return Err(Error::new(ErrorKind::Storage, what)
-            .with_hint("`bellwether list runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`"));
+        return Err(Error::new(ErrorKind::Storage, what).with_hint(
+            "`bellwether list runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`",
+        ));
     }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
     let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();

@@ -24,7 +24,6 @@ use crate::tables::Change;
 /// Rows per batch: a few tickers of daily history. Larger batches take more memory and no less time.
 pub(super) const BATCH_ROWS: usize = 1 << 12;
 
-
 /// The rows of a file, in batches.
 pub(in crate::archive) struct FileRows {
     path: PathBuf,
