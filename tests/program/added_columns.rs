@@ -39,8 +39,10 @@ fn known(is_older: bool) -> Vec<String> {
     let days = [18, 19, 20].map(|today| Day::new(day(2026, 11, today)));
     let (one, other) = (Place::new(), Place::new());
     days[0].run(&one);
-    let record: Value =
-        serde_json::from_slice(&fs::read(one.file("output/datasets/days/latest/dataset.json")).unwrap()).unwrap();
+    let record: Value = serde_json::from_slice(
+        &fs::read(one.file("output/datasets/days/latest/dataset.json")).expect("as the test expects"),
+    )
+    .expect("as the test expects");
     one.define("days", record["definition"].as_str().expect("text"));
     let archive = one.file("output/archive/vendor");
     let [of_signals, of_requests]: [Forgery; 2] = match is_older {
@@ -57,10 +59,11 @@ fn known(is_older: bool) -> Vec<String> {
         known.push(one.run(["audit", "sources"]).expect_success().stdout);
         one.run(["build", "days", "-q"]).expect_success();
         let (statement, cases) = (one.file("days.sql"), one.file("cases.json"));
-        fs::write(&statement, one.run(["sql", "days"]).expect_success().stdout).unwrap();
+        fs::write(&statement, one.run(["sql", "days"]).expect_success().stdout).expect("as the test expects");
         let dataset = one.file("output/datasets/days/latest/days.parquet");
-        fs::write(&cases, serde_json::json!([{ "sql": statement, "dataset": dataset }]).to_string()).unwrap();
-        python::check("check_sql.py", ["duckdb", cases.to_str().unwrap()]);
+        fs::write(&cases, serde_json::json!([{ "sql": statement, "dataset": dataset }]).to_string())
+            .expect("as the test expects");
+        python::check("check_sql.py", ["duckdb", cases.to_str().expect("as the test expects")]);
     };
     let has = |kind: &str| names(&archive).iter().any(|name| name.starts_with(kind));
     look();

@@ -99,7 +99,8 @@ mod tests {
         let mut out = Rowfile::create(&path, batch.schema(), 1).unwrap();
         (0..20).for_each(|_| out.write(Ok(batch.clone())).unwrap());
         // All at once, as a merge of many runs hands them out.
-        let all = concat_batches(&batch.schema(), &vec![batch.clone(); 20]).unwrap();
+        let schema = batch.schema();
+        let all = concat_batches(&schema, &vec![batch; 20]).unwrap();
         out.write(Ok(all)).unwrap();
         // A row that is larger than a row group has one of its own.
         let texts =
