@@ -86,7 +86,7 @@ fn the_project_option_overrides_the_variable() {
     let root = place.path().to_str().unwrap();
     let listed = |outcome: Outcome| outcome.expect_success().stdout.lines().count();
     assert_eq!(listed(place.run(["list", "runs"])), 2);
-    assert_eq!(listed(other.run(["-C", root, "runs"])), 2);
+    assert_eq!(listed(other.run(["-C", root, "list", "runs"])), 2);
     assert_eq!(listed(other.run(["list", "runs", "--directory", root])), 2);
     assert_eq!(listed(Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", root))), 2);
     assert_eq!(listed(Outcome::of(other.command(["list", "runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 2);

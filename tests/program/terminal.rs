@@ -100,7 +100,7 @@ fn definition_text_is_escaped_and_marked_at_its_position() {
 fn command_line_arguments_are_shown_escaped() {
     let place = Place::new();
     for (arguments, code) in
-        [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["list", "runs", HOSTILE], 1)]
+        [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["list", "datasets", HOSTILE], 1)]
     {
         let outcome = place.run(&arguments).failed_with(code);
         is_plain(&outcome);
