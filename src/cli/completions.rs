@@ -69,8 +69,10 @@ fn with_candidate(argument: Arg) -> Arg {
     let argument = if argument.is_positional() { argument } else { argument.hide(true) };
     let name = argument.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
     match name.as_deref() {
-        Some("DEFINITION") => argument.add(ArgValueCandidates::new(definitions)),
-        Some("DATASET" | "EARLIER" | "LATER" | "NAME[/VERSION]") => argument.add(ArgValueCompleter::new(datasets)),
+        Some("DEFINITION" | "DEFINITION|URL") => argument.add(ArgValueCandidates::new(definitions)),
+        Some("DATASET" | "EARLIER" | "LATER" | "NAME/VERSION" | "NAME[/VERSION]") => {
+            argument.add(ArgValueCompleter::new(datasets))
+        }
         Some("TICKER") => argument.add(ArgValueCandidates::new(tickers)),
         Some("COLUMN") if argument.get_id() == "columns" => argument.add(ArgValueCandidates::new(columns)),
         Some("FOLDER") => argument.add(ArgValueCompleter::new(PathCompleter::dir())),

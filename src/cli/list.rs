@@ -247,10 +247,10 @@ fn run_lines(listing: &RunListing) -> String {
     }
     match *packed_folders {
         0 => {}
-        1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
+        1 => line(&mut text, format_args!("1 folder is packed; `bellwether prune` removes it")),
         count => {
             let count = group_digits(count as u64);
-            line(&mut text, format_args!("{count} folders are packed; `bellwether archive prune` removes them"));
+            line(&mut text, format_args!("{count} folders are packed; `bellwether prune` removes them"));
         }
     }
     for Past { service, sha256, .. } in past {

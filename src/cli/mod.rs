@@ -3,17 +3,16 @@
 //! Standard output is data, standard error is for people. A closed pipe is not a failure.
 
 mod aligned;
-mod archive;
 mod audit;
 mod build;
 mod check;
 mod cite;
 mod completions;
-mod datasets;
 mod diff;
 mod doctor;
 mod document;
 mod folders;
+mod forget;
 mod help;
 mod import;
 mod include;
@@ -24,7 +23,6 @@ mod outcome;
 mod process;
 mod progress;
 mod prune;
-mod repair;
 mod report;
 mod rows;
 mod run;
@@ -94,7 +92,6 @@ enum Command {
     Show(show::Show),
     Report(report::Report),
     Sql(sql::Sql),
-    Datasets(datasets::Datasets),
     List(list::List),
     Status(status::Status),
     Schedule(schedule::Schedule),
@@ -103,7 +100,7 @@ enum Command {
     Import(import::Import),
     Diff(diff::Diff),
     Cite(cite::Cite),
-    Archive(archive::Archive),
+    Forget(forget::Forget),
     Prune(prune::Prune),
     Check(check::Check),
     Store(store::Store),
@@ -122,7 +119,6 @@ impl Command {
             Self::Show(command) => command.execute(project),
             Self::Report(command) => command.execute(project),
             Self::Sql(command) => command.execute(project),
-            Self::Datasets(command) => command.execute(project),
             Self::List(command) => command.execute(project),
             Self::Status(command) => command.execute(project),
             Self::Schedule(command) => command.execute(project),
@@ -131,7 +127,7 @@ impl Command {
             Self::Import(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
             Self::Cite(command) => command.execute(project),
-            Self::Archive(command) => command.execute(project),
+            Self::Forget(command) => command.execute(project),
             Self::Prune(command) => command.execute(project),
             Self::Check(command) => command.execute(project),
             Self::Store(command) => command.execute(project),

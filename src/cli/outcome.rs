@@ -229,8 +229,8 @@ impl Failure {
             Self::SeveralRuns { candidates, .. } => Some(one_of(candidates)),
             Self::Unverified { .. } => {
                 Some(
-                    "`bellwether archive repair` and `bellwether store repair` mend what has another copy; restore the rest \
-                     from a backup"
+                    "`bellwether verify --repair` gets what is damaged here from a store, and `verify --store --repair` sends \
+                     what is damaged there; restore the rest from a backup"
                         .to_owned(),
                 )
             }

@@ -1,21 +1,30 @@
-//! `bellwether prune`: removes old versions, packed runs and other leftovers.
+//! `bellwether prune`: removes old versions, packed runs and other leftovers, here or in a store, or the versions that are
+//! named.
 
+use std::path::Path;
 use std::time::Duration;
 
+use bellwether::disk::footprint::Footprint;
 use bellwether::disk::links;
 use bellwether::error::Error;
-use bellwether::plan::Days;
+use bellwether::export::{self, ListedVersion, VersionKind};
+use bellwether::plan::{Days, StoreUrl};
 use bellwether::project::Project;
-use bellwether::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
+use bellwether::run::{
+    Control, Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, RemoteStore, StoreAccess, StorePruned,
+    StorePrunedFolder, StorePrunedKind, kept_versions,
+};
+use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 
 use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::Folders;
-use super::interruptible;
-use super::outcome::Result;
+use super::outcome::{Failure, Result};
+use super::store::StoreSide;
 use super::typed::definition_value;
+use super::{interruptible, progress};
 
 /// Remove old versions, packed runs, evidence and reports.
 ///
@@ -23,8 +32,26 @@ use super::typed::definition_value;
 /// folders whose rows a pack has held for a day, once that is verified, and interrupted runs that can no longer be
 /// resumed. Evidence and reports: those older than `--older-than`. Leftovers of killed processes: after a day. Ad hoc
 /// builds stay, and so does every row of the archive. It is safe while runs are in progress.
+///
+/// In a store: versions beyond the newest `keep` of their definition here, and older than the latest; runs whose rows a
+/// pack holds, once both are fetched and compared; interrupted uploads. Each a day after it was replaced or interrupted;
+/// other machines may read and write meanwhile.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether prune demo/20261120T213000Z-7f3a
+      remove one version
+  bellwether prune --store --dry-run
+      list what newer versions and packs have replaced in the store")]
 pub(super) struct Prune {
+    /// Remove these versions instead, which neither `latest` nor another link points to: NAME/VERSION, or
+    /// NAME/builds/VERSION for an ad hoc build.
+    #[arg(value_name = "NAME/VERSION", conflicts_with_all = ["store", "older_than"])]
+    versions: Vec<String>,
+
+    #[command(flatten)]
+    side: StoreSide,
+
     /// Print what would be removed without removing it.
     #[arg(long)]
     dry_run: bool,
@@ -42,7 +69,14 @@ pub(super) struct Prune {
 
 impl Prune {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let mode = if self.dry_run { PruneMode::List } else { PruneMode::Remove };
+        if let Some(url) = self.side.url(project)? {
+            return self.prune_store(&url, mode, project);
+        }
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        if !self.versions.is_empty() {
+            return self.remove_versions(&data, mode);
+        }
         links::refuse_below(&data, &archive)?;
         let options = PruneOptions {
             data,
@@ -51,20 +85,65 @@ impl Prune {
             older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
             clock: Clock::System,
         };
-        let mode = if self.dry_run { PruneMode::List } else { PruneMode::Remove };
         let (prunable, result) = interruptible(async |stop| {
             let work = move || {
-                let mut prunable = Prunable::of(options)?;
+                let mut prunable = Prunable::of(&options)?;
                 let control = Control { stop, ..Control::default() };
-                let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&control) };
+                let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&options, &control) };
                 Ok::<_, Error>((prunable, result))
             };
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
         })?;
+        self.say(&prunable, result)
+    }
+
+    fn say(&self, prunable: &Prunable, result: Result<(), Error>) -> Result<()> {
         let was_nothing_removed = result.is_err() && prunable.all.is_empty();
-        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(&prunable, mode) };
-        self.json.say(|| &prunable, text)?;
+        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(prunable) };
+        self.json.say(|| prunable, text)?;
         Ok(result?)
+    }
+
+    fn prune_store(&self, url: &StoreUrl, mode: PruneMode, project: &Project) -> Result<()> {
+        let access = if mode == PruneMode::Remove { StoreAccess::Write } else { StoreAccess::Read };
+        interruptible(async |stop| {
+            let control = Control { observer: Some(progress::observer()), stop };
+            let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+            let store = RemoteStore::open(url, access, &archive, &data, &control)?;
+            let pruned = store.prune(&kept_versions(&project.definitions())?, mode).await?;
+            self.json.say(|| &pruned, || store_lines(&pruned))
+        })
+    }
+
+    /// Removes the versions that were named: all are checked before the first is removed.
+    fn remove_versions(&self, data: &Path, mode: PruneMode) -> Result<()> {
+        let published = export::published_versions(&data.join("datasets"))?;
+        let mut found: Vec<&ListedVersion> = Vec::new();
+        for name in &self.versions {
+            let version = published.iter().find(|version| version.name == *name);
+            let version = version.ok_or_else(|| Failure::NoVersion { name: name.clone() })?;
+            let pin = version.pins.first().map(String::as_str);
+            let kept_by = if version.kind == VersionKind::Latest { Some("latest") } else { pin };
+            if let Some(link) = kept_by {
+                return Err(Failure::Pinned { name: name.clone(), link: link.to_owned() });
+            }
+            if !found.iter().any(|other| other.name == *name) {
+                found.push(version);
+            }
+        }
+        let mut pruned = Prunable { dry_run: mode == PruneMode::List, all: Vec::new(), kept: Vec::new(), freed: 0 };
+        for version in found {
+            // Versions may share files with others.
+            let footprint = Footprint::of(&version.path);
+            if mode == PruneMode::Remove
+                && let Err(error) = export::remove(&version.path)
+            {
+                return self.say(&pruned, Err(error));
+            }
+            pruned.freed += footprint.freed_bytes();
+            pruned.all.push(Pruned { kind: PrunedKind::Version, path: version.path.clone(), bytes: version.bytes });
+        }
+        self.say(&pruned, Ok(()))
     }
 }
 
@@ -76,12 +155,9 @@ fn age(text: &str) -> Result<Days, String> {
     }
 }
 
-fn describe(prunable: &Prunable, mode: PruneMode) -> String {
+fn describe(prunable: &Prunable) -> String {
     let mut text = String::new();
-    let (removed, freed) = match mode {
-        PruneMode::List => ("would remove", "would free"),
-        PruneMode::Remove => ("removed", "freed"),
-    };
+    let (removed, freed) = if prunable.dry_run { ("would remove", "would free") } else { ("removed", "freed") };
     if !prunable.all.is_empty() {
         let mut table = Aligned::new(2, [removed, "", "size"]);
         for pruned in &prunable.all {
@@ -94,6 +170,32 @@ fn describe(prunable: &Prunable, mode: PruneMode) -> String {
     match count {
         0 => text.push_str("nothing to prune\n"),
         _ => text.push_str(&format!("{freed} {size} in {}\n", count_of(count, "place", "places"))),
+    }
+    text
+}
+
+fn store_lines(pruned: &StorePruned) -> String {
+    let StorePruned { dry_run, removed, kept, freed } = pruned;
+    let mut text = String::new();
+    if !removed.is_empty() {
+        let mut table = Aligned::new(2, [if *dry_run { "would remove" } else { "removed" }, "", "size"]);
+        for StorePrunedFolder { kind, place, bytes: size, .. } in removed {
+            let kind = match kind {
+                StorePrunedKind::Version => "version",
+                StorePrunedKind::PackedRun => "packed run",
+                StorePrunedKind::Upload => "interrupted upload",
+            };
+            table.row([kind.to_owned(), escape(place).into_owned(), bytes(*size)]);
+        }
+        text.push_str(&format!("{table}\n"));
+    }
+    kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
+    let objects: usize = removed.iter().map(|folder| folder.objects).sum();
+    let objects = count_of(objects as u64, "object", "objects");
+    match (removed.len(), dry_run) {
+        (0, _) => text.push_str("nothing to prune\n"),
+        (_, true) => text.push_str(&format!("would free {} in {objects}\n", bytes(*freed))),
+        (_, false) => text.push_str(&format!("freed {} in {objects}\n", bytes(*freed))),
     }
     text
 }

@@ -1,20 +1,17 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
-use bellwether::archive::{Imported, RunDetails, RunListing, Verified};
+use bellwether::archive::{Imported, RunDetails, RunListing};
 use bellwether::audit::{documents as audits, skill};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
-    Forgot, OfferedSectors, OfferedTickers, Prunable, Repairs, StorePruned, StoreStatus, StoreVerified, Summary,
-    TransferCounts,
+    Forgot, OfferedSectors, OfferedTickers, Prunable, StorePruned, StoreVerified, Summary, TransferCounts, Verified,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 
-use super::archive::{Compacted, PackedRuns};
 use super::build::Built;
 use super::check::Checked;
-use super::datasets::Removed;
 use super::doctor::Diagnoses;
 use super::document::Document;
 use super::list::Versions;
@@ -28,10 +25,6 @@ type SchemaOf = (&'static str, fn() -> schemars::Schema);
 
 /// The commands with `--json`, and the schemas of their output.
 const SCHEMAS: &[SchemaOf] = &[
-    ("archive compact", schema_of::<Compacted>),
-    ("archive forget", schema_of::<Forgot>),
-    ("archive prune", schema_of::<PackedRuns>),
-    ("archive repair", schema_of::<Repairs>),
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
     ("audit revisions", schema_of::<audits::Revisions>),
@@ -40,12 +33,13 @@ const SCHEMAS: &[SchemaOf] = &[
     ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
     ("cite", schema_of::<Citation>),
-    ("datasets remove", schema_of::<Removed>),
     ("diff", schema_of::<audits::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
     ("events", whole_schema_of::<AnyLine<'_>>),
+    ("forget", schema_of::<Forgot>),
     ("import", schema_of::<Imported>),
     ("prune", schema_of::<Prunable>),
+    ("prune --store", schema_of::<StorePruned>),
     ("list datasets", schema_of::<Versions<'_>>),
     ("list runs", schema_of::<RunListing>),
     ("list runs RUN", schema_of::<RunDetails>),
@@ -54,13 +48,10 @@ const SCHEMAS: &[SchemaOf] = &[
     ("report", schema_of::<DatasetSummary>),
     ("run", schema_of::<Summary>),
     ("status", whole_schema_of::<StatusDocument>),
-    ("store prune", schema_of::<StorePruned>),
     ("store pull", schema_of::<TransferCounts>),
     ("store push", schema_of::<TransferCounts>),
-    ("store repair", schema_of::<Repairs>),
-    ("store status", schema_of::<StoreStatus>),
-    ("store verify", schema_of::<StoreVerified>),
     ("verify", schema_of::<Verified>),
+    ("verify --store", schema_of::<StoreVerified>),
 ];
 
 /// Print the JSON Schema of definitions, or of a command's output.

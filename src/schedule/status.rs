@@ -403,7 +403,7 @@ fn prunable(folders: &Folders, archives: Option<Vec<Archive>>) -> Option<u64> {
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };
-    Prunable::with(options, archives?).ok().map(|prunable| prunable.freed)
+    Prunable::with(&options, archives?).ok().map(|prunable| prunable.freed)
 }
 
 /// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.

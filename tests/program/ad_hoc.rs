@@ -238,8 +238,8 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
         paths.map(|path| (name(path), fs::read(place.file(path)).expect("a file"))).collect()
     };
     let before: Vec<_> = sealed.iter().map(|instant| files(instant)).collect();
-    place.run(["archive", "compact", "--keep", "0"]).expect_success();
-    place.run(["archive", "prune"]).expect_success();
+    place.pack();
+    place.prune_packed();
     let archive = fs::read_dir(place.file("output/archive/vendor")).expect("an archive");
     let folders = archive.map(|it| it.expect("an entry").file_name().into_string().expect("a name"));
     assert_eq!(folders.filter(|name| name.contains('=')).count(), 1, "all runs are packed into one");

@@ -75,8 +75,8 @@ fn known(is_older: bool) -> Vec<String> {
     copy(&theirs.join(&new), &archive.join(&new));
     look();
     assert!(has("merge="), "{:?}", names(&archive));
-    one.run(["archive", "compact"]).expect_success();
-    one.run(["archive", "prune"]).expect_success();
+    one.pack();
+    one.prune_packed();
     assert!(has("pack=") && !has("run="), "{:?}", names(&archive));
     look();
     known

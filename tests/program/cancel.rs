@@ -1,6 +1,6 @@
 //! Every operation can be cancelled at once, leaves nothing partial, and can be repeated later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use arrow::error::ArrowError;
 use bellwether::error::{Error, ErrorKind, Result};
+use bellwether::harness::pack;
 use bellwether::load::{AdHoc, Dataset};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{
-    self, AuditOptions, BuildOptions, CancellationToken, Control, Event, Options, PruneMode, ReportOptions, Summary,
+    self, AuditOptions, BuildOptions, CancellationToken, Control, Event, Options, Prunable, PruneOptions,
+    ReportOptions, Summary,
 };
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
@@ -145,10 +147,9 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
         AuditOptions { archive, service: None, plan: Some(plan), as_of: None, control }
     }
     type Work<'a> = Box<dyn Fn(&Control) -> Result<()> + 'a>;
-    let works: [(At, Work<'_>); 8] = [
+    let works: [(At, Work<'_>); 7] = [
         (At::Start("verify"), Box::new(|control| run::verify(&archive, &output, control).map(drop))),
         (At::Advance("verify"), Box::new(|control| run::verify(&archive, &output, control).map(drop))),
-        (At::Start("pack"), Box::new(|control| run::compact(&archive, 0, control).map(drop))),
         (At::Start("leak"), Box::new(|control| run::audit_leak(&plan, &archive, &scratch, control).map(drop))),
         (
             At::Start("revisions"),
@@ -178,10 +179,23 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
         assert_eq!(files(&output), before, "{at:?}");
         work(&control(At::Never)).unwrap_or_else(|error| panic!("{at:?}: {error}"));
     }
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    let runs = files(&archive);
+    is_interrupted(pack(&archive, 0, &stopped).map(drop), "pack");
+    assert_eq!(files(&archive), runs);
+    demo.place.pack();
+    demo.place.age_packs();
     let packed = files(&archive);
-    is_interrupted(run::prune(&archive, PruneMode::Remove, &control(At::Start("prune"))), "prune");
+    let (data, keep, older_than) = (output.clone(), BTreeMap::new(), PruneOptions::OLDER_THAN);
+    let options = PruneOptions { data, archive: archive.clone(), keep, older_than, clock: Clock::System };
+    let prune = |at| {
+        let mut prunable = Prunable::of(&options)?;
+        prunable.remove(&options, &control(at)).map(|()| prunable.all.len())
+    };
+    is_interrupted(prune(At::Start("prune")), "prune");
     assert_eq!(files(&archive), packed);
-    assert_eq!(run::prune(&archive, PruneMode::Remove, &control(At::Never)).expect("a pack").len(), 3);
+    assert_eq!(prune(At::Never).expect("a pack"), 3);
 }
 
 #[test]

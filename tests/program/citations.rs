@@ -96,7 +96,7 @@ fn the_command_of_a_citation_gives_the_same_bytes_in_another_folder_with_the_arc
     assert!(bytes(&elsewhere.file("before")) == bytes(&only_build(&elsewhere, "it")));
 
     // A forgotten run stands for nothing any more, and a version of an older program names itself.
-    elsewhere.run(["archive", "forget", &words[3], "--reason", "a test"]).expect_success();
+    elsewhere.run(["forget", &words[3], "--reason", "a test"]).expect_success();
     let refused = elsewhere.run(&words).failed_with(1).stderr;
     assert!(refused.contains(&format!("`{}`", words[3])) && refused.contains("forgotten"), "{refused}");
     let mut older = record(&version);

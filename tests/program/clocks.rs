@@ -29,12 +29,12 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     assert!(stderr.starts_with("error: the clock says 20"), "{stderr}");
     assert!(stderr.contains("Z, but the newest run in the archive was sealed at 2130-01-"), "{stderr}");
     let name = ahead.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap().to_owned();
-    let hint = format!("take it back with `bellwether archive forget {name} --reason TEXT`\n");
+    let hint = format!("take it back with `bellwether forget {name} --reason TEXT`\n");
     assert!(stderr.ends_with(&hint), "{stderr}");
     assert_eq!(service.count(), 0);
 
     // Follows the hint.
-    place.run(["archive", "forget", &name, "--reason", "the clock was ahead"]).expect_success();
+    place.run(["forget", &name, "--reason", "the clock was ahead"]).expect_success();
     let message = Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let note = format!("run `{name}` is left out, forgotten at ");
     assert!(message.stdout.contains(&note) || message.stderr.contains(&note), "{}{}", message.stdout, message.stderr);
@@ -50,10 +50,10 @@ fn a_packed_run_from_the_future_is_forgotten_like_any_other() {
     for today in [14, 15] {
         Day::new(day(2130, 1, today)).run(&place);
     }
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
-    place.run(["archive", "prune"]).expect_success();
+    place.prune_packed();
     let mut forgotten = Vec::new();
     loop {
         let outcome = Outcome::of(place.command(["run", "it", "-q"]).envs([KEY]));
@@ -62,8 +62,8 @@ fn a_packed_run_from_the_future_is_forgotten_like_any_other() {
         }
         let stderr = outcome.failed_with(1).stderr;
         assert_eq!(service.count(), 0);
-        let name = stderr.split("archive forget ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a hint");
-        place.run(["archive", "forget", name, "--reason", "the clock was ahead"]).expect_success();
+        let name = stderr.split("bellwether forget ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a hint");
+        place.run(["forget", name, "--reason", "the clock was ahead"]).expect_success();
         forgotten.push(name.to_owned());
     }
     assert_eq!(forgotten.len(), 2, "{forgotten:?}");

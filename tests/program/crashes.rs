@@ -154,13 +154,11 @@ fn every_reading_command_fails_on_a_missing_archive() {
     let place = Place::new();
     place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
     // A command about a definition needs the archive of its service.
-    let commands: [(&[&str], &str); 9] = [
+    let commands: [(&[&str], &str); 7] = [
         (&["verify"], "nowhere"),
         (&["list", "runs"], "nowhere"),
         (&["list", "runs", "2026"], "nowhere"),
         (&["build", "it"], "nowhere/demo"),
-        (&["archive", "compact"], "nowhere"),
-        (&["archive", "prune"], "nowhere"),
         (&["audit", "leak", "it"], "nowhere/demo"),
         (&["audit", "quality"], "nowhere"),
         (&["audit", "revisions"], "nowhere"),

@@ -31,17 +31,15 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let run = run.file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
     let build = crate::support::program::only_build(&place, "demo");
     let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
-    let store = format!("--store=file://{}", place.file("store").display());
+    let address = format!("file://{}", place.file("store").display());
+    let store = format!("--store={address}");
     let saved = place.file("old.json");
     fs::write(&saved, "{}").unwrap();
     let saved = saved.to_str().unwrap();
     let table = place.file("rows.csv");
     let table = table.to_str().unwrap();
     let of_sector = "signals-history-all?sector=utilities";
-    let commands: [(&str, &[&str], i32); 33] = [
-        ("archive compact", &[], 0),
-        ("archive prune", &["--dry-run"], 0),
-        ("archive repair", &["--dry-run"], 0),
+    let commands: [(&str, &[&str], i32); 30] = [
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
         ("audit quality", &[], 0),
@@ -57,6 +55,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("doctor", &["demo"], 0),
         ("import", &["demo", saved, "--request", of_sector, "--observed-at", "2026-01-05"], 0),
         ("prune", &["--dry-run"], 0),
+        ("prune --store", &[&address], 0),
         ("list datasets", &[], 0),
         ("list runs", &[], 0),
         ("list sectors", &["demo"], 0),
@@ -65,13 +64,12 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("status", &["demo"], 0),
         ("status", &["demo", "wrong"], 5),
         ("store push", &[&store], 0),
-        ("store prune", &[&store], 0),
         ("store pull", &[&store], 0),
-        ("store repair", &[&store], 0),
-        ("store status", &[&store], 0),
-        ("store verify", &[&store], 0),
         ("verify", &[], 0),
-        ("archive forget", &[&run, "--reason", "a test"], 0),
+        ("verify", &["--repair"], 0),
+        ("verify --store", &[&address], 0),
+        ("verify --store", &[&address, "--repair"], 0),
+        ("forget", &[&run, "--reason", "a test"], 0),
     ];
     check(&place, "list runs RUN", &place.run(["list", "runs", &run, "--json"]).expect_success().stdout);
     let mut seen = vec!["list runs RUN"];
@@ -89,9 +87,9 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     run.stderr.lines().for_each(|event| check(&place, "events", event));
     assert!(run.stderr.contains("\"event\":\"finished\""), "{}", run.stderr);
     seen.extend(["run", "events"]);
-    let removed = place.run(["datasets", "remove", &build, "--json"]).expect_success().stdout;
-    assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
-    seen.push("datasets remove");
+    let removed = place.run(["prune", &build, "--json"]).expect_success().stdout;
+    let removed = serde_json::from_str::<Value>(&removed).unwrap()["removed"][0]["path"].clone();
+    assert!(removed.as_str().unwrap().ends_with(&build), "{removed}");
     // Every schema belongs to a command above.
     let unknown = place.run(["schema", "--for", "x"]).failed_with(2).stderr;
     let (_, names) = unknown.split_once("[possible values: ").expect("the names");

@@ -69,12 +69,12 @@ fn the_digest_of_the_past_stands_for_every_run_and_its_text_can_be_hashed_by_any
     let (store, days) = (Place::new(), [18, 19].map(|today| Day::new(day(2026, 11, today))));
     let machine = Machine::new(&store);
     let past = || {
-        let listed = machine.command(&["runs", "--json"]).expect_success().stdout;
+        let listed = machine.command(&["list", "runs", "--json"]).expect_success().stdout;
         let listed: Value = serde_json::from_str(&listed).expect("JSON");
         let [past] = &listed["past"].as_array().expect("a list")[..] else { panic!("{listed}") };
         assert_eq!(past["service"], "vendor");
         let [statement, digest] = ["statement", "sha256"].map(|name| past[name].as_str().expect("text").to_owned());
-        let text = machine.command(&["runs"]).expect_success().stdout;
+        let text = machine.command(&["list", "runs"]).expect_success().stdout;
         assert!(text.ends_with(&format!("\npast: SHA-256 {digest}\n")), "{text}");
         fs::write(machine.place.file("past.txt"), &statement).unwrap();
         let hashed = Outcome::of(Command::new("sha256sum").arg(machine.place.file("past.txt"))).expect_success().stdout;
@@ -94,7 +94,7 @@ fn the_digest_of_the_past_stands_for_every_run_and_its_text_can_be_hashed_by_any
     let of_both = past();
     assert_eq!(of_both.0, of_run(&second));
     assert_ne!(of_first.1, of_both.1);
-    machine.command(&["archive", "forget", &second, "--reason", "a test"]).expect_success();
+    machine.command(&["forget", &second, "--reason", "a test"]).expect_success();
     assert_eq!(past(), of_both);
 }
 
@@ -108,7 +108,7 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let bad = machine.run_on(&days[1]);
     let during = machine.csv(&[]);
     assert_ne!(before, during);
-    let forget = ["archive", "forget", &bad, "--reason", "the vendor answered for another customer"];
+    let forget = ["forget", &bad, "--reason", "the vendor answered for another customer"];
     let message = machine.command(&forget).expect_success().stdout;
     assert!(message.starts_with(&format!("run `{bad}` is forgotten: the vendor answered ")), "{message}");
     let again = machine.command(&forget).expect_success().stdout;
@@ -142,7 +142,7 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     assert!(page.contains("is left out, forgotten at "), "{page}");
 
     let listed = machine.command(&["list", "runs"]).expect_success().stdout;
-    assert!(!listed.contains("archive prune"), "a forgotten run is not packed: {listed}");
+    assert!(!listed.contains("bellwether prune"), "a forgotten run is not packed: {listed}");
 
     // The next run goes on from what still counts.
     let next = machine.run_on(&days[2]);
@@ -150,7 +150,7 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     let seal: Value = serde_json::from_slice(&fs::read(seal).unwrap()).unwrap();
     assert_ne!(seal["basis"][0]["run"], bad.as_str());
     machine.command(&["verify"]).expect_success();
-    machine.command(&["store", "verify"]).expect_success();
+    machine.command(&["verify", "--store"]).expect_success();
 
     // The same as on a machine that never had the run.
     let elsewhere = Place::new();
@@ -164,8 +164,8 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
     // In DuckDB, too, and when the run is in a pack.
     for is_packed in [false, true] {
         if is_packed {
-            machine.command(&["archive", "compact"]).expect_success();
-            machine.command(&["archive", "prune"]).expect_success();
+            machine.place.pack();
+            machine.place.prune_packed();
             assert!(!machine.folders().iter().any(|path| path.ends_with(format!("run={bad}"))));
         }
         machine.command(&["build", "days", "-q"]).expect_success();
@@ -188,7 +188,7 @@ fn a_version_built_from_a_forgotten_run_is_the_latest_nowhere() {
     first.define();
     let bad = first.run_on(&Day::new(day(2026, 11, 19)));
     second.command(&["store", "pull"]).expect_success();
-    first.command(&["archive", "forget", &bad, "--reason", "a test"]).expect_success();
+    first.command(&["forget", &bad, "--reason", "a test"]).expect_success();
     let reason = format!("built from run `{bad}`, which was forgotten since; build it again");
     let says_so = || first.command(&["status", "--json"]).stdout.contains(&reason);
     assert!(says_so());
@@ -203,10 +203,10 @@ fn a_version_built_from_a_forgotten_run_is_the_latest_nowhere() {
 
     let latest = store.file("store/datasets/days/latest.json");
     fs::write(&latest, "damaged").expect("a file");
-    third.command(&["store", "repair"]).expect_success();
+    third.command(&["verify", "--store", "--repair"]).expect_success();
     assert!(fs::read_to_string(&latest).expect("a record").contains(good.to_str().expect("a name")));
     fs::remove_file(first.place.file("output/datasets/days/latest")).expect("a link");
-    first.command(&["archive", "repair"]).expect_success();
+    first.command(&["verify", "--repair"]).expect_success();
     assert_eq!(latest_of(&first), good);
 }
 
@@ -227,7 +227,7 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
     // The clock of the third is ahead as well, and it is offline.
     further.run_with(&third.place.file("output"), Some(third.alone()));
 
-    first.command(&["archive", "forget", &bad, "--reason", "the clock was ahead"]).expect_success();
+    first.command(&["forget", &bad, "--reason", "the clock was ahead"]).expect_success();
     let sent = first.command(&["store", "push"]).expect_success().stdout;
     assert!(sent.contains("1 note on a forgotten run"), "{sent}");
     assert_eq!(first.command(&["store", "push"]).expect_success().stdout, "already up to date\n");
@@ -246,9 +246,9 @@ fn a_note_reaches_every_machine_and_what_is_based_on_the_run_goes_with_it() {
         assert_eq!(machine.csv(&[]), before);
         let listed = machine.command(&["list", "runs"]).expect_success().stdout;
         assert!(listed.contains(&format!("it is based on `{bad}`, which is forgotten")), "{listed}");
-        machine.command(&["store", "verify"]).expect_success();
-        let status = machine.command(&["store", "status", "--json"]).expect_success().stdout;
-        let status: Value = serde_json::from_str(&status).unwrap();
+        machine.command(&["verify", "--store"]).expect_success();
+        let status = machine.command(&["verify", "--store", "--sizes", "--json"]).expect_success().stdout;
+        let status = serde_json::from_str::<Value>(&status).unwrap()["difference"].clone();
         assert_eq!((status["only_here"].to_string(), status["only_there"].to_string()), ("[]".into(), "[]".into()));
     }
     // A machine with an empty disk gets the same.
@@ -280,7 +280,7 @@ fn known_together(bad: Option<&Day>, days: &[Day; 3]) -> String {
     first.csv(&[]);
     assert!(first.folders().iter().any(|path| path.to_string_lossy().contains("merge=")));
     if let Some(run) = &forgotten {
-        first.command(&["archive", "forget", run, "--reason", "of another account"]).expect_success();
+        first.command(&["forget", run, "--reason", "of another account"]).expect_success();
     }
     let csv = first.csv(&[]);
     first.command(&["verify"]).expect_success();
@@ -313,7 +313,7 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     let machine = Machine::new(&store);
     let runs = [19, 20].map(|today| machine.run_on(&Day::new(day(2026, 11, today))));
     machine.define();
-    let forget = |run: &str, reason: &str| machine.command(&["archive", "forget", run, "--reason", reason]);
+    let forget = |run: &str, reason: &str| machine.command(&["forget", run, "--reason", reason]);
     let message = forget(&runs[0], "bad").failed_with(2).stderr;
     assert!(message.starts_with(&format!("error: 1 run is based on `{}`: {}\n", runs[0], runs[1])), "{message}");
     let message = forget("20200101T000000Z-aaaa", "bad").failed_with(1).stderr;
@@ -327,7 +327,7 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     assert!(shown.contains(&format!("error: run `{}` is left out, forgotten at ", runs[1])), "{shown}");
     let refused = machine.command(&["build", "days", "--as-of", &runs[1]]).failed_with(1).stderr;
     assert!(refused.starts_with("error: cannot rebuild"), "{refused}");
-    let both = ["archive", "forget", &format!("run={}", runs[0]), &runs[1], "--reason", "both are"];
+    let both = ["forget", &format!("run={}", runs[0]), &runs[1], "--reason", "both are"];
     let told = machine.command(&both).expect_success().stdout;
     let expected = format!("run `{}` is forgotten: both are\nrun `{}` is forgotten already: bad\n", runs[0], runs[1]);
     assert!(told.starts_with(&expected), "{told}");
@@ -344,16 +344,18 @@ fn only_a_run_that_no_other_is_based_on_is_forgotten_and_only_for_a_reason() {
     fs::write(&note, &text).unwrap();
     machine.command(&["store", "push"]).expect_success();
     let there = store.file(&format!("store/archive/vendor/forgotten={}/run.json", runs[1]));
-    for path in [&note, &there] {
+    for (path, repair, word) in
+        [(&note, &["verify", "--repair"][..], "fetched `"), (&there, &["verify", "--store", "--repair"], "sent `")]
+    {
         for damaged in [text.replace("bad", "good"), text[..40].to_owned()] {
             fs::write(path, damaged).unwrap();
-            let message = machine.command(&["store", "repair"]).expect_success().stdout;
-            assert!(message.contains("fetched `") || message.contains("sent `"), "{message}");
+            let message = machine.command(repair).expect_success().stdout;
+            assert!(message.contains(word), "{message}");
             assert_eq!(fs::read_to_string(path).unwrap(), text);
         }
     }
     // Without a store, the run counts again, which is said.
     fs::write(&note, text.replace("bad", "good")).unwrap();
-    let message = machine.command(&["archive", "repair"]).expect_success().stdout;
+    let message = machine.place.run(["verify", "--repair"]).expect_success().stdout;
     assert!(message.contains("the run counts again until it is forgotten again"), "{message}");
 }

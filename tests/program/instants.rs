@@ -85,7 +85,7 @@ fn what_is_built_as_of_an_instant_while_a_run_is_under_way_is_what_is_built_late
             }
             Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();
             if number == 4 {
-                place.run(["archive", "compact"]).expect_success();
+                place.pack();
             }
         }
         is_over.store(true, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! Killed at any instant, the program loses no data and publishes nothing partial.
 //!
-//! Two archives follow the same service day by day. One is undisturbed; in the other, every run, compaction and prune
+//! Two archives follow the same service day by day. One is undisturbed; in the other, every run, packing and prune
 //! is killed many times at random instants before it may finish. In the end, both have the same known state.
 //!
 //! `BELLWETHER_KILLS=500 cargo test --test program kills -- --nocapture` runs the long version. `BELLWETHER_SEED`
@@ -25,14 +25,14 @@ use crate::support::rows::{known_rows, read, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 use crate::support::service::{KEY, Server, day};
 
-/// The kills of a day: of runs, compactions and prunes.
-const KILLS: [(Work, u32); 3] = [(Work::Run, 9), (Work::Compact, 2), (Work::Prune, 1)];
+/// The kills of a day: of runs, packing and prunes.
+const KILLS: [(Work, u32); 3] = [(Work::Run, 9), (Work::Pack, 2), (Work::Prune, 1)];
 
 /// The command to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Run,
-    Compact,
+    Pack,
     Prune,
 }
 
@@ -43,7 +43,7 @@ enum Phase {
     Fetching,
     Sealing,
     Publishing,
-    Compacting,
+    Packing,
     Pruning,
 }
 
@@ -147,11 +147,21 @@ impl Pipeline {
     }
 
     fn command(&self, work: Work) -> std::process::Command {
-        let mut command = self.place.command(match work {
-            Work::Run => ["run", "it", "-q"],
-            Work::Compact => ["archive", "compact", "--data=output"],
-            Work::Prune => ["archive", "prune", "--data=output"],
-        });
+        let arguments: &[&str] = match work {
+            Work::Run => &["run", "it", "-q"],
+            // Runs pack once there are many: this program packs in the place of one.
+            Work::Pack => {
+                let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
+                command.args(["kills::packs_for_another_test", "--exact", "--ignored"]);
+                command.env("BELLWETHER_ARCHIVE_TO_PACK", self.place.file("output/archive"));
+                return command;
+            }
+            Work::Prune => {
+                self.place.age_packs();
+                &["prune"]
+            }
+        };
+        let mut command = self.place.command(arguments);
         command.env("BELLWETHER_API_KEY", KEY);
         command
     }
@@ -242,7 +252,7 @@ struct Times {
     requests: BTreeSet<String>,
     sealing: Duration,
     publishing: Duration,
-    compacting: Duration,
+    packing: Duration,
     pruning: Duration,
 }
 
@@ -268,7 +278,7 @@ fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, inst
     let remaining = times.requests.difference(&pipeline.answered_requests()).count();
     let mut child = pipeline.spawn(work);
     let wait = match (work, instants.below(3)) {
-        (Work::Compact, _) => instants.within(times.compacting),
+        (Work::Pack, _) => instants.within(times.packing),
         (Work::Prune, _) => instants.within(times.pruning),
         (Work::Run, 0) if remaining > 0 => {
             let count = instants.below(remaining as u64) as usize;
@@ -290,7 +300,7 @@ fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, inst
     let is_published = pipeline.runs() != runs || pipeline.versions() != versions;
     match work {
         _ if has_ended => None,
-        Work::Compact => Some(Phase::Compacting),
+        Work::Pack => Some(Phase::Packing),
         Work::Prune => Some(Phase::Pruning),
         Work::Run if is_published => Some(Phase::Publishing),
         Work::Run if pipeline.is_sealing() => Some(Phase::Sealing),
@@ -304,6 +314,13 @@ fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, inst
 fn check_not_repeated(service: &Scripted, count: usize, answered: &BTreeSet<String>) {
     let again = service.targets_after(count).iter().map(|target| in_words(target)).find(|it| answered.contains(it));
     assert_eq!(again, None, "it was answered and is requested again");
+}
+
+#[test]
+#[ignore = "packs an archive for another test"]
+fn packs_for_another_test() {
+    let archive = std::env::var_os("BELLWETHER_ARCHIVE_TO_PACK").expect("an archive");
+    bellwether::harness::pack(Path::new(&archive), 0, &bellwether::run::CancellationToken::new()).expect("a pack");
 }
 
 #[test]
@@ -321,8 +338,8 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
     let days = wanted.div_ceil(KILLS.iter().map(|(_, count)| count).sum());
     let mut instants = Instants::new();
     let unknown = Duration::from_millis(50);
-    let (sealing, publishing, compacting, pruning) = (unknown, unknown, unknown, unknown);
-    let mut times = Times { requests: BTreeSet::new(), sealing, publishing, compacting, pruning };
+    let (sealing, publishing, packing, pruning) = (unknown, unknown, unknown, unknown);
+    let mut times = Times { requests: BTreeSet::new(), sealing, publishing, packing, pruning };
     let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
     for number in 0..days {
         *today.lock().expect("no test panicked") = CachedService::new(number.into());
@@ -351,7 +368,7 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
             check_not_repeated(&service, requested, &answered);
             match work {
                 Work::Run => {}
-                Work::Compact => times.compacting = took,
+                Work::Pack => times.packing = took,
                 Work::Prune => times.pruning = took,
             }
             pipeline.check_whole();

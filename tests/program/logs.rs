@@ -198,7 +198,7 @@ fn an_empty_variable_counts_as_not_set() {
     }
     assert!(place.file("output/datasets/energy/latest").exists() && place.file("output/archive/vendor").exists());
     for command in
-        [&["schedule", "--once"][..], &["status"], &["prune"], &["store", "status", "--store", "file:///tmp"]]
+        [&["schedule", "--once"][..], &["status"], &["prune"], &["verify", "--sizes", "--store", "file:///tmp"]]
     {
         with(command, by_file).expect_success();
     }

@@ -186,7 +186,7 @@ fn hooks_and_stores_do_not_go_around_a_proxy_either() {
     let expected = "hooks.example:443 cannot be reached: `HTTPS_PROXY` does not have the address of a proxy";
     assert!(shown.contains(expected), "{shown}");
     for store in ["s3://bucket/prefix", "gs://bucket/prefix", "az://container/prefix"] {
-        let mut command = place.command(["store", "status", "--store", store]);
+        let mut command = place.command(["verify", "--sizes", "--store", store]);
         let shown = Outcome::of(command.envs(variables())).failed_with(1).stderr;
         assert!(shown.contains("`HTTPS_PROXY` does not have the address of a proxy"), "{shown}");
         assert!(!shown.contains("S3CRET"), "{shown}");

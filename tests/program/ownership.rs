@@ -107,15 +107,9 @@ fn no_command_reads_a_service_by_a_link_or_takes_it_for_none() {
     let archive = place.file("output/archive");
     fs::rename(archive.join("demo"), place.file("moved")).unwrap();
     symlink("../../moved", archive.join("demo")).unwrap();
-    for words in [
-        "list runs",
-        "build it",
-        "run it",
-        "verify",
-        "audit revisions it",
-        "archive compact",
-        "archive prune --dry-run",
-    ] {
+    for words in
+        ["list runs", "build it", "run it", "verify", "audit revisions it", "verify --repair", "prune --dry-run"]
+    {
         let refused = place.run(words.split(' ')).failed_with(1).stderr;
         assert!(
             refused.contains("`output/archive/demo` is a symbolic link, which is not followed"),
@@ -297,7 +291,7 @@ fn packed_archive() -> (Place, Vec<PathBuf>) {
         place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
         run(&place).expect_success();
     }
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let runs = folders(&place.file("output/archive/vendor"), "run=");
     assert_eq!(runs.len(), 2);
     (place, runs)
@@ -320,14 +314,15 @@ fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
     let (place, runs) = packed_archive();
     fs::write(runs[1].join("notes.txt"), "mine").unwrap();
     let before = contents(&runs[1]);
-    let stderr = place.run(["archive", "prune"]).failed_with(1).stderr;
+    place.age_packs();
+    let stderr = place.run(["prune"]).failed_with(1).stderr;
     assert!(stderr.contains("because: `notes.txt` in it was not made by bellwether\n"), "{stderr}");
     assert!(stderr.ends_with("hint: move your own files to another folder\n"), "{stderr}");
     assert_eq!(contents(&runs[1]), before);
     let left: Vec<&PathBuf> = runs.iter().filter(|run| run.exists()).collect();
     assert_eq!(left, [&runs[1]], "it does not stop the rest");
     fs::rename(runs[1].join("notes.txt"), place.file("notes.txt")).unwrap();
-    place.run(["archive", "prune"]).expect_success();
+    place.prune_packed();
     assert!(runs.iter().all(|run| !run.exists()));
 }
 
@@ -344,7 +339,7 @@ fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
         ".packing-of-somebody-else",
         ".removing-run=mine",
     ];
-    for command in ["compact", "prune"] {
+    for command in ["pack", "prune"] {
         for name in names {
             fs::create_dir_all(partial.join(name)).unwrap();
             fs::write(partial.join(name).join("signals.parquet"), "half").unwrap();
@@ -354,12 +349,14 @@ fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
         let held = File::open(partial.join(names[3])).unwrap();
         held.lock().unwrap();
         File::open(partial.join(names[4])).unwrap().set_modified(SystemTime::now()).unwrap();
-        if command == "compact" {
+        if command == "pack" {
             let service = DemoService::start(&place, &["--today", "2026-11-21"]);
             place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
             run(&place).expect_success();
+            place.pack();
+        } else {
+            place.prune_packed();
         }
-        place.run(["archive", command]).expect_success();
         let is_there: Vec<bool> = names.iter().map(|name| partial.join(name).exists()).collect();
         assert_eq!(is_there, [false, false, false, true, true, true, true], "{command}");
     }
@@ -371,7 +368,7 @@ fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
 fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
     let (place, runs) = packed_archive();
     let run_name = runs[1].file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
-    place.run(["archive", "prune"]).expect_success();
+    place.prune_packed();
     // It was killed after renaming its folder, before removing its answers.
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let text = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
@@ -429,7 +426,7 @@ fn readers_write_nothing_to_an_archive_and_take_no_lock() {
         &["report", "--text", "it"],
         &["show", "it"],
         &["report", "it"],
-        &["archive", "prune", "--dry-run"],
+        &["prune", "--dry-run"],
         &["audit", "leak", "it"],
         &["audit", "quality", "it"],
         &["audit", "revisions", "it"],

@@ -45,7 +45,7 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
         &["diff", "demo", "demo"],
         &["audit", "quality", "demo"],
         &["audit", "leak", "demo"],
-        &["archive", "prune"],
+        &["prune"],
     ] {
         run_in(&below, &place, command).expect_success();
     }

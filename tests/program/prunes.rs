@@ -154,7 +154,7 @@ fn packed_runs_go_a_day_after_their_pack_and_every_past_instant_can_still_be_bui
         rows
     };
     let before: Vec<Vec<u8>> = instants.iter().map(as_of).collect();
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     assert_eq!(
         removed_paths(&prune(&place, &[])),
         BTreeSet::new(),
@@ -180,7 +180,7 @@ fn nothing_is_removed_for_a_pack_that_misses_rows() {
     for _ in 0..2 {
         place.run(["run", "demo", "-q"]).expect_success();
     }
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let archive = place.file("output/archive/demo");
     let all = || fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>();
     let pack = all().into_iter().find(|path| path.to_str().unwrap().contains("/pack=")).unwrap();
@@ -203,8 +203,8 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_done.load(Ordering::SeqCst) {
-                place.run(["archive", "compact"]).expect_success();
-                place.run(["archive", "prune"]).expect_success();
+                place.pack();
+                place.prune_packed();
                 place.run(["prune"]).expect_success();
             }
         });
@@ -227,7 +227,7 @@ fn runs_succeed_while_their_archive_is_packed_and_pruned() {
             outcome.expect_success();
         }
     });
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let runs: Value = serde_json::from_str(&place.run(["list", "runs", "--json"]).expect_success().stdout).unwrap();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 5);
     place.run(["verify"]).expect_success();
@@ -257,10 +257,10 @@ fn a_run_removes_packs_that_a_larger_one_has_replaced_for_a_day_and_nothing_else
     };
     let run = || _ = place.run(["run", "demo", "-q"]).expect_success();
     (0..2).for_each(|_| run());
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let smaller = folders("pack=").pop_first().unwrap();
     run();
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     let both = folders("pack=");
     let larger = both.iter().find(|pack| **pack != smaller).unwrap();
     let before = built_as_of_each_run(&place);

@@ -120,10 +120,10 @@ fn a_report_covers_only_its_own_definition() {
     assert_eq!(whole.1, ["2 of 4", "2 of 2", "4 of 7"]);
 
     // The same after packing all runs.
-    place.run(["archive", "compact"]).expect_success();
+    place.pack();
     for is_pruned in [false, true] {
         if is_pruned {
-            place.run(["archive", "prune"]).expect_success();
+            place.prune_packed();
         }
         place.run(["build", "energy", "-q"]).expect_success();
         let packed = check(&place, "energy");
@@ -255,7 +255,7 @@ fn a_report_of_an_ad_hoc_build_is_about_its_rows() {
             let page = fs::read_to_string(page).expect("a page");
             assert!(page.contains(words), "{options:?}");
         }
-        place.run(["datasets", "remove", &name]).expect_success();
+        place.run(["prune", &name]).expect_success();
     }
 }
 

@@ -78,7 +78,7 @@ fn the_demo_and_two_vendors_share_a_folder_and_a_store_and_never_meet() {
     assert!(ambiguous.contains("--service"), "{ambiguous}");
     place.run(["audit", "revisions", "--service", "acme"]).expect_success();
     place.run(["verify"]).expect_success();
-    on_store(&["store", "verify", "mine"]);
+    on_store(&["verify", "--store", "mine"]);
 
     // Another machine fetches the same from the store.
     let second = Place::new();
@@ -171,15 +171,15 @@ fn a_store_that_lost_a_run_is_noticed() {
         |arguments: &[&str]| Outcome::of(place.command(arguments).envs([KEY, ("BELLWETHER_STORE", store.as_str())]));
     on_store(&["run", "it"]).expect_success();
     on_store(&["run", "it"]).expect_success();
-    on_store(&["store", "verify"]).expect_success();
+    on_store(&["verify", "--store"]).expect_success();
     let there = place.file("store/archive/vendor");
     let first = names(&there).remove(0);
     fs::rename(there.join(&first), place.file("aside")).unwrap();
-    let found = on_store(&["store", "verify"]).failed_with(1);
+    let found = on_store(&["verify", "--store"]).failed_with(1);
     assert!((found.stdout + &found.stderr).contains(first.strip_prefix("run=").unwrap()));
     fs::rename(place.file("aside"), there.join(&first)).unwrap();
     // All of it, with the versions still there.
     fs::rename(&there, place.file("aside")).unwrap();
-    let found = on_store(&["store", "verify"]).failed_with(1);
+    let found = on_store(&["verify", "--store"]).failed_with(1);
     assert!((found.stdout + &found.stderr).contains("was built from run"));
 }

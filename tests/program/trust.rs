@@ -158,7 +158,7 @@ fn no_command_runs_or_sends_anything_for_a_definition_of_a_stranger() {
         let (what, text) = definitions(&place, &service)[kind].clone();
         place.define("demo", &format!("{text}[schedule]\ncron = \"* * * * * *\"\n"));
         give_away(&definition(&place));
-        let commands: [&[&str]; 26] = [
+        let commands: [&[&str]; 27] = [
             &["run", "demo"],
             &["run", "pipelines/demo.toml"],
             &["build", "demo"],
@@ -179,12 +179,13 @@ fn no_command_runs_or_sends_anything_for_a_definition_of_a_stranger() {
             &["doctor", "demo"],
             &["list", "sectors", "demo"],
             &["list", "tickers", "demo"],
-            &["store", "status", "demo"],
+            &["prune", "--store", "demo"],
+            &["verify", "--repair"],
             &["store", "push", "demo"],
             &["store", "pull", "demo"],
             &["store", "pull", "demo/20261120T213000Z-7f3a"],
-            &["store", "verify", "demo", "--sizes"],
-            &["store", "repair", "demo"],
+            &["verify", "--store", "demo", "--sizes"],
+            &["verify", "--store", "demo", "--repair"],
         ];
         for arguments in commands {
             let outcome = run(&place, arguments);

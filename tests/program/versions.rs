@@ -34,7 +34,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     assert_eq!(one, listed, "there is no other");
 
     let refused = |name: &str, message: &str| {
-        let shown = place.run(["datasets", "remove", name]).failed_with(1).stderr;
+        let shown = place.run(["prune", name]).failed_with(1).stderr;
         assert!(shown.contains(message), "{shown}");
     };
     refused(&format!("demo/{second}"), "the link `latest` points to it");
@@ -52,12 +52,12 @@ fn datasets_are_listed_and_removed_unless_linked() {
         fs::remove_file(path).unwrap();
     }
     // An unknown name removes nothing.
-    place.run(["datasets", "remove", &format!("demo/{first}"), "demo/x"]).failed_with(1);
+    place.run(["prune", &format!("demo/{first}"), "demo/x"]).failed_with(1);
     assert!(place.file(&format!("output/datasets/demo/{first}")).is_dir());
     // A version with a foreign file is kept.
     let foreign = place.file(&format!("output/datasets/demo/{first}/mine.txt"));
     fs::write(&foreign, "mine").unwrap();
-    place.run(["datasets", "remove", &format!("demo/{first}")]).failed_with(1);
+    place.run(["prune", &format!("demo/{first}")]).failed_with(1);
     assert!(foreign.is_file());
     fs::remove_file(&foreign).unwrap();
 
@@ -68,7 +68,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     };
     let freed = alone(&place.file(&format!("output/datasets/demo/{first}"))) + alone(&builds[0]);
     let names = [format!("demo/{first}"), format!("demo/builds/{build}")];
-    let removed = place.run(["datasets", "remove", &names[0], &names[1], "--json"]).expect_success().stdout;
+    let removed = place.run(["prune", &names[0], &names[1], "--json"]).expect_success().stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&removed).unwrap()["bytes"], freed, "{removed}");
     assert!(!place.file(&format!("output/datasets/demo/{first}")).exists() && !builds[0].exists());
     place.run(["verify"]).expect_success();

@@ -155,8 +155,8 @@ fn a_zero_that_lost_its_sign_is_no_revision_and_is_written_without_one() {
         python::check("check_sql.py", ["duckdb".into(), place.file("cases.json")]);
     };
     check();
-    place.run(["archive", "compact"]).expect_success();
-    place.run(["archive", "prune"]).expect_success();
+    place.pack();
+    place.prune_packed();
     check();
     place.run(["verify"]).expect_success();
 }

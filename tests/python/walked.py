@@ -54,52 +54,47 @@ class Command:
 ONCE = ["schedule", "--once"]
 ADD_HOC, REPORT = ["build", "it", "-q", "--ticker", "XOM"], ["report", "it"]
 STORED_RECORDS = ("archive/vendor/*/run.json", "datasets/it/*/dataset.json")
-REPAIR = ["store", "repair", "--store", "STORE"]
+REPAIR = ["verify", "--repair", "--store", "STORE"]
 ARCHIVE = "output/archive/vendor"
-STORED = ("run with a store", "store push", "store pull", "store prune", "store repair")
+STORED = ("run with a store", "store push", "store pull", "prune --store", "verify --store --repair")
 SCHEDULED = ("schedule --once",)
 RUN, PUSH, PULL = ["run", "it", "-q"], ["store", "push", "--store", "STORE"], ["store", "pull", "--store", "STORE"]
-VERIFY_STORE = ["store", "verify", "--store", "STORE"]
+VERIFY_STORE = ["verify", "--store", "STORE"]
 SECOND = ["day", "2"]
+# A run packs as soon as there are sixteen folders.
+MANY_RUNS = [RUN] * 14
 COMMANDS = [
     Command("run", RUN),
     Command("run again", RUN, [RUN, RUN, SECOND]),
     Command("run with a store", [*RUN, "--store", "STORE"], [RUN, PUSH, SECOND], ("latest", "stored")),
     Command("build", ["build", "it", "-q"], [RUN, SECOND, RUN, ["define", MORE_FORMS]], ("latest",)),
     Command("ad hoc build", ADD_HOC, [RUN], ("latest", "builds")),
-    Command("archive compact", ["archive", "compact"], [RUN, SECOND, RUN, RUN], ("packs",)),
-    Command(
-        "archive prune",
-        ["archive", "prune"],
-        [RUN, SECOND, RUN, ["archive", "compact"], RUN],
-        ("packs",),
-        ("runs",),
-    ),
+    Command("run that packs", RUN, [*MANY_RUNS, SECOND, RUN], ("latest", "packs")),
     Command(
         "prune",
         ["prune", "--older-than", "1d"],
-        [RUN, RUN, SECOND, RUN, REPORT, ["archive", "compact"], ["define", ONE_FORM], ["age"]],
+        [*MANY_RUNS, SECOND, RUN, RUN, REPORT, ["define", ONE_FORM], ["age"]],
         ("packs",),
         ("runs", "versions", "reports"),
     ),
     Command(
-        "archive repair",
-        ["archive", "repair"],
-        [RUN, SECOND, RUN, ["archive", "compact"], ["damage here"]],
+        "verify --repair",
+        ["verify", "--repair"],
+        [*MANY_RUNS, SECOND, RUN, RUN, ["damage here"]],
         removes=("runs",),
     ),
-    Command("archive forget", ["archive", "forget", "NEWEST", "--reason", "bad"], [RUN, SECOND, RUN], ("forgotten",)),
+    Command("forget", ["forget", "NEWEST", "--reason", "bad"], [RUN, SECOND, RUN], ("forgotten",)),
     Command("report", REPORT, [RUN], ("reports",)),
-    Command("datasets remove", ["datasets", "remove", "it/OLDEST"], [RUN, SECOND, RUN], removes=("versions",)),
-    Command("store push", PUSH, [RUN, PUSH, SECOND, RUN, ["archive", "compact"]], ("stored",)),
+    Command("prune a version", ["prune", "it/OLDEST"], [RUN, SECOND, RUN], removes=("versions",)),
+    Command("store push", PUSH, [RUN, PUSH, *MANY_RUNS, SECOND, RUN], ("stored",)),
     Command("store pull", PULL, [RUN, PUSH, ["aside"], SECOND, RUN, PUSH, ["back"]], ("latest", "runs")),
     Command(
-        "store prune",
-        ["store", "prune", "--store", "STORE"],
-        [RUN, RUN, SECOND, RUN, ["archive", "compact"], PUSH, ["define", ONE_FORM], ["age"]],
+        "prune --store",
+        ["prune", "--store", "STORE"],
+        [*MANY_RUNS, SECOND, RUN, RUN, PUSH, ["define", ONE_FORM], ["age"]],
         removes=("stored",),
     ),
-    Command("store repair", REPAIR, [RUN, PUSH, ["damage"]], ("latest", "stored")),
+    Command("verify --store --repair", REPAIR, [RUN, PUSH, ["damage"]], ("latest", "stored")),
     Command("schedule --once", ONCE, [RUN, SECOND, ["define", FORMS + SCHEDULE], ONCE]),
 ]
 
@@ -274,7 +269,7 @@ class Project:
             raise Broken(f"the latest version is {latest}, not {self.before['latest']} or {self.after['latest']}")
         verified = self.run(["verify"])
         is_empty = self.before["runs"] == 0 and "error: no archive" in verified.stderr
-        if verified.returncode != 0 and not is_empty and self.command.name != "archive repair":
+        if verified.returncode != 0 and not is_empty and self.command.name != "verify --repair":
             raise Broken(f"`verify` ends with {verified.returncode}: {verified.stdout}{verified.stderr}")
         # Until a repair succeeds, the damage is there.
         if "STORE" in self.command.words and self.command.words != REPAIR:
@@ -282,7 +277,7 @@ class Project:
 
     def check_next(self) -> None:
         """The same command again gives what it would have given, and nothing is left that no command clears."""
-        once = {"datasets remove": "versions", "archive forget": "forgotten"}.get(self.command.name)
+        once = {"prune a version": "versions", "forget": "forgotten"}.get(self.command.name)
         is_done = once is not None and self.state()[once] == self.after[once]
         self.wait_until_due()
         if not is_done:

@@ -229,7 +229,7 @@ def main():
         # A machine that fetches it reads and verifies it as any other.
         shutil.rmtree(folder / "output/datasets")
         bellwether("store", "pull", "--store", f"file://{folder / 'store'}")
-        bellwether("store", "verify", "--store", f"file://{folder / 'store'}")
+        bellwether("verify", "--store", f"file://{folder / 'store'}")
         bellwether("verify")
         bellwether("show", "it", "--tail", "3")
         print(f"Spark: {expected.num_rows:,} rows are the same", flush=True)

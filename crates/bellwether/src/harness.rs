@@ -1,4 +1,4 @@
-//! What fuzzing and benchmarks reach of the inside.
+//! What tests, fuzzing and benchmarks reach of the inside.
 //!
 //! Properties of what is read from outside besides the answers of a service: seals, definitions, listings of stores and cron
 //! expressions. Each function takes arbitrary bytes and panics if a property is violated; reading them never does.
@@ -12,13 +12,14 @@ use blake3::Hash;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use crate::archive::{Seal, StoredObservations};
+use crate::archive::{Pruning, Seal, StoredObservations, open_all, pack_most, prune};
 use crate::columns::Rows;
 use crate::dataset::RowOrder;
 use crate::definition::{Cron, DefinitionFile};
 use crate::error::Result;
 use crate::export::Content;
 use crate::plan::Plan;
+use crate::process::cancel::CancellationToken;
 use crate::store::listing::usable;
 use crate::tables::Table;
 
@@ -77,6 +78,29 @@ pub fn order_rows(columns: &[Vec<u64>]) -> Vec<u32> {
 /// If they lack columns.
 pub fn order_observations(batches: &[RecordBatch]) -> Result<RecordBatch> {
     Ok(StoredObservations::of(Table::Signals, batches.to_vec()).fold()?.rows())
+}
+
+/// Packs the runs of each service of an archive, few as they may be, except the newest `keep`. A run packs once there are
+/// many.
+///
+/// # Errors
+///
+/// If a run cannot be read or is damaged, or a pack cannot be written.
+pub fn pack(archive: &Path, keep: usize, stop: &CancellationToken) -> Result<Vec<Seal>> {
+    let mut packs = Vec::new();
+    for (_, of_service) in open_all(archive)? {
+        packs.extend(pack_most(of_service.path(), keep, stop)?);
+    }
+    Ok(packs)
+}
+
+/// Removes the folders that packs stand for, however young these are.
+///
+/// # Errors
+///
+/// If a pack misses a row, or a folder cannot be removed.
+pub fn prune_packed(archive: &Path) -> Result<()> {
+    open_all(archive)?.into_iter().try_for_each(|(_, of_service)| prune(&Pruning::of(of_service)))
 }
 
 /// The digest of a dataset with some rows.

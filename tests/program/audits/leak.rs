@@ -147,8 +147,8 @@ fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
     let audit = || place.run(["audit", "leak", "it"]).expect_success().stdout;
     let apart = audit();
     assert!(apart.contains("rows  instants: ") && !apart.contains("share a pack"), "{apart}");
-    place.run(["archive", "compact"]).expect_success();
-    place.run(["archive", "prune"]).expect_success();
+    place.pack();
+    place.prune_packed();
     let packed = audit();
     assert!(packed.contains("not applicable             - rows  instants: as of "), "{packed}");
     assert!(packed.contains(", without the runs after it: these runs share a pack with later ones\n"), "{packed}");
@@ -162,12 +162,12 @@ fn a_forgotten_run_inside_a_pack_prevents_no_trial() {
     let listed = place.run(["list", "runs"]).expect_success().stdout;
     let last = listed.lines().rfind(|line| line.starts_with("20")).expect("a run");
     let last = last.split_whitespace().next().expect("its name");
-    place.run(["archive", "forget", last, "--reason", "a test"]).expect_success();
-    place.run(["archive", "compact"]).expect_success();
+    place.run(["forget", last, "--reason", "a test"]).expect_success();
+    place.pack();
     let audit = || place.run(["audit", "leak", "it"]).expect_success().stdout;
     let apart = audit();
     assert!(apart.contains("rows  canaries: ") && apart.ends_with(": no look-ahead found\n"), "{apart}");
-    place.run(["archive", "prune"]).expect_success();
+    place.prune_packed();
     let packed = audit();
     let canaries =
         |text: &str| text.lines().filter(|line| line.contains(" canaries: ")).map(str::to_owned).collect::<Vec<_>>();

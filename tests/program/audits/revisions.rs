@@ -149,8 +149,8 @@ fn the_audit_finds_exactly_the_rewritten_cells() {
     assert_eq!(part.num_rows(), expected + rewritten.scores.len());
 
     // The same after packing.
-    rewritten.place.run(["archive", "compact"]).expect_success();
-    rewritten.place.run(["archive", "prune"]).expect_success();
+    rewritten.place.pack();
+    rewritten.place.prune_packed();
     rewritten.check(&rewritten.audit(&[]).0, |_| true);
     rewritten.check(&rewritten.audit(&["--from", &second]).0, |seen| seen == seen_on(days()[2]));
     refusals(&rewritten.place, &second);

@@ -9,7 +9,7 @@ use arrow::array::{AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Float64Type, Int64Type, Schema};
 use bellwether::archive::Seal;
-use bellwether::run::{Control, compact};
+use bellwether::run::CancellationToken;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
@@ -108,7 +108,7 @@ pub(super) fn many_rows(folder: &Path) {
 /// Packs an archive, changes the pack, and seals it again.
 pub(super) fn pack(archive: &Path, change: impl Fn(&mut Seal, &Path)) {
     let root = archive.parent().expect("the folder of a service is in the archive");
-    let mut pack = compact(root, 0, &Control::default()).expect("it packs").remove(0);
+    let mut pack = bellwether::harness::pack(root, 0, &CancellationToken::new()).expect("it packs").remove(0);
     let folder = archive.join(format!("pack={}", pack.run));
     change(&mut pack, &folder);
     // Members are sealed too: the digest of a changed one is updated.

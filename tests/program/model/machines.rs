@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex};
 use bellwether::archive::Archive;
 use bellwether::archive::open_merged;
 use bellwether::error::{Error, ErrorKind};
+use bellwether::harness::{pack, prune_packed};
 use bellwether::plan::{AdHoc, PinnedVersion, Plan, StoreUrl};
-use bellwether::run::{
-    self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, StoreAccess, compact, prune,
-};
+use bellwether::run::{self, BuildOptions, CancellationToken, Control, Options, PruneMode, RemoteStore, StoreAccess};
 use bellwether::sql::Dialect;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -164,14 +163,14 @@ impl Fleet {
                 self.tell(machine, "packs");
                 let (archive, keep) = (self.output(machine).join("archive"), self.random.below(3));
                 if archive.exists() {
-                    compact(&archive, keep, &Control::default()).expect("it packs");
+                    pack(&archive, keep, &CancellationToken::new()).expect("it packs");
                 }
             }
             _ => {
                 self.tell(machine, "removes packed runs");
                 let archive = self.output(machine).join("archive");
                 if archive.exists() {
-                    prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
+                    prune_packed(&archive).expect("it prunes");
                 }
             }
         }
@@ -196,7 +195,7 @@ impl Fleet {
     pub(super) fn prune_store(&mut self, machine: usize) {
         let archive = self.output(machine).join("archive");
         if archive.exists() {
-            compact(&archive, 0, &Control::default()).expect("it packs");
+            pack(&archive, 0, &CancellationToken::new()).expect("it packs");
             self.send(machine);
         }
         self.pass_four_days();

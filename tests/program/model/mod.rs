@@ -24,8 +24,9 @@ use std::thread;
 use bellwether::archive::View;
 use bellwether::archive::{Archive, Seal};
 use bellwether::error::ErrorKind;
+use bellwether::harness::{pack, prune_packed};
 use bellwether::plan::Vintage;
-use bellwether::run::{Control, PruneMode, compact, prune};
+use bellwether::run::CancellationToken;
 use bellwether::tables::Table;
 use chrono::{DateTime, Utc};
 use parquet::arrow::ArrowWriter;
@@ -101,9 +102,9 @@ fn the_known_state_does_not_depend_on_which_machines_packed() {
         for pull in 0..pulls {
             world.go_on(pull);
             if world.random.between(0, 9) == 0 {
-                compact(&world.output().join("archive"), world.random.between(0, 9), &Control::default())
+                pack(&world.output().join("archive"), world.random.between(0, 9), &CancellationToken::new())
                     .expect("it packs");
-                prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
+                prune_packed(&world.output().join("archive")).expect("it prunes");
             }
         }
         for machine in MACHINES {
@@ -147,10 +148,10 @@ fn the_known_state_does_not_depend_on_the_number_or_fate_of_runs() {
         world.verify();
         let keep = world.random.between(0, pulls);
         world.story.push_str(&format!("\npacked but {keep}"));
-        compact(&world.output().join("archive"), keep, &Control::default()).expect("it packs");
+        pack(&world.output().join("archive"), keep, &CancellationToken::new()).expect("it packs");
         world.check_views();
         world.verify();
-        prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
+        prune_packed(&world.output().join("archive")).expect("it prunes");
         world.check_views();
         world.verify();
         (pulls..pulls + 3).for_each(|pull| world.go_on(pull));
@@ -211,9 +212,9 @@ fn the_documented_query_alone_gives_the_known_state() {
     let archive = world.folder();
     assert!(!packs(&archive).is_empty(), "{}", world.story);
     check(&world);
-    compact(&world.output().join("archive"), 3, &Control::default()).expect("it packs");
+    pack(&world.output().join("archive"), 3, &CancellationToken::new()).expect("it packs");
     check(&world);
-    prune(&world.output().join("archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
+    prune_packed(&world.output().join("archive")).expect("it prunes");
     check(&world);
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 
 use bellwether::definition::DefinitionFile;
 use bellwether::error::ErrorKind;
+use bellwether::harness::{pack, prune_packed};
 use bellwether::plan::{AdHoc, Plan, Vintage};
-use bellwether::run::{self, BuildOptions, Control, PruneMode, SqlOptions, compact, prune};
+use bellwether::run::{self, BuildOptions, CancellationToken, Control, SqlOptions};
 use bellwether::sql::Dialect;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -201,9 +202,9 @@ fn a_printed_statement_reads_packs_and_runs() {
     (0..40).for_each(|pull| world.go_on(pull));
     assert!(!packs(&world.folder()).is_empty(), "{}", world.story);
     Cases::check(&mut world, 6, Dialect::DuckDb);
-    compact(&world.place.file("output/archive"), 3, &Control::default()).expect("it packs");
+    pack(&world.place.file("output/archive"), 3, &CancellationToken::new()).expect("it packs");
     Cases::check(&mut world, 6, Dialect::DuckDb);
-    prune(&world.place.file("output/archive"), PruneMode::Remove, &Control::default()).expect("it prunes");
+    prune_packed(&world.place.file("output/archive")).expect("it prunes");
     Cases::check(&mut world, 6, Dialect::DuckDb);
 }
 

@@ -11,8 +11,8 @@ use crate::support::stub_store::{StoreFault, StoreRequest, StubStore};
 
 /// Commands that only read a store.
 const READERS: [&[&str]; 9] = [
-    &["store", "status"],
-    &["store", "verify"],
+    &["verify", "--store", "--sizes"],
+    &["verify", "--store"],
     &["store", "pull"],
     &["sql", "it"],
     &["report", "--text", "it"],
@@ -68,14 +68,14 @@ fn an_answer_without_an_end_is_refused_at_a_limit() {
     let (listed, _stub) = machine(move |request| {
         is_listing(request).then_some(StoreFault::Endless("200 OK", "<ListBucketResult>", entries))
     });
-    let message = run_with_limits(&listed, &["store", "status"]).failed_with(1).stderr;
+    let message = run_with_limits(&listed, &["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("refused the answer of `s3://signals/team/a` to list"), "{message}");
     assert!(message.contains("its answer is larger than 16 MiB"), "{message}");
     // The status of an error is enough, whatever follows it.
     for (status, code, reason) in [("403 Forbidden", 1, "status 403: No"), ("503 Slow Down", 75, "status 503: No")] {
         let body = "<Error><Code>No</Code><Message>";
         let (failing, _stub) = machine(move |_| Some(StoreFault::Endless(status, body, "no ")));
-        let message = run_with_limits(&failing, &["store", "status"]).failed_with(code).stderr;
+        let message = run_with_limits(&failing, &["verify", "--store", "--sizes"]).failed_with(code).stderr;
         assert!(message.contains(reason), "{message}");
     }
     // The answers to what is written.
@@ -94,8 +94,8 @@ fn a_listing_that_never_ends_is_refused() {
             let is_second = is_of_two && request.query.contains("continuation-token=b");
             is_listing(request).then_some(StoreFault::Replied("200 OK", "", if is_second { second } else { first }))
         });
-        for arguments in [["store", "status"], ["store", "verify"], ["store", "pull"]] {
-            let message = run_with_limits(&machine, &arguments).failed_with(1).stderr;
+        for arguments in [&["verify", "--store", "--sizes"][..], &["verify", "--store"], &["store", "pull"]] {
+            let message = run_with_limits(&machine, arguments).failed_with(1).stderr;
             assert!(message.contains("its listing repeats a page"), "{message}");
         }
         assert!(stub.requests().len() < 40, "{}", stub.requests().len());
@@ -112,11 +112,11 @@ fn a_record_and_the_file_that_names_the_latest_version_are_bounded() {
         let message = run_with_limits(&machine, &arguments).failed_with(1).stderr;
         assert!(message.contains("run.json` in `s3://signals/team/a` is damaged"), "{message}");
         assert!(
-            message.contains("it is larger than 8 MiB") && message.contains("bellwether store verify"),
+            message.contains("it is larger than 8 MiB") && message.contains("bellwether verify --store"),
             "{message}"
         );
     }
-    let verified = run_with_limits(&machine, &["store", "verify"]).failed_with(1).stdout;
+    let verified = run_with_limits(&machine, &["verify", "--store"]).failed_with(1).stdout;
     assert!(verified.contains("it is larger than 8 MiB"), "{verified}");
     let stub = StubStore::start(1000, |_| None);
     stub.put("team/a/datasets/it/latest.json", &vec![b' '; 20 << 20], 0);
@@ -131,7 +131,7 @@ fn the_seal_of_a_large_pack_takes_memory_in_proportion() {
     let text = format!("{{\"layout\":10,\"x\":[{}0]}}", "0,".repeat(29 << 20));
     stub.put("team/a/archive/demo/pack=20261101T000000Z-aaaa/run.json", text.as_bytes(), 0);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let message = run_with_limits(&machine, &["store", "status"]).failed_with(1).stderr;
+    let message = run_with_limits(&machine, &["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("pack=20261101T000000Z-aaaa/run.json` in `s3://signals/team/a` is damaged"), "{message}");
 }
 
@@ -155,7 +155,7 @@ fn a_redirect_is_refused_and_nothing_reaches_the_other_host() {
     assert_eq!(elsewhere.count(), 0, "{:?}", elsewhere.targets());
     let (machine, _stub) =
         machine(|_| Some(StoreFault::Replied("301 Moved Permanently", "x-amz-bucket-region: eu-west-1\r\n", "")));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("the bucket is in the region `eu-west-1`: set `AWS_REGION`"), "{message}");
 }
 
@@ -173,15 +173,15 @@ fn what_is_not_a_store_is_not_an_empty_store() {
         for arguments in READERS.iter().chain([&["run", "it"][..], &["store", "push"]].iter()) {
             let outcome = machine.run(arguments).failed_with(1);
             assert!(!outcome.stderr.contains("panicked"), "{arguments:?}: {}", outcome.stderr);
-            if arguments.contains(&"store") && !arguments.contains(&"push") {
+            if arguments.contains(&"--store") || arguments.contains(&"pull") {
                 assert!(outcome.stderr.contains("there is no store at this address"), "{body}: {}", outcome.stderr);
             }
         }
     }
     // An empty store is one.
     let (machine, _stub) = machine(|_| None);
-    machine.run(&["store", "status"]).expect_success();
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store", "--sizes"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_folder_that_does_not_exist_is_not_created_by_reading_it() {
     }
     machine.run(&["store", "push"]).expect_success();
     assert!(path.is_dir());
-    machine.run(&["store", "status"]).expect_success();
+    machine.run(&["verify", "--store", "--sizes"]).expect_success();
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn keys_that_are_no_paths_are_skipped_and_named_once() {
     let fresh = Machine::with_stub(&definition(&service.source), &stub);
     for arguments in [
         &["run", "it"][..],
-        &["store", "status"],
-        &["store", "verify"],
+        &["verify", "--store", "--sizes"],
+        &["verify", "--store"],
         &["store", "push"],
         &["store", "pull"],
         &["sql", "it"],
@@ -240,8 +240,9 @@ fn odd_names_in_the_folder_of_a_store_are_skipped_and_named() {
     let root = std::path::PathBuf::from(url.strip_prefix("file://").unwrap());
     std::fs::write(root.join("archive/demo/a\u{1b}\nb"), "not ours").unwrap();
     std::os::unix::fs::symlink("..", root.join("archive/demo/around")).unwrap();
-    for arguments in [["store", "status"], ["store", "verify"], ["store", "pull"], ["run", "it"]] {
-        let outcome = machine.run(&arguments).expect_success();
+    for arguments in [&["verify", "--store", "--sizes"][..], &["verify", "--store"], &["store", "pull"], &["run", "it"]]
+    {
+        let outcome = machine.run(arguments).expect_success();
         assert_eq!(outcome.stderr.matches("names are no paths").count(), 1, "{arguments:?}: {}", outcome.stderr);
     }
 }

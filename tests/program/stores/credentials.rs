@@ -56,7 +56,7 @@ fn a_command_of_the_profile_prints_the_keys() {
     // Keys that are about to expire are asked for again.
     script(&machine, &format!("cat <<'END'\n{}\nEND", keys(&soon())));
     fs::remove_file(machine.place.file("calls")).unwrap();
-    machine.run(&["store", "status"]).expect_success();
+    machine.run(&["verify", "--store", "--sizes"]).expect_success();
     assert!(fs::read_to_string(machine.place.file("calls")).unwrap().lines().count() > 1);
 }
 
@@ -86,17 +86,17 @@ fn a_command_of_the_profile_that_fails_is_named_without_its_output() {
         ),
     ] {
         script(&machine, body);
-        let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+        let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
         assert!(message.contains("cannot open the store `s3://signals/team/a`"), "{message}");
         let expected = format!("cannot get credentials from the command `{program}`: ");
         assert!(message.contains(&expected) && message.contains(reason), "{reason}: {message}");
         assert!(!message.contains("S3CRET"), "{message}");
     }
     profile_of(&machine, "credential_process = /no/such/program");
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("cannot get credentials from the command `/no/such/program`: No such file"), "{message}");
     profile_of(&machine, "credential_process = \"open");
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("`credential_process` in the profile is not a command"), "{message}");
     assert!(stub.requests().is_empty());
 }
@@ -154,16 +154,16 @@ fn a_web_identity_that_cannot_work_is_refused_in_words() {
     machine.environment.retain(|(name, _)| *name != "AWS_PROFILE");
     let file = machine.place.file("identity").display().to_string();
     machine.environment.push(("AWS_WEB_IDENTITY_TOKEN_FILE", file.clone()));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("there is a web identity, but no role: set `AWS_ROLE_ARN`"), "{message}");
     machine.environment.push(("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/nightly".to_owned()));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains(&format!("cannot read the token in `{file}`")), "{message}");
     fs::write(&file, "identity").unwrap();
     // What a service gives is not trusted either.
     let service = sts(role_answer("line&#10;feed"));
     machine.environment.push(("AWS_ENDPOINT_URL_STS", format!("http://{}", service.address())));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("the credentials that a service gave cannot be part of a header"), "{message}");
 }
 
@@ -173,7 +173,7 @@ fn a_metadata_service_that_gives_what_is_no_word_is_refused() {
     let metadata = Scripted::start(|_| json("200 OK", "line\nfeed"));
     let mut machine = machine(&stub, "region = us-east-1");
     machine.environment.push(("AWS_METADATA_ENDPOINT", format!("http://{}", metadata.address())));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(
         message.contains("the metadata service of the instance gave what cannot be part of a request"),
         "{message}"
@@ -186,11 +186,11 @@ fn an_instance_without_credentials_says_so_and_is_not_asked_where_that_is_forbid
     let metadata = Scripted::start(|_| json("404 Not Found", "{}"));
     let mut machine = machine(&stub, "region = us-east-1");
     machine.environment.push(("AWS_METADATA_ENDPOINT", format!("http://{}", metadata.address())));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("there are no credentials: the service that gives them said: status 404"), "{message}");
     let asked = metadata.count();
     machine.environment.push(("AWS_EC2_METADATA_DISABLED", "true".to_owned()));
-    let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("`AWS_EC2_METADATA_DISABLED` forbids to ask the instance"), "{message}");
     assert_eq!(metadata.count(), asked);
 }
@@ -200,7 +200,7 @@ fn a_profile_that_signs_in_says_what_to_do() {
     let stub = StubStore::start(1000, |_| None);
     for line in ["sso_session = corp", "sso_start_url = https://corp.example.com", "role_arn = a\nsource_profile = b"] {
         let machine = machine(&stub, line);
-        let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+        let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
         assert!(message.contains("aws configure export-credentials"), "{message}");
         assert!(message.contains("`credential_process`"), "{message}");
     }

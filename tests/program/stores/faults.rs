@@ -18,7 +18,7 @@ fn check_runs(stub: &StubStore) {
     let machine = Machine::with_stub(&definition(&service.source), stub);
     machine.run(&["run", "it"]).expect_success();
     machine.run(&["run", "it"]).expect_success();
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
     let seals = stub.keys().iter().filter(|key| key.ends_with("/run.json")).count();
     assert_eq!(seals, 2, "{:?}", stub.keys());
     let fresh = Machine::with_stub(&definition(&service.source), stub);
@@ -132,9 +132,9 @@ fn a_run_that_cannot_be_uploaded_stays_local_until_the_next_one() {
     assert!(!machine.csv().is_empty(), "it is published here");
     is_down.store(false, Ordering::Relaxed);
     machine.run(&["run", "it"]).expect_success();
-    let status = machine.status();
-    assert_eq!((status["runs"].as_u64(), status["datasets"][0]["versions"].as_u64()), (Some(2), Some(2)), "{status:#}");
-    machine.run(&["store", "verify"]).expect_success();
+    let status = machine.difference();
+    assert_eq!((status["runs"].as_u64(), status["versions"].as_u64()), (Some(2), Some(2)), "{status:#}");
+    machine.run(&["verify", "--store"]).expect_success();
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_damaged_object_is_named_and_never_used() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     stub.put(&key, &bytes, 0);
-    let message = machine.run(&["store", "verify"]).failed_with(1);
+    let message = machine.run(&["verify", "--store"]).failed_with(1);
     assert!(message.stdout.contains("its BLAKE3 checksum is"), "{}", message.stdout);
     let fresh = Machine::with_stub(&definition(&service.source), &stub);
     let message = fresh.run(&["build", "it"]).failed_with(1).stderr;
@@ -204,7 +204,7 @@ fn a_damaged_record_in_a_store_hints_at_the_store() {
         let message = fresh.run(&arguments).failed_with(1).stderr;
         let at = key.strip_prefix("team/a/").unwrap();
         assert!(message.contains(&format!("`{at}` in `s3://signals/team/a` is damaged")), "{message}");
-        assert!(message.contains("`bellwether store verify` lists all damaged objects"), "{message}");
+        assert!(message.contains("`bellwether verify --store` lists all damaged objects"), "{message}");
         stub.put(&key, &whole, 0);
     }
 }
@@ -269,7 +269,7 @@ pub(super) fn check_large_files(machine: impl Fn(&str) -> Machine) {
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
     let first = machine(&definition(&service.source()));
     first.run(&["run", "it"]).expect_success();
-    first.run(&["store", "verify"]).expect_success();
+    first.run(&["verify", "--store"]).expect_success();
     let fresh = machine(&definition(&service.source()));
     fresh.run(&["build", "it"]).expect_success();
     assert!(fresh.csv() == first.csv(), "the datasets differ");

@@ -32,15 +32,15 @@ fn check_all_is_there(machines: &[Machine], fresh: &Machine) {
     for machine in machines {
         machine.run(&["run", "it"]).expect_success();
     }
-    let verified = fresh.run(&["store", "verify"]).expect_success().stdout;
+    let verified = fresh.run(&["verify", "--store"]).expect_success().stdout;
     assert!(!verified.contains("note: "), "everything that was killed was taken up again: {verified}");
     fresh.run(&["build", "it"]).expect_success();
-    let status = fresh.status();
+    let status = fresh.difference();
     assert_eq!(status["only_there"].as_array().map(Vec::len), Some(0), "{status:#}");
     for machine in machines {
-        let status = machine.status();
+        let status = machine.difference();
         assert_eq!(status["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
-        assert_eq!(status["datasets"][0]["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
+        assert_eq!(status["versions_only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
     }
     fresh.run(&["verify"]).expect_success();
 }
@@ -62,7 +62,7 @@ fn a_killed_upload_never_reads_as_a_run_and_is_resumed() {
             }
         });
         let fresh = Machine::with_stub(&definition(&service.source), &stub);
-        let verified = fresh.run(&["store", "verify"]).expect_success().stdout;
+        let verified = fresh.run(&["verify", "--store"]).expect_success().stdout;
         unfinished += verified.matches("note: ").count();
     }
     assert!(unfinished > 0, "no kill was in an upload");

@@ -69,8 +69,21 @@ impl Machine {
         sealed_folders(&self.place.file("output/archive/vendor"))
     }
 
+    /// What `verify --store` says of a store.
     fn status(&self) -> Value {
-        serde_json::from_str(&self.run(&["store", "status", "--json"]).expect_success().stdout).expect("JSON")
+        let told = self.run(&["verify", "--store", "--sizes", "--json"]).expect_success().stdout;
+        serde_json::from_str(&told).expect("JSON")
+    }
+
+    /// How it and the store differ.
+    fn difference(&self) -> Value {
+        self.status()["difference"].clone()
+    }
+
+    /// The version that `latest` points to.
+    fn latest(&self) -> String {
+        let link = fs::read_link(self.place.file("output/datasets/it/latest")).expect("a link");
+        link.display().to_string()
     }
 }
 

@@ -25,9 +25,9 @@ fn age(store: &Path) {
     }
 }
 
-/// What `store prune` says it removed, or would remove.
+/// What `prune --store` says it removed, or would remove.
 fn prune(machine: &Machine, options: &[&str]) -> Value {
-    let arguments = [&["store", "prune", "--json"], options].concat();
+    let arguments = [&["prune", "--store", "--json"], options].concat();
     serde_json::from_str(&machine.run(&arguments).expect_success().stdout).expect("a document")
 }
 
@@ -74,13 +74,15 @@ fn versions_that_newer_ones_replaced_are_removed_after_a_day_and_not_sent_again(
     let done = prune(&machine, &[]);
     assert_eq!((&done["removed"], &done["freed"]), (&listed["removed"], &listed["freed"]));
     assert_eq!(folders_in(&there, "2"), all[2..].iter().cloned().collect());
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
     assert_eq!(prune(&machine, &[])["removed"], Value::Array(Vec::new()));
 
     // This machine has all four versions, and so has one that restored a backup.
     assert_eq!(folders_in(&machine.place.file("output/datasets/it"), "2").len(), 4);
-    assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n");
-    for command in [&["store", "push"][..], &["store", "repair"], &["run", "it", "-q"], &["store", "push"]] {
+    assert_eq!(machine.run(&["verify", "--store", "--repair"]).expect_success().stdout, "nothing to repair\n");
+    for command in
+        [&["store", "push"][..], &["verify", "--store", "--repair"], &["run", "it", "-q"], &["store", "push"]]
+    {
         machine.run(command).expect_success();
         assert!(folders_in(&there, "2").is_disjoint(&all[..2].iter().cloned().collect()), "{command:?}");
     }
@@ -122,7 +124,7 @@ fn runs_that_a_pack_holds_are_removed_after_a_day_and_every_machine_goes_on() {
     machine.run(&["run", "it", "-q"]).expect_success();
     behind.run(&["store", "pull"]).expect_success();
     machine.run(&["run", "it", "-q"]).expect_success();
-    machine.run(&["archive", "compact"]).expect_success();
+    machine.place.pack();
     machine.run(&["store", "push"]).expect_success();
     let there = folder.path().join("store/archive/vendor");
     let runs = folders_in(&there, "run=");
@@ -136,13 +138,13 @@ fn runs_that_a_pack_holds_are_removed_after_a_day_and_every_machine_goes_on() {
     assert!(folders_in(&there, "run=").is_empty());
     let left = |name: &str| name.starts_with(".scratch-");
     assert!(!machine.place.files().iter().any(|path| path.iter().any(|part| left(&part.to_string_lossy()))));
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
 
     // Nobody sends them again, and nobody misses them.
-    let status = machine.status();
+    let status = machine.difference();
     assert_eq!((&status["only_here"], &status["only_there"]), (&Value::Array(vec![]), &Value::Array(vec![])));
     assert_eq!(machine.run(&["store", "push"]).expect_success().stdout, "already up to date\n");
-    assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n");
+    assert_eq!(machine.run(&["verify", "--store", "--repair"]).expect_success().stdout, "nothing to repair\n");
     let fresh = Machine::new(&definition(&later.source), &url, []);
     for machine in [&behind, &fresh, &machine] {
         machine.place.define("it", &definition(&later.source));
@@ -155,7 +157,7 @@ fn runs_that_a_pack_holds_are_removed_after_a_day_and_every_machine_goes_on() {
         machine.run(&["verify"]).expect_success();
         assert!(machine.csv() == fresh.csv());
     }
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn a_pack_that_lacks_a_row_of_a_run_replaces_nothing() {
     let machine = Machine::new(&definition(&service.source), &url, []);
     machine.run(&["run", "it", "-q"]).expect_success();
     machine.run(&["run", "it", "-q"]).expect_success();
-    machine.run(&["archive", "compact"]).expect_success();
+    machine.place.pack();
     machine.run(&["store", "push"]).expect_success();
     age(folder.path());
     let there = folder.path().join("store/archive/vendor");
@@ -174,7 +176,7 @@ fn a_pack_that_lacks_a_row_of_a_run_replaces_nothing() {
     let signals = fs::read(pack.join("signals.parquet")).unwrap();
     fs::write(pack.join("signals.parquet"), &signals[..signals.len() - 1]).unwrap();
     age(folder.path());
-    let message = machine.run(&["store", "prune"]).failed_with(1).stderr;
+    let message = machine.run(&["prune", "--store"]).failed_with(1).stderr;
     assert!(message.contains("signals.parquet"), "{message}");
     assert_eq!(folders_in(&there, "run="), runs);
 }
@@ -204,7 +206,7 @@ fn a_machine_that_fetches_a_run_while_it_is_removed_takes_the_pack() {
         let is_file = request.method == "GET" && request.key.contains("/run=") && request.key.ends_with(".parquet");
         if is_file && armed.swap(false, Ordering::SeqCst) {
             let machine = pruning.lock().unwrap();
-            Outcome::of(&mut machine.as_ref().unwrap().command(&["store", "prune"])).expect_success();
+            Outcome::of(&mut machine.as_ref().unwrap().command(&["prune", "--store"])).expect_success();
         }
         None
     });
@@ -213,7 +215,7 @@ fn a_machine_that_fetches_a_run_while_it_is_removed_takes_the_pack() {
     machine.run(&["run", "it", "-q"]).expect_success();
     behind.run(&["store", "pull"]).expect_success();
     machine.run(&["run", "it", "-q"]).expect_success();
-    machine.run(&["archive", "compact"]).expect_success();
+    machine.place.pack();
     machine.run(&["store", "push"]).expect_success();
     stub.set_ahead(TWO_DAYS as i64);
     *meddler.lock().unwrap() = Some(machine);

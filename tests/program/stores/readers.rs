@@ -27,7 +27,7 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     machine.run(&["run", "it"]).expect_success();
     machine.run(&["run", "it"]).expect_success();
     // The store has the rows twice: in the runs and in their pack.
-    machine.run(&["archive", "compact"]).expect_success();
+    machine.place.pack();
     machine.run(&["store", "push"]).expect_success();
     assert!(bucket.keys().iter().any(|key| key.contains("/pack=")));
     let [archive, latest] = &examples("sql")[..] else { panic!("two queries") };

@@ -40,7 +40,7 @@ fn a_variable_that_the_client_would_panic_on_is_named() {
     let stub = StubStore::start(1000, |_| None);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
     let run = |name: &str, value: &str| {
-        let mut command = machine.command(&["store", "status"]);
+        let mut command = machine.command(&["verify", "--store", "--sizes"]);
         command.env(name, value);
         crate::support::program::Outcome::of(&mut command)
     };
@@ -82,7 +82,7 @@ fn a_variable_of_azure_or_google_that_the_client_would_panic_on_is_named() {
     ] {
         let machine = Machine::new(&definition("service = \"demo\"\n"), store, []);
         for value in ["a\nb", "\u{1}", "ü"] {
-            let mut command = machine.command(&["store", "status"]);
+            let mut command = machine.command(&["verify", "--store", "--sizes"]);
             let outcome = crate::support::program::Outcome::of(command.env(name, value)).failed_with(1);
             assert!(outcome.stderr.contains(&format!("`{name}` ")), "{name}={value:?}: {}", outcome.stderr);
         }
@@ -103,7 +103,7 @@ fn a_profile_with_an_odd_value_is_named() {
         std::fs::write(&file, format!("[default]\naws_access_key_id = tester\naws_secret_access_key = x\n{line}\n"))
             .unwrap();
         machine.environment.push(("AWS_SHARED_CREDENTIALS_FILE", file.display().to_string()));
-        let message = machine.run(&["store", "status"]).failed_with(1).stderr;
+        let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
         assert!(message.contains(&format!("`{setting}` of the profile `default` ")), "{message}");
     }
 }
@@ -138,7 +138,7 @@ fn failures_of_the_network_are_told_in_words() {
     let shown = |endpoint: &str, more: &[(&'static str, String)], code: i32| {
         let mut machine = Machine::new(&definition("service = \"demo\"\n"), "s3://signals/x", variables(endpoint));
         machine.environment.extend(more.iter().cloned());
-        machine.run(&["store", "status"]).failed_with(code).stderr
+        machine.run(&["verify", "--store", "--sizes"]).failed_with(code).stderr
     };
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let message = shown(&format!("http://{gone}"), &[], 75);
@@ -171,7 +171,7 @@ fn a_store_on_this_machine_is_reached_directly_whatever_the_proxy() {
         machine.environment.push((name, format!("http://{}", proxy.address)));
     }
     machine.run(&["run", "it"]).expect_success();
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
     assert!(proxy.heads().is_empty(), "{:?}", proxy.heads());
 }
 

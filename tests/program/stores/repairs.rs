@@ -1,6 +1,6 @@
 //! What is damaged or missing in a store or on a machine is noticed, and mended with the copy of the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -92,21 +92,26 @@ fn any_damage_in_a_store_is_noticed_and_mended_by_a_machine_that_has_the_file() 
         for damage in DAMAGES {
             let what = format!("{damage:?} of {}", file.display());
             damage.apply(&store.join(file));
-            check_noticed(&machine, &["store", "verify"], &what);
             let damaged = contents(&store);
-            let planned = machine.run(&["store", "repair", "--dry-run"]).expect_success().stdout;
-            assert!(planned.contains(" to make\n"), "{what}: {planned}");
-            assert_eq!(contents(&store), damaged, "{what}: a dry run changes nothing");
-            let message = machine.run(&["store", "repair"]).expect_success().stdout;
+            check_noticed(&machine, &["verify", "--store"], &what);
+            assert_eq!(contents(&store), damaged, "{what}: a verification changes nothing");
+            let message = machine.run(&["verify", "--store", "--repair"]).expect_success().stdout;
             assert!(message.contains("sent `") || message.contains("rebuilt `"), "{what}: {message}");
             assert!(contents(&store) == intact, "{what} is not mended: {message}");
-            assert_eq!(machine.run(&["store", "repair"]).expect_success().stdout, "nothing to repair\n", "{what}");
+            let again = machine.run(&["verify", "--store", "--repair"]).expect_success().stdout;
+            assert!(again.starts_with("verified "), "{what}: {again}");
+            assert!(contents(&store) == intact, "{what}: the second repair changes something");
         }
     }
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
     // Nothing was deleted: every damaged object that was there is below `damaged/`.
-    let aside = files_below(&store).into_iter().filter(|path| path.starts_with("damaged")).count();
-    assert_eq!(aside, files.len() * (DAMAGES.len() - 1));
+    for file in &files {
+        let is_it = |path: &&PathBuf| path.starts_with("damaged") && path.ends_with(file);
+        let aside: BTreeSet<Vec<u8>> =
+            files_below(&store).iter().filter(is_it).map(|path| fs::read(store.join(path)).expect("a file")).collect();
+        let bytes = &intact[file];
+        assert!(DAMAGES.iter().filter_map(|damage| damage.of(bytes)).all(|damaged| aside.contains(&damaged)));
+    }
 }
 
 #[test]
@@ -132,11 +137,14 @@ fn any_damage_on_a_machine_is_noticed_and_mended_from_a_store() {
             let what = format!("{damage:?} of {}", file.display());
             damage.apply(&output.join(&file));
             check_noticed(&machine, &["verify"], &what);
-            let planned = machine.run(&["store", "repair", "--dry-run"]).expect_success().stdout;
-            assert!(planned.contains("would fetch `"), "{what}: {planned}");
-            let message = machine.run(&["store", "repair"]).expect_success().stdout;
+            let refused = machine.run(&["verify", "--store", "--repair"]).failed_with(1).stderr;
+            assert!(refused.contains("hint: run `bellwether verify --repair` first"), "{what}: {refused}");
+            let message = machine.run(&["verify", "--repair"]).expect_success().stdout;
             assert!(message.contains("fetched `"), "{what}: {message}");
             assert!(contents(&output) == intact, "{what} is not mended: {message}");
+            let again = machine.run(&["verify", "--repair"]).expect_success().stdout;
+            assert!(again.starts_with("verified "), "{what}: {again}");
+            assert!(contents(&output) == intact, "{what}: the second repair changes something");
             machine.run(&["verify"]).expect_success();
         }
     }
@@ -159,11 +167,17 @@ fn what_neither_has_is_set_aside_and_blocks_no_machine() {
     // Another machine cannot even fetch what is intact.
     let fresh = Machine::new(&definition(&service.source), &url, []);
     fresh.run(&["store", "pull"]).failed_with(1);
-    let outcome = machine.run(&["store", "repair", "--json"]).failed_with(1);
-    let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
-    let aside = document["repaired"].as_array().unwrap().iter().filter(|repair| repair["kind"] == "set_aside").count();
-    assert_eq!(aside, 2, "{document:#}");
-    let left = document["left"].to_string();
+    let repair = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&machine.run(arguments).failed_with(1).stdout).expect("JSON")
+    };
+    let local = repair(&["verify", "--repair", "--json"]);
+    assert_eq!(local["repaired"][0]["kind"], "set_aside", "{local:#}");
+    assert!(local["repaired"][0]["reason"].to_string().contains("restore it from a backup"), "{local:#}");
+    assert!(local["faults"].to_string().contains("`bellwether verify --store --repair`"), "{local:#}");
+    let document = repair(&["verify", "--store", "--repair", "--json"]);
+    assert_eq!(document["repaired"][0]["kind"], "set_aside", "{document:#}");
+    assert!(document["repaired"][1].is_null(), "{document:#}");
+    let left = document["faults"].to_string();
     assert!(left.contains(&format!("it was built from run `{}`, which is missing", &run["run=".len()..])), "{left}");
     assert!(!there.exists() && !here.exists());
     let moved: Vec<PathBuf> = files_below(&store).into_iter().filter(|path| path.starts_with("damaged")).collect();
@@ -179,7 +193,7 @@ fn what_neither_has_is_set_aside_and_blocks_no_machine() {
 }
 
 #[test]
-fn a_push_sends_again_what_the_store_lost() {
+fn a_repair_sends_again_what_the_store_lost() {
     let (folder, url) = folder_store();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -195,13 +209,8 @@ fn a_push_sends_again_what_the_store_lost() {
                 continue;
             }
             damage.apply(&store.join(&file));
-            let message = machine.run(&["store", "push"]).expect_success().stdout;
-            let is_latest = file.ends_with("latest.json");
-            assert!(
-                is_latest || message.starts_with("sent 1 damaged file, "),
-                "{damage:?} of {}: {message}",
-                file.display()
-            );
+            machine.run(&["verify", "--store", "--sizes"]).failed_with(1);
+            machine.run(&["verify", "--store", "--repair"]).expect_success();
             assert!(contents(&store) == intact, "{damage:?} of {}", file.display());
         }
     }
@@ -218,9 +227,9 @@ fn a_repair_sends_a_run_again_whose_record_is_gone_and_a_file_of_which_is_damage
     Damage::Gone.apply(&run.join("run.json"));
     Damage::CutOff.apply(&run.join("signals.parquet"));
     let told = machine.run(&["store", "push"]);
-    assert!(told.code != Some(0) && told.stderr.contains("`bellwether store repair`"), "{}", told.stderr);
-    machine.run(&["store", "repair"]).expect_success();
-    machine.run(&["store", "verify"]).expect_success();
+    assert!(told.code != Some(0) && told.stderr.contains("`bellwether verify --store --repair`"), "{}", told.stderr);
+    machine.run(&["verify", "--store", "--repair"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
     let other = Machine::new(&definition(&service.source), &store, []);
     other.run(&["store", "pull"]).expect_success();
     assert_eq!(other.folders(), machine.folders());
@@ -238,10 +247,10 @@ fn a_bucket_is_repaired_like_a_folder() {
     for name in ["run.json", "signals.parquet"] {
         bucket.put(&format!("team/a/archive/vendor/run=20261101T000000Z-aaaa/{name}"), &[b'x'; 300]);
     }
-    machine.run(&["store", "verify"]).failed_with(1);
-    let message = machine.run(&["store", "repair"]).expect_success().stdout;
-    assert!(message.starts_with("set aside `s3://") && message.ends_with("made 1 repair\n"), "{message}");
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).failed_with(1);
+    let message = machine.run(&["verify", "--store", "--repair"]).expect_success().stdout;
+    assert!(message.starts_with("moved aside `s3://"), "{message}");
+    machine.run(&["verify", "--store"]).expect_success();
     let aside = bucket.keys().into_iter().filter(|key| key.starts_with("team/a/damaged/")).count();
     assert_eq!(aside, 2);
 }
@@ -289,9 +298,9 @@ fn a_repair_that_is_interrupted_anywhere_is_finished_by_the_next_one() {
         damage();
         seen.store(0, Ordering::SeqCst);
         failing.store(number, Ordering::SeqCst);
-        let interrupted = machine.run(&["store", "repair"]);
+        let interrupted = machine.run(&["verify", "--store", "--repair"]);
         failing.store(u64::MAX, Ordering::SeqCst);
-        machine.run(&["store", "repair"]).expect_success();
+        machine.run(&["verify", "--store", "--repair"]).expect_success();
         assert!(of(&stub) == intact, "after it failed at change {number}: {:?}", stub.keys());
         if interrupted.code == Some(0) {
             assert!(number > 10, "{number} changes");
@@ -313,7 +322,7 @@ fn a_pack_stands_in_for_a_damaged_run_and_runs_for_a_damaged_pack() {
     run(&["run", "it"]).expect_success();
     run(&["run", "it"]).expect_success();
     let csv = machine.csv();
-    run(&["archive", "compact"]).expect_success();
+    machine.place.pack();
     let archive = machine.place.file("output/archive/vendor");
     for (kind, stand_in) in
         [("run=", "other folders here have its rows"), ("pack=", "other folders here have its rows")]
@@ -321,8 +330,8 @@ fn a_pack_stands_in_for_a_damaged_run_and_runs_for_a_damaged_pack() {
         let folder = machine.folders().into_iter().find(|name| name.starts_with(kind)).unwrap();
         Damage::OneBit.apply(&archive.join(&folder).join("signals.parquet"));
         run(&["verify"]).failed_with(1);
-        let message = run(&["archive", "repair"]).expect_success().stdout;
-        assert!(message.contains(&format!("set aside `output/archive/vendor/{folder}`: ")), "{message}");
+        let message = run(&["verify", "--repair"]).expect_success().stdout;
+        assert!(message.contains(&format!("moved aside `output/archive/vendor/{folder}`: ")), "{message}");
         assert!(message.contains(stand_in), "{message}");
         run(&["verify"]).expect_success();
         run(&["build", "it"]).expect_success();
@@ -351,9 +360,10 @@ fn an_unreadable_file_is_no_damage() {
         // Whoever may read everything cannot test this.
         return;
     }
-    for command in ["archive", "store"] {
-        let message = machine.run(&[command, "repair"]).failed_with(1).stderr;
-        assert!(message.contains("cannot read"), "{message}");
+    for command in [&["verify", "--repair"][..], &["verify", "--store", "--repair"]] {
+        let outcome = machine.run(command);
+        let message = outcome.stdout + &outcome.stderr;
+        assert!(command.contains(&"--store") || message.contains("cannot be read"), "{message}");
         assert_eq!(machine.folders(), std::slice::from_ref(&run));
     }
 }

@@ -70,18 +70,18 @@ fn a_store_is_verified_by_sizes_or_since_a_run_without_reading_the_rest() {
         let read = stub.requests()[before..].iter().filter(|request| !request.key.is_empty()).count();
         (outcome, read)
     };
-    let (all, everything) = reads(&["store", "verify"]);
+    let (all, everything) = reads(&["verify", "--store"]);
     all.expect_success();
-    let (sizes, read) = reads(&["store", "verify", "--sizes"]);
+    let (sizes, read) = reads(&["verify", "--store", "--sizes"]);
     sizes.expect_success();
     assert_eq!(read, 1, "`latest.json` alone");
-    let (since, read) = reads(&["store", "verify", "--since", &runs[2]]);
+    let (since, read) = reads(&["verify", "--store", "--since", &runs[2]]);
     since.expect_success();
     assert!(read * 2 < everything, "{read} of {everything}");
 
     let key = |run: &str, file: &str| format!("team/a/archive/vendor/run={run}/{file}");
     let check = |arguments: &[&str], noticed: bool| {
-        let outcome = machine.run(&[&["store", "verify"], arguments].concat());
+        let outcome = machine.run(&[&["verify", "--store"], arguments].concat());
         assert_eq!(outcome.code, Some(i32::from(noticed)), "{arguments:?}: {}{}", outcome.stdout, outcome.stderr);
     };
     let (old, new) = (key(&runs[0], "signals.parquet"), key(&runs[2], "signals.parquet"));
@@ -98,8 +98,8 @@ fn a_store_is_verified_by_sizes_or_since_a_run_without_reading_the_rest() {
         stub.put(&key, &bytes, 0);
         check(&[], false);
     }
-    let message = machine.run(&["store", "verify", "--since", "20200101T000000Z-aaaa"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--since", "20200101T000000Z-aaaa"]).failed_with(1).stderr;
     assert!(message.contains("has no run `20200101T000000Z-aaaa`\n"), "{message}");
-    machine.run(&["store", "verify", "--since", "yesterday"]).failed_with(2);
-    machine.run(&["store", "verify", "--since", &runs[0], "--sizes"]).failed_with(2);
+    machine.run(&["verify", "--store", "--since", "yesterday"]).failed_with(2);
+    machine.run(&["verify", "--store", "--since", &runs[0], "--sizes"]).failed_with(2);
 }

@@ -71,15 +71,15 @@ fn close_wrongly(bytes: &mut Vec<u8>) {
     bytes[end] = b']';
 }
 
-/// A damage, and what is said of it by `store verify`, by `--sizes` on the machine that has everything and on one that has
-/// nothing, and by `--since` the last run; nothing where the damage is not noticed.
+/// A damage, and what is said of it by `verify --store`, and by `--sizes` on the machine that has everything and on one that
+/// has nothing; nothing where the damage is not noticed.
 struct Case<'a> {
     what: &'a str,
     damage: Box<dyn Fn() + 'a>,
-    said: [Option<String>; 4],
+    said: [Option<String>; 3],
 }
 
-fn case<'a>(what: &'a str, damage: impl Fn() + 'a, said: [Option<String>; 4]) -> Case<'a> {
+fn case<'a>(what: &'a str, damage: impl Fn() + 'a, said: [Option<String>; 3]) -> Case<'a> {
     Case { what, damage: Box::new(damage), said }
 }
 
@@ -102,22 +102,19 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
     let versions: Vec<&str> = versions.iter().map(|name| &name["datasets/it/".len()..]).collect();
     assert_eq!((runs.len(), versions.len()), (3, 3));
     let (last_run, last_version) = (runs[2].as_str(), versions[2]);
-    let ways: [(&Machine, &[&str]); 4] =
-        [(&machine, &[]), (&machine, &["--sizes"]), (&fresh, &["--sizes"]), (&machine, &["--since", last_run])];
+    let ways: [(&Machine, &[&str]); 3] = [(&machine, &[]), (&machine, &["--sizes"]), (&fresh, &["--sizes"])];
 
-    // Every file of a folder with a record is verified, or of those that are not older than the run.
+    // Every file of a folder with a record is verified.
     let is_record = |name: &str| name.ends_with("/run.json") || name.ends_with("/dataset.json");
     let folders: BTreeSet<_> =
         names.iter().filter(|name| is_record(name)).map(|name| Path::new(*name).parent()).collect();
     let is_verified = |name: &str| !is_record(name) && folders.contains(&Path::new(name).parent());
-    let second = last_run.split('-').next().unwrap();
-    let is_new = |name: &str| name.split(['/', '=']).any(|part| part.starts_with("20") && part >= second);
     let all = names.iter().filter(|name| is_verified(name)).count();
-    let new = names.iter().filter(|name| is_verified(name) && is_new(name)).count();
-    assert!(0 < new && new < all);
-    for ((machine, way), count) in ways.iter().zip([all, all, all, new]) {
-        let message = machine.run(&[&["store", "verify"], *way].concat()).expect_success().stdout;
-        assert_eq!(message, format!("verified {count} files\n"), "{way:?}");
+    for (machine, way) in ways {
+        let message = machine.run(&[&["verify", "--store"], way].concat()).expect_success().stdout;
+        let is_like = std::ptr::eq(machine, &fresh);
+        assert_eq!(message.contains("only in the store: 3 runs and 3 versions; "), is_like, "{message}");
+        assert!(message.ends_with(&format!("verified {all} files\n")), "{way:?}: {message}");
     }
 
     let of_run = |run: &str, file: &str| format!("archive/vendor/run={run}/{file}");
@@ -158,73 +155,65 @@ fn each_damage_of_a_store_is_noticed_by_what_reads_or_measures_it() {
     let differs = || Some(format!("{latest}`: it differs from the record of its version\n"));
     let older: &'static str = versions[0].to_owned().leak();
     let cases = [
-        case("an older file", || files.change(&old_rows, flip), [checksum(&old_rows), None, None, None]),
-        case("a new file", || files.change(&new_rows, flip), [checksum(&new_rows), None, None, checksum(&new_rows)]),
+        case("an older file", || files.change(&old_rows, flip), [checksum(&old_rows), None, None]),
+        case("a new file", || files.change(&new_rows, flip), [checksum(&new_rows), None, None]),
         case(
             "an older file that is cut off",
             || files.change(&old_rows, cut),
-            [one(&old_rows), sized(&old_rows), sized(&old_rows), None],
+            [one(&old_rows), sized(&old_rows), sized(&old_rows)],
         ),
         case(
             "an older file that is missing",
             || files.remove(&old_rows),
-            [missing(&old_rows), missing(&old_rows), missing(&old_rows), None],
+            [missing(&old_rows), missing(&old_rows), missing(&old_rows)],
         ),
-        case(
-            "the data of a version",
-            || files.change(&data, cut),
-            [one(&data), sized(&data), sized(&data), one(&data)],
-        ),
-        case("what describes a version", || files.change(&described, flip), [mismatch(), None, mismatch(), mismatch()]),
+        case("the data of a version", || files.change(&data, cut), [one(&data), sized(&data), sized(&data)]),
+        case("what describes a version", || files.change(&described, flip), [mismatch(), None, mismatch()]),
         case(
             "what describes a version, cut off",
             || files.change(&described, cut),
-            [mismatch(), other_size(), mismatch(), mismatch()],
+            [mismatch(), other_size(), mismatch()],
         ),
-        case(
-            "what describes a version, missing",
-            || files.remove(&described),
-            [mismatch(), other_size(), mismatch(), mismatch()],
-        ),
-        case("a run", || files.remove(&format!("archive/vendor/run={}", runs[0])), [(); 4].map(|()| lacking())),
+        case("what describes a version, missing", || files.remove(&described), [mismatch(), other_size(), mismatch()]),
+        case("a run", || files.remove(&format!("archive/vendor/run={}", runs[0])), [(); 3].map(|()| lacking())),
         case(
             "a run that versions were built from",
             || files.remove(&format!("archive/vendor/run={}", runs[0])),
-            [built_from(versions[1]), built_from(versions[1]), built_from(versions[1]), built_from(last_version)],
+            [built_from(versions[1]), built_from(versions[1]), built_from(versions[1])],
         ),
-        case("no latest version", || files.remove(latest), [(); 4].map(|()| no_latest())),
-        case("an older version as the latest", name_in_latest(older), [differs(), differs(), differs(), None]),
-        case("a missing version as the latest", name_in_latest(bogus), [(); 4].map(|()| names_missing(bogus))),
+        case("no latest version", || files.remove(latest), [(); 3].map(|()| no_latest())),
+        case("an older version as the latest", name_in_latest(older), [differs(), differs(), differs()]),
+        case("a missing version as the latest", name_in_latest(bogus), [(); 3].map(|()| names_missing(bogus))),
         case(
             "a missing later version as the latest",
             name_in_latest(later_bogus),
-            [(); 4].map(|()| names_missing(later_bogus)),
+            [(); 3].map(|()| names_missing(later_bogus)),
         ),
         case(
             "the seal of an older run",
             || files.change(&of_run(&runs[0], "run.json"), close_wrongly),
-            [one(&of_run(&runs[0], "run.json")), None, one(&of_run(&runs[0], "run.json")), None],
+            [one(&of_run(&runs[0], "run.json")), None, one(&of_run(&runs[0], "run.json"))],
         ),
         case(
             "the seal of an older run, cut off",
             || files.change(&of_run(&runs[0], "run.json"), halve),
-            [one(&of_run(&runs[0], "run.json")), resized(&of_run(&runs[0], "run.json")), one("run.json"), None],
+            [one(&of_run(&runs[0], "run.json")), resized(&of_run(&runs[0], "run.json")), one("run.json")],
         ),
         case(
             "the record of an older version, cut off",
             || files.change(&of_version(older, "dataset.json"), halve),
-            [one("dataset.json"), resized(&of_version(older, "dataset.json")), one("dataset.json"), None],
+            [one("dataset.json"), resized(&of_version(older, "dataset.json")), one("dataset.json")],
         ),
         case(
             "the record of an older version",
             || files.change(&of_version(older, "dataset.json"), close_wrongly),
-            [one(&of_version(older, "dataset.json")), None, one(&of_version(older, "dataset.json")), None],
+            [one(&of_version(older, "dataset.json")), None, one(&of_version(older, "dataset.json"))],
         ),
     ];
     for Case { what, damage, said } in cases {
         damage();
         for ((machine, way), said) in ways.iter().zip(said) {
-            let outcome = machine.run(&[&["store", "verify"], *way].concat());
+            let outcome = machine.run(&[&["verify", "--store"], *way].concat());
             let told = format!("{what} {way:?}: {}{}", outcome.stdout, outcome.stderr);
             assert_eq!(outcome.code, Some(i32::from(said.is_some())), "{told}");
             assert!(said.is_none_or(|said| outcome.stdout.contains(&said)), "{told}");
@@ -240,13 +229,13 @@ fn a_record_of_this_machine_that_cannot_be_read_is_no_missing_one() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::new(&definition(&service.source), &url, []);
     machine.run(&["run", "it"]).expect_success();
-    machine.run(&["store", "verify", "--sizes"]).expect_success();
+    machine.run(&["verify", "--store", "--sizes"]).expect_success();
     let record = machine.place.file("output/datasets/it/latest").canonicalize().unwrap().join("dataset.json");
     fs::remove_file(&record).unwrap();
-    machine.run(&["store", "verify", "--sizes"]).expect_success();
+    machine.run(&["verify", "--store", "--sizes"]).expect_success();
     fs::create_dir(&record).unwrap();
-    let message = machine.run(&["store", "verify", "--sizes"]).failed_with(1).stderr;
+    let message = machine.run(&["verify", "--store", "--sizes"]).failed_with(1).stderr;
     assert!(message.contains("dataset.json"), "{message}");
     // Nothing but the sizes relies on it.
-    machine.run(&["store", "verify"]).expect_success();
+    machine.run(&["verify", "--store"]).expect_success();
 }

@@ -27,20 +27,16 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
         }
     }
     fresh.run(&["store", "pull"]).expect_success();
-    let status = fresh.status();
-    assert_eq!(status["runs"].as_u64(), Some(2 * times as u64), "{status:#}");
-    assert_eq!(status["datasets"][0]["only_there"].as_array().map(Vec::len), Some(2 * times - 1), "{status:#}");
+    let difference = fresh.difference();
+    assert_eq!(difference["runs"].as_u64(), Some(2 * times as u64), "{difference:#}");
+    assert_eq!(difference["versions_only_there"].as_array().map(Vec::len), Some(2 * times - 1), "{difference:#}");
     // The latest version is built from the most runs.
-    let newest = machines
-        .iter()
-        .filter_map(|machine| machine.status()["datasets"][0]["latest_here"].as_str().map(str::to_owned));
-    let latest = status["datasets"][0]["latest_there"].as_str().expect("a version").to_owned();
-    assert!(newest.into_iter().any(|version| version == latest), "{status:#}");
-    let verified = fresh.run(&["store", "verify"]).expect_success().stdout;
+    assert!(machines.iter().any(|machine| machine.latest() == fresh.latest()), "{difference:#}");
+    let verified = fresh.run(&["verify", "--store"]).expect_success().stdout;
     assert!(verified.starts_with("verified "), "{verified}");
     fresh.run(&["verify"]).expect_success();
     fresh.run(&["run", "it"]).expect_success();
-    assert_eq!(fresh.status()["runs"].as_u64(), Some(2 * times as u64 + 1));
+    assert_eq!(fresh.difference()["runs"].as_u64(), Some(2 * times as u64 + 1));
 }
 
 #[test]

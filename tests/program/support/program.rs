@@ -1,12 +1,14 @@
 //! The program in a temporary folder.
 
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
 
+use bellwether::run::CancellationToken;
 use tempfile::TempDir;
 
 /// A temporary folder to start the program in.
@@ -57,6 +59,31 @@ impl Place {
 
     pub(crate) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Outcome {
         Outcome::of(&mut self.command(arguments))
+    }
+
+    /// Packs the runs in the archive, few as they may be.
+    #[track_caller]
+    pub(crate) fn pack(&self) {
+        let packed = bellwether::harness::pack(&self.file("output/archive"), 0, &CancellationToken::new());
+        packed.expect("an archive that can be packed");
+    }
+
+    /// Prunes the archive as if everything had been packed two days ago.
+    #[track_caller]
+    pub(crate) fn prune_packed(&self) {
+        self.age_packs();
+        self.run(["prune"]).expect_success();
+    }
+
+    /// Makes packs and merges old enough for what they replace to be pruned.
+    pub(crate) fn age_packs(&self) {
+        let then = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+        for seal in self.files().iter().filter(|path| path.ends_with("run.json")) {
+            let kind = seal.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
+            if seal.starts_with("output/archive") && (kind.starts_with("pack=") || kind.starts_with("merge=")) {
+                File::open(self.file(".").join(seal)).and_then(|it| it.set_modified(then)).expect("a seal");
+            }
+        }
     }
 
     /// Every file below the folder, as a relative path.

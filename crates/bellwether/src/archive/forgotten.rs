@@ -119,7 +119,6 @@ impl Forgetting {
 
 impl Note for Forgetting {
     const FORM: &'static str = FORGOTTEN_FOLDER;
-    const WITHOUT: &'static str = "the run counts again until it is forgotten again";
 
     fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
@@ -265,7 +264,7 @@ pub(crate) fn forget(
             let twin = &twin.run;
             return Err(Error::usage(
                 format!("`{run}` was sealed at the same instant as `{twin}`"),
-                format!("forget both: `bellwether archive forget {run} {twin} --reason TEXT`"),
+                format!("forget both: `bellwether forget {run} {twin} --reason TEXT`"),
             ));
         }
     }

@@ -27,7 +27,7 @@ pub struct RunListing {
     pub runs: Vec<ListedRun>,
     /// Runs that were interrupted, or are in progress.
     pub unfinished: Vec<UnfinishedRun>,
-    /// The folders that `archive prune` would remove.
+    /// The folders that `prune` would remove.
     pub packed_folders: usize,
     /// The runs that are forgotten, and do not count.
     pub forgotten: Vec<LeftOut>,

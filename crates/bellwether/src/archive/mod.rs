@@ -90,8 +90,8 @@
 //! line `bellwether archive SERVICE`, and one `run NAME SEAL` for each head, by name.
 //!
 //! A run is written under `.partial`, its seal last, and renamed into place. A file is read once its length and BLAKE3
-//! match the seal. Readers write nothing but merges. Small runs are packed automatically, all by `archive compact`;
-//! `archive prune` removes the members of a pack once it is verified to hold their rows.
+//! match the seal. Readers write nothing but merges. Small runs are packed automatically; `prune`
+//! removes the members of a pack once it is verified to hold their rows.
 //!
 //! Other layouts are refused. `sealed/layout.txt` lists every column, and the fields of a seal. A column may be added to a
 //! layout if its null says nothing (*optional*): readers fill in null where an earlier run lacks it.
@@ -131,7 +131,7 @@ pub use sealed::sealed_run::SealedRun;
 pub use services::{folders, of_service, open_all, services};
 pub use settle::Settled;
 pub use unfinished::{Interrupted, UnfinishedRun};
-pub use upkeep::{Removal, Verified};
+pub use upkeep::Removal;
 
 // For tests and benchmarks, and no part of the interface.
 #[doc(hidden)]
@@ -163,9 +163,11 @@ pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{SKEW, abandoned_runs, remove_abandoned, unfinished_runs};
+#[cfg(feature = "harness")]
+pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, compact, copy, difference, fault, inspect, missing_folders,
-    open_merged_with_claims, prune, set_aside, verify,
+    Incoming, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with_claims, prune,
+    verify_rows, with_source,
 };
 
 pub(crate) const FOLDER_OF_UNFINISHED: &str = ".partial";

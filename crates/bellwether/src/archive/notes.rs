@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::sealed::seal::{SEAL, read_bounded};
 use super::upkeep::PackFolder;
-use crate::disk::file::{self, FileError};
+use crate::disk::file::{self, Damaged, FileError};
 use crate::disk::names::fits;
 use crate::error::Result;
 
@@ -13,9 +13,6 @@ use crate::error::Result;
 pub(crate) trait Note: Sized {
     /// The form of its folder's name.
     const FORM: &'static str;
-
-    /// What it means for the archive that a damaged one was set aside, as the end of a sentence.
-    const WITHOUT: &'static str;
 
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
     fn parse(text: &[u8], folder: &Path) -> Result<Self>;
@@ -40,15 +37,12 @@ pub(crate) trait Note: Sized {
     }
 
     /// The folders of damaged notes in an archive, and what is wrong with each.
-    fn damaged(archive: &Path) -> Result<Vec<(PathBuf, String)>> {
+    fn damaged(archive: &Path) -> Result<Vec<Damaged>> {
         let mut damaged = Vec::new();
         for path in folders(archive, Self::FORM)? {
             match Self::read(&path) {
                 Ok(_) => {}
-                Err(error)
-                    if FileError::is_missing(&error)
-                        || matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) =>
-                {
+                Err(error) if FileError::is_missing(&error) || FileError::is_damage(&error) => {
                     damaged.push((path.clone(), file::fault_of(&path.join(SEAL), &error)));
                 }
                 Err(error) => return Err(error),

@@ -70,8 +70,8 @@ pub(crate) use external::{ExternalFiles, ExternalVersion};
 pub(crate) use incoming::{IncomingVersion, Linking, names};
 pub(crate) use link::{latest_target, point_latest};
 pub(crate) use publication::{Provenance, Publication};
-pub(crate) use published::version_before;
-pub use published::{Version, facts, first_misfit, published_of, version_folders, versions};
+pub use published::{Version, facts, first_misfit, published_of, version_folders};
+pub(crate) use published::{version_before, versions};
 pub(crate) use reader::AnyReader;
 #[cfg(feature = "spark")]
 pub(crate) use record::FACTS;

@@ -11,8 +11,7 @@ use super::link::{self, LATEST};
 use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
 use super::retention;
 use super::target_folder::BUILDS;
-use crate::disk::digest;
-use crate::disk::file::{self, FileRecord, as_text};
+use crate::disk::file::{self, Damaged, FileError, FileRecord, as_text};
 use crate::disk::links;
 use crate::disk::names;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,22 +31,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// How the facts and the report differ from the record, if they do.
-    pub(crate) fn faults_of_describing(&self) -> impl Iterator<Item = String> {
-        self.describing.iter().filter_map(|(name, expected)| {
-            let path = self.path.join(name);
-            let found = match links::read(&path) {
-                Err(error) => return Some(file::fault_of(&path, &error)),
-                Ok(bytes) => digest::of(&bytes),
-            };
-            let differs = || format!("`{}` does not match its checksum: its BLAKE3 is {found}", path.display());
-            (found != expected).then(differs)
-        })
-    }
-
-    /// Number of files with a digest.
-    pub(crate) fn file_count(&self) -> usize {
-        self.files.len() + self.describing.iter().count()
+    /// The files that describe its rows, each with its digest.
+    pub(crate) fn describing(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.describing.iter()
     }
 }
 
@@ -263,18 +249,31 @@ pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, Vers
     Ok((folder, recorded))
 }
 
-/// Every published version and ad hoc build of every dataset in a folder, by name.
-pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
-    let mut versions = Vec::new();
+/// Every published version and ad hoc build of every dataset in a folder, by name; and those whose record is damaged or
+/// missing, each with what is wrong.
+pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> {
+    let (mut versions, mut damaged) = (Vec::new(), Vec::new());
     for dataset in file::folders(datasets)? {
-        let paths = file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?);
-        for path in paths.filter(|path| !file::is_gone(&path.join(RECORD))) {
-            let record = AnyRecord::open(&path)?;
-            let runs = if record.service.is_some() { record.runs } else { Vec::new() };
-            versions.push(Version { path, files: record.files, describing: record.describing, runs });
+        for path in file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?) {
+            match AnyRecord::open(&path) {
+                Ok(record) => {
+                    let runs = if record.service.is_some() { record.runs } else { Vec::new() };
+                    versions.push(Version { path, files: record.files, describing: record.describing, runs });
+                }
+                Err(_) if file::is_gone(&path) => {}
+                // A version gets its name with the record in it.
+                Err(error) if FileError::is_missing(&error) => {
+                    if path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique) {
+                        let fault = format!("`{}` has no record, so it does not count", path.display());
+                        damaged.push((path, fault));
+                    }
+                }
+                Err(error) if FileError::is_damage(&error) => damaged.push((path, error.to_string())),
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(versions)
+    Ok((versions, damaged))
 }
 
 /// The folders of a dataset that are named like versions of its own definition.

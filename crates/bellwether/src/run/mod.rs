@@ -42,7 +42,7 @@ mod stage;
 mod start;
 mod store;
 mod summary;
-mod upkeep;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,18 +68,18 @@ pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waitin
 pub use offers::{OfferOptions, OfferedSectors, OfferedTickers, offered_sectors, offered_tickers};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;
-pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
-pub use repair::{Repair, RepairKind, RepairMode, Repairs, repair};
+pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions};
+pub use repair::repair;
 pub use report::{ReportOptions, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{
-    DatasetStatus, FetchItem, RemoteStore, StoreAccess, StorePruned, StorePrunedFolder, StorePrunedKind, StoreStatus,
-    StoreUpload, StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
+    FetchItem, RemoteStore, StoreAccess, StoreDifference, StorePruned, StorePrunedFolder, StorePrunedKind, StoreUpload,
+    StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
 };
 pub use summary::{Fetched, Summary};
-pub use upkeep::{compact, verify};
+pub use verify::{Repair, RepairKind, Verified, verify};
 
 pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};

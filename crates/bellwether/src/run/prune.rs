@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::observer::Control;
 use super::options::EVIDENCE;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Pruning, Removal, open_all, services};
+use crate::archive::{self, Archive, Pruning, Removal, open_all};
 use crate::definition;
 use crate::disk::file::{self, FileError, as_text};
 use crate::disk::footprint::{Footprint, size};
@@ -119,8 +119,6 @@ pub struct Pruned {
 /// What can be removed from a project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Prunable {
-    #[serde(skip)]
-    options: PruneOptions,
     /// Whether nothing was removed.
     pub dry_run: bool,
     /// Each of them, by kind and path.
@@ -143,7 +141,7 @@ impl Prunable {
     /// # Errors
     ///
     /// If a folder cannot be read.
-    pub fn of(options: PruneOptions) -> Result<Self> {
+    pub fn of(options: &PruneOptions) -> Result<Self> {
         let archives = if file::is_gone(&options.archive) { Vec::new() } else { open_all(&options.archive)? };
         Self::with(options, archives.into_iter().map(|(_, archive)| archive).collect())
     }
@@ -153,13 +151,13 @@ impl Prunable {
     /// # Errors
     ///
     /// If a folder cannot be read.
-    pub fn with(options: PruneOptions, archives: Vec<Archive>) -> Result<Self> {
-        let mut prunable = Self { options, dry_run: true, all: Vec::new(), kept: Vec::new(), freed: 0 };
-        prunable.find_in_datasets()?;
+    pub fn with(options: &PruneOptions, archives: Vec<Archive>) -> Result<Self> {
+        let mut prunable = Self { dry_run: true, all: Vec::new(), kept: Vec::new(), freed: 0 };
+        prunable.find_in_datasets(options)?;
         for archive in archives {
-            prunable.find_in_archive(archive)?;
+            prunable.find_in_archive(archive, options.clock)?;
         }
-        prunable.find_in_data()?;
+        prunable.find_in_data(options)?;
         prunable.all.sort_by(|one, other| (one.kind, &one.path).cmp(&(other.kind, &other.path)));
         let mut footprint = Footprint::default();
         prunable.all.iter().for_each(|pruned| footprint.add(&pruned.path));
@@ -173,13 +171,13 @@ impl Prunable {
     /// # Errors
     ///
     /// If another process is pruning the archive, if something cannot be removed, or once it is cancelled.
-    pub fn remove(&mut self, control: &Control) -> Result<()> {
+    pub fn remove(&mut self, options: &PruneOptions, control: &Control) -> Result<()> {
         let found = std::mem::take(&mut self.all);
         (self.dry_run, self.freed) = (false, 0);
-        let PruneOptions { data, archive, clock, .. } = self.options.clone();
-        let archive = (!file::is_gone(&archive)).then_some(archive);
-        let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;
-        let archives = archive.map_or(Ok(Vec::new()), |archive| open_all(&archive))?;
+        let clock = options.clock;
+        let archive = (!file::is_gone(&options.archive)).then_some(options.archive.as_path());
+        let _lock = archive.map(|archive| lock(archive, clock)).transpose()?;
+        let archives = archive.map_or(Ok(Vec::new()), open_all)?;
         let archives: Vec<Archive> = archives.into_iter().map(|(_, archive)| archive.until(&control.stop)).collect();
         let stage = Stage::begin(control, "prune");
         let (packed, single): (Vec<Pruned>, Vec<Pruned>) =
@@ -201,7 +199,7 @@ impl Prunable {
             first = first.and(removed);
         }
         // It stays if anything is left in it.
-        let _ = remove::folder(&data.join(EVIDENCE));
+        let _ = remove::folder(&options.data.join(EVIDENCE));
         stage.finish();
         first
     }
@@ -234,12 +232,12 @@ impl Prunable {
     }
 
     /// Versions, and leftovers of publications.
-    fn find_in_datasets(&mut self) -> Result<()> {
-        let datasets = self.options.data.join("datasets");
+    fn find_in_datasets(&mut self, options: &PruneOptions) -> Result<()> {
+        let datasets = options.data.join("datasets");
         links::refuse(&datasets)?;
         for (name, versions) in datasets_in(&datasets)? {
             let dataset = datasets.join(&name);
-            let Some(keep) = self.options.keep.get(&name).copied() else {
+            let Some(keep) = options.keep.get(&name).copied() else {
                 if versions == 0 {
                     continue;
                 }
@@ -261,9 +259,9 @@ impl Prunable {
     }
 
     /// Packed and interrupted runs.
-    fn find_in_archive(&mut self, archive: Archive) -> Result<()> {
+    fn find_in_archive(&mut self, archive: Archive, clock: Clock) -> Result<()> {
         let pruning = Pruning::of(archive).without_recent();
-        for path in archive::abandoned_runs(pruning.archive(), self.options.clock.now())? {
+        for path in archive::abandoned_runs(pruning.archive(), clock.now())? {
             self.add(PrunedKind::InterruptedRun, path);
         }
         for Removal { folder, bytes, .. } in &pruning.removals {
@@ -274,11 +272,11 @@ impl Prunable {
     }
 
     /// Evidence, reports, and leftovers of builds.
-    fn find_in_data(&mut self) -> Result<()> {
+    fn find_in_data(&mut self, options: &PruneOptions) -> Result<()> {
         for (kind, folder) in [(PrunedKind::Evidence, EVIDENCE), (PrunedKind::Report, REPORTS)] {
-            let folder = self.options.data.join(folder);
+            let folder = options.data.join(folder);
             links::refuse(&folder)?;
-            let older_than = self.options.older_than;
+            let older_than = options.older_than;
             for path in file::entries(&folder)?.into_iter().filter(|path| file::is_older(path, older_than)) {
                 match remove::is_file_of_ours(&path) {
                     Ok(true) => self.add(kind, path),
@@ -287,39 +285,13 @@ impl Prunable {
                 }
             }
         }
-        let mut left = file::stale_scratch(&self.options.data);
-        left.extend(WRITTEN.iter().flat_map(|folder| file::stale_hidden(&self.options.data.join(folder))));
+        let mut left = file::stale_scratch(&options.data);
+        left.extend(WRITTEN.iter().flat_map(|folder| file::stale_hidden(&options.data.join(folder))));
         for path in left {
             self.add(PrunedKind::Leftover, path);
         }
         Ok(())
     }
-}
-
-/// Removes the folders of an archive that a pack stands for, once the pack is verified to hold all their rows. Returns
-/// the folders.
-///
-/// # Errors
-///
-/// When the archive cannot be read, another process is pruning it, a pack misses a row, or a folder cannot be removed;
-/// [`ErrorKind::Interrupted`](crate::error::ErrorKind::Interrupted) when it was cancelled.
-pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<Removal>> {
-    let plans = || -> Result<Vec<Pruning>> {
-        let archives = open_all(archive)?.into_iter();
-        Ok(archives.map(|(_, archive)| Pruning::of(archive.until(&control.stop))).collect())
-    };
-    let removals = |plans: Vec<Pruning>| plans.into_iter().flat_map(|plan| plan.removals).collect();
-    if mode == PruneMode::List {
-        return Ok(removals(plans()?));
-    }
-    // Nothing is written where there is no archive.
-    services(archive)?;
-    let _lock = lock(archive, Clock::System)?;
-    let stage = Stage::begin(control, "prune");
-    let plans = plans()?;
-    plans.iter().try_for_each(archive::prune)?;
-    stage.finish();
-    Ok(removals(plans))
 }
 
 /// Removes the copies of rows in packs that a larger pack has replaced for a day, which every run does. The run is

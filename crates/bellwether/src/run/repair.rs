@@ -1,280 +1,177 @@
-//! Repairs the folders of this machine: what is damaged is set aside, and what can be derived is made again.
+//! Repairs the folders of this machine: a damaged run, pack or version is moved aside, and fetched again from a store.
 //!
-//! Nothing is removed. A damaged run, pack or version is moved to the hidden folder `.damaged` beside it, so that it blocks
-//! no command. Its rows may be in a pack or in runs that are intact; if not, the archive lacks the run from then on, which
-//! every command says. A file that cannot be read for now, for want of a permission, is not damaged: it ends the repair.
+//! Nothing is removed: it is moved to the hidden folder `.damaged` beside it, so that it blocks no command. Its rows may be in
+//! a pack or in runs that are intact, or in a store; if not, the archive lacks the run from then on, which every command says.
+//! A file that cannot be read for now, for want of a permission, is not damaged.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
+use super::blocking::blocking;
 use super::forget::newest_that_counts;
 use super::observer::Control;
-use super::stage::Stage;
-use super::upkeep::verify;
-use crate::archive::{Forgetting, Inspected, Note, difference, folders, inspect, open_merged, set_aside};
-use crate::disk::digest;
-use crate::disk::file::{self, FileError, FileRecord};
+use super::store::{RemoteStore, is_damage};
+use super::verify::{Damage, Repair, RepairKind, Verified, inspect};
+use crate::archive::{folders, open_merged, with_source};
+use crate::disk::file::{self, FileError};
 use crate::disk::links;
-use crate::error::{ErrorKind, Result};
-use crate::export::{self, RECORD, VersionRecord};
-use crate::process::cancel::{self, CancellationToken};
-use crate::time::Clock;
+use crate::disk::names::is_unique;
+use crate::error::{Error, ErrorKind, Result};
+use crate::export::{self, VersionRecord};
+use crate::time::{Clock, random};
 
-/// Whether a repair is carried out, or only listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RepairMode {
-    /// Nothing is changed.
-    List,
-    /// It is carried out.
-    Repair,
-}
+/// The hidden folder that damaged folders are moved to.
+const DAMAGED: &str = ".damaged";
 
-/// What is done about something damaged or missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RepairKind {
-    /// The store gets it from this machine.
-    Sent,
-    /// This machine gets it from the store.
-    Fetched,
-    /// It is made again from what is intact.
-    Rebuilt,
-    /// It is moved out of the way: nothing here has an intact copy.
-    SetAside,
-}
-
-/// A repair of one file, folder or object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Repair {
-    /// What is done.
-    pub kind: RepairKind,
-    /// The path or address.
-    pub place: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// What a repair did, or would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Repairs {
-    /// Whether nothing was changed.
-    pub dry_run: bool,
-    /// What was done, or would be.
-    pub repaired: Vec<Repair>,
-    /// What is wrong afterwards, a sentence each; empty in a dry run.
-    pub left: Vec<String>,
-}
-
-impl Repairs {
-    pub(super) fn new(mode: RepairMode) -> Self {
-        Self { dry_run: mode == RepairMode::List, ..Self::default() }
-    }
-
-    pub(super) fn add(&mut self, kind: RepairKind, place: impl ToString, reason: impl Into<String>) {
-        self.repaired.push(Repair { kind, place: place.to_string(), reason: reason.into() });
-    }
-}
-
-/// A version on this machine.
-#[derive(Clone, Debug)]
-pub(super) struct InspectedVersion {
-    pub(super) path: PathBuf,
-    /// Its record, if that can be read.
-    pub(super) whole: Option<VersionRecord>,
-    pub(super) faults: Vec<String>,
-}
-
-/// The folders of this machine, each inspected on its own.
-#[derive(Clone, Debug, Default)]
-pub(super) struct InspectedFolders {
-    /// The runs, packs and merges of each service.
-    pub(super) archives: BTreeMap<String, Vec<Inspected>>,
-    /// The damaged notes on forgotten runs of each service, and what is wrong with them.
-    pub(super) notes: BTreeMap<String, Vec<(PathBuf, String)>>,
-    /// The versions of each dataset, without ad hoc builds.
-    pub(super) versions: BTreeMap<String, Vec<InspectedVersion>>,
-}
-
-/// Sets aside the damaged runs, packs and versions of a project, makes merges again, and has `latest` point to an intact
-/// version.
+/// Moves the damaged runs, packs, notes and versions of a project aside, fetches from stores what is damaged or missing,
+/// makes merges again, and has `latest` point to an intact version. Returns what is wrong afterwards.
 ///
 /// # Errors
 ///
-/// If a folder cannot be read or moved; [`ErrorKind::Interrupted`] when it was cancelled.
-pub fn repair(archive: &Path, data: &Path, mode: RepairMode, control: &Control) -> Result<Repairs> {
-    let mut repairs = Repairs::new(mode);
-    let stage = Stage::begin(control, "repair");
-    let folders = InspectedFolders::of(archive, &data.join("datasets"), &control.stop)?;
-    for (path, fault) in folders.notes.values().flatten() {
-        let reason = format!("{fault}; {}", Forgetting::WITHOUT);
-        repairs.add(RepairKind::SetAside, path.display(), reason);
-        if mode == RepairMode::Repair {
-            set_aside(path)?;
-        }
+/// If there is a link in the archive or in place of a version, if a folder cannot be read or moved, if a store cannot be
+/// read, and when it was cancelled.
+pub async fn repair(archive: &Path, data: &Path, stores: &[RemoteStore], control: &Control) -> Result<Verified> {
+    refuse_links(archive, data)?;
+    for store in stores {
+        store.test_reading().await?;
     }
-    for (service, of_service) in &folders.archives {
-        let damaged: Vec<&Inspected> = of_service.iter().filter(|folder| !folder.faults.is_empty()).collect();
-        for folder in &damaged {
-            let reason = format!("{}; {}", folder.faults[0], folders.stand_in(service, folder));
-            repairs.add(RepairKind::SetAside, folder.path.display(), reason);
-            if mode == RepairMode::Repair {
-                set_aside(&folder.path)?;
+    let before = inspect_once(archive, data, control).await?;
+    before.damaged.keys().try_for_each(|path| set_aside(path))?;
+    let mut failures = Vec::new();
+    for store in stores {
+        let fetched = async {
+            store.pull_archive(None).await?;
+            for (name, version) in missing_versions(data, before.damaged.keys())? {
+                if store.read_version(&name, &version).await?.is_some() {
+                    store.pull_version(&name, &version).await?;
+                }
             }
-        }
-        if mode == RepairMode::Repair && !damaged.is_empty() {
-            let before = merges(&archive.join(service))?;
-            open_merged(&archive.join(service), &control.stop)?;
-            let is_new = |path: &PathBuf| !before.contains(path);
-            for path in merges(&archive.join(service))?.into_iter().filter(is_new) {
-                repairs.add(RepairKind::Rebuilt, path.display(), "from the runs that it merges");
-            }
-        }
-    }
-    for (name, versions) in &folders.versions {
-        for version in versions.iter().filter(|version| !version.faults.is_empty()) {
-            let reason = format!("{}; `bellwether build {name}` makes another one", version.faults[0]);
-            repairs.add(RepairKind::SetAside, version.path.display(), reason);
-            if mode == RepairMode::Repair {
-                set_aside(&version.path)?;
-            }
-        }
-        folders.repair_latest(archive, &data.join("datasets").join(name), &mut repairs)?;
-    }
-    if mode == RepairMode::Repair && !file::is_gone(archive) {
-        repairs.left = verify(archive, data, control)?.faults;
-    }
-    stage.finish();
-    Ok(repairs)
-}
-
-/// The merges in the archive of a service.
-fn merges(archive: &Path) -> Result<Vec<PathBuf>> {
-    let is_merge = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("merge="));
-    Ok(file::entries(archive)?.into_iter().filter(is_merge).collect())
-}
-
-impl InspectedFolders {
-    /// Inspects the archives and the versions of a project.
-    pub(super) fn of(archive: &Path, datasets: &Path, stop: &CancellationToken) -> Result<Self> {
-        let services = match folders(archive) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            services => services?,
+            Ok::<_, Error>(())
         };
-        let mut folders = Self::default();
-        for service in services {
-            folders.notes.insert(service.clone(), Forgetting::damaged(&archive.join(&service))?);
-            let inspected = inspect(&archive.join(&service), stop)?;
-            folders.archives.insert(service, inspected);
-        }
-        for name in export::names(datasets)? {
-            let versions = export::version_folders(&datasets.join(&name))?.into_iter();
-            let versions = versions.map(|path| inspect_version(path, stop)).collect::<Result<Vec<_>>>()?;
-            folders.versions.insert(name, versions);
-        }
-        Ok(folders)
-    }
-
-    /// The intact folder of a service with a name.
-    pub(super) fn intact(&self, service: &str, name: &str) -> Option<&Inspected> {
-        let folders = self.archives.get(service)?.iter();
-        folders.filter(|folder| folder.name() == name).find(|folder| folder.intact().is_some())
-    }
-
-    /// The intact version of a dataset with a name.
-    pub(super) fn intact_version(&self, name: &str, version: &str) -> Option<(&Path, &VersionRecord)> {
-        let versions = self.versions.get(name)?.iter().filter(|one| one.faults.is_empty());
-        let mut versions = versions.filter_map(|one| Some((one.path.as_path(), one.whole.as_ref()?)));
-        versions.find(|(_, whole)| whole.version == version)
-    }
-
-    /// What has the rows of a damaged folder.
-    fn stand_in(&self, service: &str, damaged: &Inspected) -> String {
-        let others = self.archives.get(service).into_iter().flatten();
-        let held: HashSet<&str> = others.clone().flat_map(Inspected::runs).collect();
-        if damaged.name().starts_with("merge=") {
-            return "it is made again from its runs".to_owned();
-        }
-        let runs: Vec<&str> = match (&damaged.seal, damaged.name().strip_prefix("run=")) {
-            (Some(seal), _) => seal.runs().map(|run| run.run.as_str()).collect(),
-            (None, Some(run)) => vec![run],
-            (None, None) => return "it was a pack: its runs count if they have folders".to_owned(),
-        };
-        match runs.iter().filter(|run| !held.contains(*run)).count() {
-            0 => "other folders here have its rows".to_owned(),
-            _ => {
-                "no intact folder here has its rows; `bellwether store pull` fetches it if the store has it".to_owned()
+        match fetched.await {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
+            // What was moved aside is said all the same.
+            Err(error) => {
+                let hint = "; `bellwether verify --store --repair`, on a machine that has it, sends it again";
+                failures.push(format!("{}{}", with_source(&error), if is_damage(&error) { hint } else { "" }));
             }
+            Ok(()) => {}
         }
     }
-
-    /// Has `latest` point to the newest intact version that counts if the version that it points to is damaged or missing.
-    fn repair_latest(&self, archive: &Path, dataset: &Path, repairs: &mut Repairs) -> Result<()> {
-        let name = dataset.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let intact = self.versions[&name].iter().filter(|version| version.faults.is_empty());
-        let intact: Vec<&VersionRecord> = intact.filter_map(|version| version.whole.as_ref()).collect();
-        let target = export::latest_target(dataset);
-        if target.is_some_and(|target| intact.iter().any(|whole| whole.version == target)) {
-            return Ok(());
-        }
-        let Some(newest) = newest_that_counts(archive, intact)? else { return Ok(()) };
-        let version = &newest.version;
-        repairs.add(RepairKind::Rebuilt, dataset.join("latest").display(), format!("it points to `{version}`"));
-        if !repairs.dry_run {
-            export::point_latest(dataset, version, Clock::System.now())?;
-        }
-        Ok(())
+    if !before.damaged.is_empty() {
+        let (root, stop) = (archive.to_owned(), control.stop.clone());
+        let merge = move |name: &String| open_merged(&root.join(name), &stop).map(drop);
+        let names = folders_of(archive)?;
+        blocking(move || names.iter().try_for_each(merge)).await?;
     }
+    let mut repaired = repair_latest(archive, &data.join("datasets"))?;
+    let mut after = inspect_once(archive, data, control).await?;
+    let damaged_runs: BTreeSet<&String> = before.damaged.values().flat_map(|damage| &damage.runs).collect();
+    for run in after.runs.difference(&before.runs).filter(|run| !damaged_runs.contains(run)) {
+        let (kind, reason) = (RepairKind::Fetched, "it was missing here".to_owned());
+        repaired.push(Repair { kind, place: format!("run={run}"), reason });
+    }
+    for (path, Damage { fault, runs }) in &before.damaged {
+        let (kind, reason) = match file::is_gone(path) {
+            true => (RepairKind::SetAside, format!("{fault}; {}", stand_in(path, runs, &after, stores))),
+            false if path.to_string_lossy().contains("/merge=") => (RepairKind::Rebuilt, fault.clone()),
+            false => (RepairKind::Fetched, fault.clone()),
+        };
+        repaired.push(Repair { kind, place: path.display().to_string(), reason });
+    }
+    after.repaired = repaired;
+    after.faults.extend(failures);
+    Ok(after)
 }
 
-/// Inspects a version: its record, and every file that the record names.
-fn inspect_version(path: PathBuf, stop: &CancellationToken) -> Result<InspectedVersion> {
-    let record = path.join(RECORD);
-    let whole = match links::read(&record) {
-        Ok(text) => VersionRecord::of_version(&text, &path),
-        Err(error) => Err(error),
+/// The folders of services in an archive, if there is one.
+fn folders_of(archive: &Path) -> Result<Vec<String>> {
+    if file::is_gone(archive) { Ok(Vec::new()) } else { folders(archive) }
+}
+
+async fn inspect_once(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
+    let (archive, data, control) = (archive.to_owned(), data.to_owned(), control.clone());
+    blocking(move || inspect(&archive, &data, &control)).await
+}
+
+/// Refuses links where folders are moved and fetched, before anything is. Other links in the folder of a dataset pin
+/// versions, and are not followed.
+fn refuse_links(archive: &Path, data: &Path) -> Result<()> {
+    let datasets = data.join("datasets");
+    links::refuse_below(data, archive)?;
+    links::refuse(&datasets)?;
+    for service in folders_of(archive)? {
+        file::entries(&archive.join(service))?.iter().try_for_each(|path| links::refuse(path))?;
+    }
+    for dataset in file::entries(&datasets)? {
+        links::refuse(&dataset)?;
+        [DAMAGED, "builds"].iter().try_for_each(|name| links::refuse(&dataset.join(name)))?;
+    }
+    Ok(())
+}
+
+/// Moves a damaged folder to the hidden folder beside it.
+fn set_aside(path: &Path) -> Result<()> {
+    let (folder, name) = (file::folder_of(path), path.file_name().unwrap_or_default().to_string_lossy());
+    let hidden = folder.join(DAMAGED);
+    links::folder(&hidden)?;
+    let mut target = hidden.join(&*name);
+    if !file::is_gone(&target) {
+        target = hidden.join(format!("{name}-{:08x}", random() as u32));
+    }
+    fs::rename(path, &target).map_err(FileError::write(&target))?;
+    file::sync_folder(&hidden)?;
+    file::sync_folder(folder)
+}
+
+/// The datasets and names of the versions that were moved aside, or that `latest` points to in vain.
+fn missing_versions<'p>(data: &Path, damaged: impl Iterator<Item = &'p PathBuf>) -> Result<BTreeSet<(String, String)>> {
+    let datasets = data.join("datasets");
+    let mut missing = BTreeSet::new();
+    for path in damaged.filter_map(|path| path.strip_prefix(&datasets).ok()?.to_str()) {
+        missing.extend(path.split_once('/').map(|(name, version)| (name.to_owned(), version.to_owned())));
+    }
+    for name in export::names(&datasets)? {
+        missing.extend(export::latest_target(&datasets.join(&name)).map(|version| (name, version)));
+    }
+    missing.retain(|(name, version)| is_unique(version) && file::is_gone(&datasets.join(name).join(version)));
+    Ok(missing)
+}
+
+/// Has the `latest` of each dataset point to the newest version that counts, if it points to none.
+fn repair_latest(archive: &Path, datasets: &Path) -> Result<Vec<Repair>> {
+    let mut repaired = Vec::new();
+    for name in export::names(datasets)? {
+        let dataset = datasets.join(&name);
+        let versions = VersionRecord::of_dataset(datasets, &name)?;
+        let target = export::latest_target(&dataset);
+        if target.is_some_and(|target| versions.iter().any(|(_, whole)| whole.version == target)) {
+            continue;
+        }
+        if let Some(newest) = newest_that_counts(archive, versions.iter().map(|(_, whole)| whole))? {
+            export::point_latest(&dataset, &newest.version, Clock::System.now())?;
+            let (place, reason) = (dataset.join("latest").display().to_string(), &newest.version);
+            repaired.push(Repair { kind: RepairKind::Rebuilt, place, reason: format!("it points to `{reason}`") });
+        }
+    }
+    Ok(repaired)
+}
+
+/// What has the rows of a folder that was moved aside, or what to do.
+fn stand_in(path: &Path, runs: &[String], after: &Verified, stores: &[RemoteStore]) -> String {
+    let lost = match stores {
+        [] => "nothing else here has it: name a store that may, with `BELLWETHER_STORE`, or restore it from a backup",
+        _ => "no store has it intact: restore it from a backup",
     };
-    let whole = match whole {
-        Ok(whole) => whole,
-        // An earlier version of the program wrote it.
-        Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => {
-            return Ok(InspectedVersion { path, whole: None, faults: Vec::new() });
+    match path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('=')) {
+        Some(_) if !runs.is_empty() && runs.iter().all(|run| after.runs.contains(run)) => {
+            "other folders here have its rows".to_owned()
         }
-        Err(error) if FileError::is_missing(&error) || is_damage(&error) => {
-            return Ok(InspectedVersion { faults: vec![file::fault_of(&record, &error)], path, whole: None });
-        }
-        Err(error) => return Err(error),
-    };
-    let mut faults = Vec::new();
-    for file in &whole.files {
-        cancel::check(stop)?;
-        faults.extend(difference(&path.join(&file.name), file, stop)?);
+        Some(("pack", _)) if runs.is_empty() => "its runs count if they have folders of their own".to_owned(),
+        Some(("merge", _)) => "its runs are merged again where that is needed".to_owned(),
+        Some(("forgotten", _)) => "the run counts again until it is forgotten again".to_owned(),
+        Some(_) => lost.to_owned(),
+        None => format!("{lost}, or build another version"),
     }
-    for (name, expected) in whole.describing().iter() {
-        let file = path.join(name);
-        match links::read(&file) {
-            Ok(bytes) if digest::of(&bytes) == expected => {}
-            Ok(_) => faults.push(format!("`{}` does not match its checksum", file.display())),
-            Err(error) if FileError::is_unreadable(&error) => return Err(error),
-            Err(error) => faults.push(file::fault_of(&file, &error)),
-        }
-    }
-    Ok(InspectedVersion { path, whole: Some(whole), faults })
-}
-
-fn is_damage(error: &crate::error::Error) -> bool {
-    matches!(error.downcast_ref(), Some(FileError::Damaged { .. }))
-}
-
-/// The files of a version with their sizes, those that describe its rows last.
-pub(super) fn files_of(path: &Path, whole: &VersionRecord) -> Result<Vec<FileRecord>> {
-    let mut files = whole.files.clone();
-    for (name, digest) in whole.describing().iter() {
-        let file = path.join(name);
-        let bytes = links::open(&file)?.metadata().map_err(FileError::read(&file))?.len();
-        files.push(FileRecord { name: name.to_owned(), rows: 0, bytes, blake3: digest.to_owned() });
-    }
-    Ok(files)
 }

@@ -78,7 +78,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
                 );
                 return Err(Error::new(ErrorKind::Storage, what).with_hint(format!(
                     "set the clock if it is behind; if it is correct, the clock was ahead during that run: take it back with \
-                     `bellwether archive forget {} --reason TEXT`",
+                     `bellwether forget {} --reason TEXT`",
                     newest.name()
                 )));
             }

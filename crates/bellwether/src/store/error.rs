@@ -185,12 +185,14 @@ impl Diagnostic for StoreError {
                  overwrite each other's runs"
             }
             Self::Taken { .. } => {
-                "`bellwether store repair`, on this machine, compares the two, and sends this one in the place of what is damaged"
+                "`bellwether verify --store --repair`, on this machine, compares the two, and sends this one in the place \
+                 of what is damaged"
             }
             Self::Damaged { .. } => {
-                "`bellwether store repair`, on a machine that has it, mends it; `bellwether store verify` lists all damaged objects"
+                "`bellwether verify --store --repair`, on a machine that has it, sends it again; \
+                 `bellwether verify --store` lists all damaged objects"
             }
-            Self::Absent { .. } => "`bellwether store status` lists what it has",
+            Self::Absent { .. } => "`bellwether verify --store --sizes --json` lists what only the store has",
             Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
         };
         Some(hint.to_owned())

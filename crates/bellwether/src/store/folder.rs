@@ -128,13 +128,7 @@ impl Store {
     }
 
     /// Sends a file, unless it is already there.
-    pub(super) async fn send_file(
-        &self,
-        sealed: &Sealed,
-        file: &FileRecord,
-        folder: &Path,
-        there: Option<u64>,
-    ) -> Result<()> {
+    async fn send_file(&self, sealed: &Sealed, file: &FileRecord, folder: &Path, there: Option<u64>) -> Result<()> {
         let (key, path) = (sealed.key(&file.name), folder.join(&file.name));
         links::refuse_below(folder, &path)?;
         if there.is_some() {

@@ -1,16 +1,13 @@
-//! Mends damaged folders: moves what is damaged out of the way, and sends good copies in its place.
+//! Moves what is damaged out of the way, so that a good copy can be sent in its place.
 //!
 //! Nothing is overwritten or lost. A damaged object is copied below `damaged/` and only then deleted, so it can be
-//! repeated after it was interrupted. What takes its place is put only if absent, like every file of a folder.
+//! repeated after it was interrupted.
 
-use std::path::Path;
-
-use bytes::Bytes;
 use object_store::ObjectStoreExt;
 
-use super::folder::Sealed;
-use super::objects::{Created, Store};
-use crate::disk::file::FileRecord;
+use super::leftovers::is_key;
+use super::objects::Store;
+use crate::disk::file;
 use crate::disk::links;
 use crate::disk::names::is_unique;
 use crate::error::Result;
@@ -38,33 +35,26 @@ impl Store {
         }
     }
 
-    /// Moves a folder aside, its record first: from then on, no reader takes it for a run or a version.
+    /// Moves the objects of ours in a folder aside, its record first: from then on, no reader takes it for a run or a
+    /// version.
     pub(crate) async fn set_folder_aside(&self, at: &str, record: &str, repair: &str) -> Result<()> {
         self.set_aside(&format!("{at}/{record}"), repair).await?;
-        for object in self.list(at).await? {
+        for object in self.list(at).await?.into_iter().filter(|object| is_key(&object.key)) {
             self.set_aside(&object.key, repair).await?;
         }
         Ok(())
     }
 
-    /// Replaces the damaged and missing files of a folder whose record is in the store, from a local folder with the same
-    /// record.
-    pub(crate) async fn mend(&self, sealed: &Sealed, files: &[&FileRecord], folder: &Path, repair: &str) -> Result<()> {
-        for file in files {
-            self.set_aside(&format!("{}/{}", sealed.at, file.name), repair).await?;
-            self.send_file(sealed, file, folder, None).await?;
+    /// Refuses links in a store that is a folder: what they lead to is not ours to move.
+    pub(crate) fn refuse_links(&self) -> Result<()> {
+        let Some(root) = self.url().folder() else { return Ok(()) };
+        let mut folders = ["archive", "datasets", DAMAGED].map(|name| root.join(name)).to_vec();
+        while let Some(folder) = folders.pop() {
+            links::refuse(&folder)?;
+            if folder.is_dir() {
+                folders.extend(file::entries(&folder)?);
+            }
         }
         Ok(())
-    }
-
-    /// Replaces a damaged record with that of a local folder.
-    pub(crate) async fn mend_record(&self, sealed: &Sealed, folder: &Path, repair: &str) -> Result<()> {
-        let record: Bytes = links::read(&folder.join(sealed.record))?.into();
-        let at = format!("{}/{}", sealed.at, sealed.record);
-        self.set_aside(&at, repair).await?;
-        match self.create(&at, record).await? {
-            Created::Ours => Ok(()),
-            Created::Another => Err(self.conflict(&sealed.at).into()),
-        }
     }
 }

@@ -269,7 +269,7 @@ fn position(folder: &Path, at: DateTime<Utc>, answers: &[SavedAnswer]) -> Result
             return Ok((Some(name), at));
         }
         return Err(refuse(format!("and there is a claim of {newest}: `{name}`")).with_hint(
-            "claims are imported oldest first: take the newer ones back with `bellwether archive forget RUN --reason TEXT`, \
+            "claims are imported oldest first: take the newer ones back with `bellwether forget RUN --reason TEXT`, \
              the newest first, and import them again after this one",
         ));
     }

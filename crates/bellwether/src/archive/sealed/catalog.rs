@@ -294,11 +294,6 @@ impl Archive {
         &self.runs
     }
 
-    /// Whether a folder that it lists is gone: it was pruned since.
-    pub(crate) fn was_pruned(&self) -> bool {
-        self.folders().iter().any(|folder| file::is_gone(folder.path()))
-    }
-
     /// Every sealed folder: runs and packs.
     pub(in crate::archive) fn folders(&self) -> &[Arc<Folder>] {
         &self.folders
@@ -357,12 +352,7 @@ impl Archive {
         files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path)
     }
 
-    /// Number of files in its folders.
-    pub(crate) fn file_count(&self) -> usize {
-        self.folders.iter().map(|folder| folder.seal().files.len()).sum()
-    }
-
-    /// Number of folders that `archive prune` would remove.
+    /// Number of folders that `prune` would remove.
     pub fn superseded_count(&self) -> usize {
         self.superseded_folders().len()
     }

@@ -3,7 +3,7 @@
 //! A daily run changes little, and a year has hundreds of them. Without packs, the cost of a run would grow with the
 //! number of runs before it. Once enough small runs have accumulated they are packed, and packs of similar size are
 //! packed again. A pack has every row and the seals of its members, so readers use it instead; the members' own folders
-//! stay until they are pruned. Compacting packs everything on request.
+//! stay until they are pruned.
 //!
 //! Packing is optional: if it fails, the runs are still there.
 
@@ -60,7 +60,8 @@ pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -
 }
 
 /// Packs the runs of an archive except the newest `keep`; `None` if there are fewer than two folders to pack.
-pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
+#[cfg(feature = "harness")]
+pub(crate) fn pack_most(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
     let archive = Archive::open_whole(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
     let is_old = |folder: &&Arc<Folder>| folder.seal().parts().iter().all(|part| !kept.contains(&part.run.as_str()));

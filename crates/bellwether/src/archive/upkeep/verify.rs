@@ -1,18 +1,16 @@
-//! Verifies an archive: checksums, rows and counts of every file, and packs against the members that still exist.
+//! Verifies an archive: its seals, checksums, rows and counts of every file, and packs against the members that still exist.
 
 use std::fs;
 use std::io::ErrorKind as Io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rayon::prelude::*;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::contained::incomplete_files;
-use super::inspect::has_sealed_name;
-use crate::archive::lineage::contradictions;
+use crate::archive::forgotten::Forgetting;
+use crate::archive::notes::Note;
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -20,74 +18,95 @@ use crate::archive::sealed::listings;
 use crate::archive::sealed::requests::{self, REJECTS, REQUESTS};
 use crate::archive::sealed::row_groups::RowGroups;
 use crate::archive::sealed::rows::{changes, ticker};
-use crate::archive::sealed::seal::{Counts, SEAL};
-use crate::disk::file::{self, FileError, FileRecord};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::archive::sealed::seal::{Counts, Seal};
+use crate::disk::file::{self, Damaged, FileError, FileRecord};
+use crate::disk::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits};
+use crate::error::{Error, Reason, Result};
 use crate::process::cancel::CancellationToken;
 use crate::tables::{Change, Reject, RequestRecord, Table};
 
-/// The result of a verification.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Verified {
-    /// Files whose size, checksum and rows were compared.
-    pub files: usize,
-    /// The problems found, a line each.
-    pub faults: Vec<String>,
-    /// Notes on the runs that are forgotten, a line each.
-    pub notes: Vec<String>,
+/// The sealed folders of an archive, each read on its own, so that one with a damaged seal hides no other.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    /// The archive of a service.
+    pub(crate) path: PathBuf,
+    /// The runs, packs and merges whose seals can be read.
+    pub(crate) seals: Vec<(PathBuf, Seal)>,
+    /// The other ones, and the damaged notes, each with what is wrong.
+    pub(crate) damaged: Vec<Damaged>,
 }
 
-/// Verifies all folders of an archive, several files at once, and passes each file to `done`. Rows are read only if the
-/// files match their checksums.
-pub(crate) fn verify(archive: &Archive, done: impl Fn(&FileRecord) + Sync) -> Result<Verified> {
-    let at = archive.path().display();
-    let of_lineage = contradictions(archive.folders().iter().map(|folder| folder.seal()));
-    let mut faults: Vec<String> = of_lineage.into_iter().map(|fault| format!("`{at}`: {fault}")).collect();
-    let unsealed = file::entries(archive.path())?.into_iter().filter(|path| is_unsealed(path));
-    faults.extend(unsealed.map(|path| format!("`{}` has no seal, so it does not count", path.display())));
-    let folders = archive.folders().iter();
-    let files: Vec<(&Arc<Folder>, &FileRecord)> =
-        folders.flat_map(|folder| folder.seal().files.iter().map(move |file| (folder, file))).collect();
-    let fault = |(folder, file): &(&Arc<Folder>, &FileRecord)| {
-        let fault = fault(&folder.path().join(&file.name), file, archive.stop())?;
-        done(file);
-        Ok(fault)
-    };
-    let of_files = files.par_iter().map(fault).collect::<Result<Vec<Option<String>>>>()?;
-    let are_sound = of_files.iter().all(Option::is_none);
-    faults.extend(of_files.into_iter().flatten());
-    if are_sound {
-        // Each in its place, so that the first failure is the same on any number of threads.
-        let of_rows: Vec<Result<Vec<String>>> =
-            archive.folders().par_iter().map(|folder| faults_of_rows(archive, folder)).collect();
-        for of_folder in of_rows {
-            faults.extend(of_folder?);
+impl Inspected {
+    /// Reads the seals and notes of an archive.
+    ///
+    /// # Errors
+    ///
+    /// If one is a link, has another layout, or cannot be read for now, for want of a permission: that is no damage.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let mut inspected = Self { path: path.to_owned(), seals: Vec::new(), damaged: Forgetting::damaged(path)? };
+        for folder in file::entries(path)?.into_iter().filter(|folder| has_sealed_name(folder)) {
+            if folder.is_symlink() {
+                return Err(FileError::damage(&folder, "it is a symbolic link, expected a folder"));
+            }
+            match Seal::read(&folder) {
+                Ok(seal) => inspected.seals.push((folder, seal)),
+                // It was pruned meanwhile, or is no folder.
+                Err(_) if !folder.is_dir() => {}
+                // It gets its name with the seal in it.
+                Err(error) if FileError::is_missing(&error) => {
+                    let fault = format!("`{}` has no seal, so it does not count", folder.display());
+                    inspected.damaged.push((folder, fault));
+                }
+                Err(error) if FileError::is_damage(&error) => inspected.damaged.push((folder, with_source(&error))),
+                Err(error) => return Err(error),
+            }
         }
+        Ok(inspected)
     }
-    Ok(Verified { files: files.len(), faults, notes: Vec::new() })
 }
 
-/// Whether a folder has the name of a sealed one and lost its seal: it gets its name with the seal in it.
-fn is_unsealed(path: &Path) -> bool {
-    has_sealed_name(path) && path.is_dir() && file::is_gone(&path.join(SEAL)) && !file::is_gone(path)
+/// Whether a folder has the name of a run, a pack or a merge.
+fn has_sealed_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form))
 }
 
-/// What is wrong with the rows of a folder whose files match their checksums.
-fn faults_of_rows(archive: &Archive, folder: &Arc<Folder>) -> Result<Vec<String>> {
-    let found = || -> Result<Vec<String>> {
+/// What is wrong with the rows of an archive whose files match their checksums: packs that miss rows of their members, by
+/// folder, and other faults.
+pub(crate) fn verify_rows(archive: &Archive) -> Result<(Vec<Damaged>, Vec<String>)> {
+    // Each in its place, so that the first failure is the same on any number of threads.
+    let of_rows: Vec<Result<RowFaults>> =
+        archive.folders().par_iter().map(|folder| faults_of_rows(archive, folder)).collect();
+    let (mut incomplete, mut faults) = (Vec::new(), Vec::new());
+    for (folder, of_folder) in archive.folders().iter().zip(of_rows) {
+        let (missing, others) = of_folder?;
+        incomplete.extend(missing.map(|fault| (folder.path().to_owned(), fault)));
+        faults.extend(others);
+    }
+    Ok((incomplete, faults))
+}
+
+/// That a pack misses rows, and what else is wrong.
+type RowFaults = (Option<String>, Option<String>);
+
+/// What is wrong with the rows of a folder.
+fn faults_of_rows(archive: &Archive, folder: &Arc<Folder>) -> Result<RowFaults> {
+    let at = folder.path().display();
+    let found = || -> Result<RowFaults> {
         let files = if folder.seal().is_pack() { incomplete_files(archive, folder)? } else { Vec::new() };
-        let missing = files.iter().map(|file| format!("`{file}` is missing rows of its members"));
+        let missing = files.first().map(|file| format!("`{at}`: `{file}` is missing rows of its members"));
         let miscounted = (count_changes(folder)? != folder.seal().changes)
-            .then(|| "its seal and its rows disagree on the number of changes".to_owned());
-        Ok(missing.chain(miscounted).map(|fault| format!("`{}`: {fault}", folder.path().display())).collect())
+            .then(|| format!("`{at}`: its seal and its rows disagree on the number of changes"));
+        Ok((missing, miscounted))
     };
     match found() {
-        Err(error) if matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) => Ok(vec![with_source(&error)]),
+        Err(error) if FileError::is_damage(&error) => Ok((None, Some(with_source(&error)))),
         found => found,
     }
 }
 
-fn with_source(error: &Error) -> String {
+/// A message with its reason.
+pub(crate) fn with_source(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(reason) => format!("{error}: {reason}"),
         None => error.to_string(),
@@ -141,15 +160,6 @@ fn count_in_table(folder: &Folder, table: Table) -> Result<Counts> {
         last = to;
     }
     Ok(counted)
-}
-
-/// What is wrong with a file, if anything is, and be it that it cannot be read.
-pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
-    match difference(path, record, stop) {
-        Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
-        Err(error) => Ok(Some(file::fault_of(path, &error))),
-        found => found,
-    }
 }
 
 /// How a file differs from its record, if it does. A file that is there and cannot be read for now is an error: that is no

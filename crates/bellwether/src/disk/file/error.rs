@@ -9,6 +9,9 @@ use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
 const START_ANEW: &str = "build a dataset again with `bellwether build NAME`; move an archive away, and begin a new one with \
                           `bellwether run NAME --new-archive`";
 
+/// A damaged folder, and what is wrong with it.
+pub(crate) type Damaged = (PathBuf, String);
+
 /// A file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -67,6 +70,16 @@ impl FileError {
     /// Whether an error is that something which is there cannot be read for now: no damage.
     pub(crate) fn is_unreadable(error: &Error) -> bool {
         matches!(error.downcast_ref(), Some(Self::Read { .. })) && !Self::is_missing(error)
+    }
+
+    /// Whether an error is that what was read is not what was written.
+    pub(crate) fn is_damage(error: &Error) -> bool {
+        match error.downcast_ref() {
+            Some(Self::Damaged { .. }) => true,
+            // Text with bytes that are none.
+            Some(Self::Read { source, .. }) => source.kind() == io::ErrorKind::InvalidData,
+            _ => false,
+        }
     }
 
     /// Whether an error is that something may not be written.
@@ -131,8 +144,8 @@ impl Diagnostic for FileError {
                 "run the command as the user it belongs to, or make it and its folder writable for you"
             }
             Self::Damaged { .. } => {
-                "restore it from a backup, or from a store with `bellwether store repair`; `bellwether verify` lists all \
-                 damaged files"
+                "`bellwether verify --repair` gets it from a store, if there is one; if not, restore it from a backup. \
+                 `bellwether verify` lists all damaged files"
             }
             Self::Layout { layout, known, bellwether, .. } => {
                 let is_older = *layout < u64::from(*known);

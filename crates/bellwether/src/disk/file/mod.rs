@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
+pub(crate) use error::Damaged;
 pub use error::{FileError, fault_of};
 
 /// A folder being written under a hidden name, removed with its contents on drop unless it is published.

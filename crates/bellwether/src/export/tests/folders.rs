@@ -52,7 +52,7 @@ fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files()
     assert_eq!(record["partition_by"], serde_json::json!(["period", "regime"]));
     assert_eq!(record["rows"], 400);
     assert_eq!(record["columns"].as_array().unwrap().len(), 10);
-    let version = versions(place.path()).unwrap().remove(0);
+    let version = versions(place.path()).unwrap().0.remove(0);
     assert_eq!(version.files, dataset.files);
     assert!(version.files.iter().all(|file| version.path.join(&file.name).is_file()));
 }

@@ -24,7 +24,7 @@ fn publish(folder: &Path, hour: u32, keep: usize) -> Result<Dataset> {
 /// The hours of the existing versions.
 fn hours(folder: &Path) -> Vec<u32> {
     let hour = |path: &Path| path.file_name().unwrap().to_str().unwrap()[9..11].parse().unwrap();
-    versions(folder).unwrap().iter().map(|version| hour(&version.path)).collect()
+    versions(folder).unwrap().0.iter().map(|version| hour(&version.path)).collect()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn of_versions_of_one_second_the_last_ones_are_kept() {
         let mut plan = plan.clone();
         plan.files.keep = 2;
         let last = publish_as(folder.path(), &plan, provenance, &[rows(&signals(&["XOM"], 1))]).unwrap();
-        let kept: Vec<_> = versions(folder.path()).unwrap().into_iter().map(|version| version.path).collect();
+        let kept: Vec<_> = versions(folder.path()).unwrap().0.into_iter().map(|version| version.path).collect();
         assert!(kept.len() == 2.min(tenth + 1) && kept.contains(&last.path), "{kept:?}");
     }
 }
@@ -100,7 +100,7 @@ fn newer_versions_and_foreign_files_are_kept() {
     let dataset = publish(folder.path(), 8, 1).unwrap();
     assert_eq!(fs::canonicalize(dataset.latest.as_ref().unwrap()).unwrap(), fs::canonicalize(&dataset.path).unwrap());
     assert!(copy.exists() && folder.path().join("demo/20201120T000000Z-7f3a").exists());
-    assert_eq!(versions(folder.path()).unwrap().len(), 3);
+    assert_eq!(versions(folder.path()).unwrap().0.len(), 3);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn records_of_an_older_format_are_read_and_of_a_newer_one_refused() {
     let record =
         |layout: u32| format!("{{\"layout\": {layout}, \"name\": \"demo\", \"run\": \"x\", \"files\": [{file}]}}");
     fs::write(version.join("dataset.json"), record(1)).unwrap();
-    assert_eq!(versions(folder.path()).unwrap()[0].files[0].name, "demo.parquet");
+    assert_eq!(versions(folder.path()).unwrap().0[0].files[0].name, "demo.parquet");
     fs::write(version.join("dataset.json"), record(6)).unwrap();
     let error = versions(folder.path()).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(FileError::Layout { layout: 6, known: 5, .. })));

@@ -5,7 +5,6 @@ mod pull;
 mod push;
 mod reading;
 mod repair;
-mod status;
 pub(super) mod transfer;
 mod verify;
 
@@ -14,9 +13,8 @@ use std::path::{Path, PathBuf};
 
 pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
 pub use reading::{FetchItem, store_of, store_of_environment};
-pub use status::{DatasetStatus, StoreStatus};
 pub use transfer::{StoreUpload, TransferCounts};
-pub use verify::{StoreVerified, VerifyScope};
+pub use verify::{StoreDifference, StoreVerified, VerifyScope};
 
 use tokio::sync::oneshot;
 
@@ -24,13 +22,14 @@ use super::forget::forgotten_run_of;
 use super::observer::{Control, Event};
 use super::summary::Summary;
 use crate::archive::{claims_of, folders, of_service};
-use crate::disk::file;
+use crate::disk::file::{self, FileError};
+use crate::disk::names::{is_dataset, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::ClockTrust;
 use crate::plan::{Claims, Plan, ServiceIdentity, StoreKind, StoreUrl};
 pub use crate::store::Access as StoreAccess;
-use crate::store::{Store, StoreError};
+use crate::store::{Object, Store, StoreError};
 use crate::time::Clock;
 
 /// The folder of the archive in a store, with a folder for each service.
@@ -158,6 +157,11 @@ impl RemoteStore {
         self.store.url()
     }
 
+    /// Fails unless the store can be read.
+    pub(super) async fn test_reading(&self) -> Result<()> {
+        self.store.names(DATASETS).await.map(drop)
+    }
+
     /// What a run would need of the store, without the runs. Returns the record of the latest version in it.
     pub(super) async fn test(&self, name: &str) -> Result<Option<VersionRecord>> {
         self.store.probe().await?;
@@ -228,4 +232,27 @@ pub(super) async fn publish(
             Err(StoreError::Behind { url, kind, source: error.into() }.into())
         }
     }
+}
+
+/// Whether an error is that of a damaged file or object.
+pub(super) fn is_damage(error: &Error) -> bool {
+    FileError::is_damage(error) || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }))
+}
+
+/// The complete versions in a listing of datasets: dataset and version.
+fn versions(listed: &[Object]) -> impl Iterator<Item = (&str, &str)> {
+    listed.iter().filter(|object| object.may_be_record()).filter_map(version_of)
+}
+
+/// The names of the datasets in a listing that have any object, in order.
+fn names_of_datasets(listed: &[Object]) -> BTreeSet<&str> {
+    let keys = listed.iter().map(|object| object.key.as_str());
+    let names = keys.filter_map(|key| Some(key.strip_prefix("datasets/")?.split_once('/')?.0));
+    names.filter(|name| is_dataset(name)).collect()
+}
+
+/// The dataset and the version whose record an object is.
+fn version_of(object: &Object) -> Option<(&str, &str)> {
+    let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
+    (is_dataset(name) && is_unique(version)).then_some((name, version))
 }

@@ -22,8 +22,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::push::Packed;
-use super::status::{names_of_datasets, versions};
-use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
+use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive, names_of_datasets, versions};
 use crate::archive::{Archive, Pruning, SEAL, Seal, check_contained};
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
@@ -144,7 +143,7 @@ impl RemoteStore {
         };
         let Some(latest) = self.store.latest(name).await? else {
             if !all.is_empty() {
-                let hint = "`bellwether store repair` makes it again";
+                let hint = "`bellwether verify --store --repair` makes it again";
                 pruned.kept.push(format!("`{name}` has no `latest.json`: kept its {count}; {hint}"));
             }
             return Ok(());

@@ -8,9 +8,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::push::of_other_service;
-use super::repair::is_damage;
-use super::status::versions;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
 use crate::archive::{self, Archive, Forgetting, Incoming, Note, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
@@ -241,7 +239,11 @@ impl RemoteStore {
     }
 
     /// The record of a version in the store, as text and parsed; `None` if there is none.
-    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, VersionRecord)>> {
+    pub(in crate::run) async fn read_version(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Option<(Bytes, VersionRecord)>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };
         let whole = VersionRecord::of_version(&text, &PathBuf::from(self.store.address(&at)));

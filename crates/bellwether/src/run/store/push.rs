@@ -5,18 +5,14 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::repair::is_damage;
-use super::status::versions;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
 use crate::archive::{Archive, ForgottenCause, Note, SEAL, Seal, open_merged};
-use crate::disk::file;
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, Result};
 use crate::export::{self, RECORD, VersionRecord};
-use crate::run::repair::files_of;
 use crate::run::stage::Stage;
 use crate::store::{self, Latest, Object, Sealed, Sent};
-use crate::time::{Clock, unique_name};
 
 /// The most folders in transfer at once.
 const FOLDERS_AT_ONCE: usize = 4;
@@ -80,8 +76,8 @@ impl RemoteStore {
         }
         let (packs, runs): (Vec<_>, Vec<_>) =
             missing.into_iter().partition(|(_, seal)| seal.is_pack() || seal.is_merge());
-        let mut moved = self.mend_misfits(archive, &here, listed).await?;
-        moved.notes = self.push_notes(archive, &here, listed).await?;
+        let notes = self.push_notes(archive, &here, listed).await?;
+        let mut moved = TransferCounts { notes, ..TransferCounts::default() };
         if !(packs.is_empty() && runs.is_empty()) {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
@@ -133,49 +129,6 @@ impl RemoteStore {
         Ok(count)
     }
 
-    /// Sends files again that the store lost, or has with another size, of runs, packs and merges that are here.
-    async fn mend_misfits(
-        &self,
-        archive: &ServiceArchive,
-        here: &Archive,
-        listed: &[Object],
-    ) -> Result<TransferCounts> {
-        let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
-        let mut moved = TransferCounts::default();
-        for (path, seal) in here.folders_to_share() {
-            let sealed = archive.sealed_folder(seal);
-            moved += self.mend_misfit(&sealed, path, &there).await?;
-        }
-        Ok(moved)
-    }
-
-    /// The same for one folder, whose record must be there.
-    async fn mend_misfit(&self, sealed: &Sealed, path: &Path, there: &HashMap<&str, u64>) -> Result<TransferCounts> {
-        let bytes_there = |name: &str| there.get(format!("{}/{name}", sealed.at).as_str()).copied();
-        let misfits = || sealed.files.iter().filter(|file| bytes_there(&file.name) != Some(file.bytes));
-        if bytes_there(sealed.record).is_none() || misfits().next().is_none() {
-            return Ok(TransferCounts::default());
-        }
-        let own = links::read(&path.join(sealed.record))?;
-        if self.store.record(&sealed.at, sealed.record).await?.is_none_or(|record| record != own) {
-            return Ok(TransferCounts::default());
-        }
-        let mut damaged = Vec::new();
-        for file in misfits() {
-            // A listing may be older than the folder.
-            if self.store.fault(&format!("{}/{}", sealed.at, file.name), file).await?.is_some() {
-                damaged.push(file);
-            }
-        }
-        if damaged.is_empty() {
-            return Ok(TransferCounts::default());
-        }
-        let name = unique_name(Clock::System.now());
-        self.store.mend(sealed, &damaged, path, &name).await?;
-        let bytes = damaged.iter().map(|file| file.bytes).sum();
-        Ok(TransferCounts { mended: damaged.len(), bytes, ..TransferCounts::default() })
-    }
-
     async fn push_folders(
         &self,
         archive: &ServiceArchive,
@@ -215,25 +168,20 @@ impl RemoteStore {
         Ok((moved, notes))
     }
 
-    /// Sends the versions of a dataset that only this machine has, and files of the others that the store lost.
+    /// Sends the versions of a dataset that only this machine has.
     pub(super) async fn push_versions(&self, name: &str) -> Result<TransferCounts> {
         let mut moved = TransferCounts::default();
         let listed = self.store.list(&format!("{DATASETS}/{name}")).await?;
         let complete: HashSet<&str> = versions(&listed).map(|(_, version)| version).collect();
-        let there: HashMap<&str, u64> = listed.iter().map(|object| (object.key.as_str(), object.bytes)).collect();
         let pruned_before = self.store.pruned_before(name, &listed).await?;
         for (path, whole) in VersionRecord::of_dataset(&self.datasets, name)? {
-            if pruned_before.as_ref().is_some_and(|pruned| pruned.covers(&whole.version)) {
+            let is_pruned = pruned_before.as_ref().is_some_and(|pruned| pruned.covers(&whole.version));
+            if is_pruned || complete.contains(whole.version.as_str()) {
                 continue;
             }
-            let at = format!("{DATASETS}/{name}/{}", whole.version);
-            let is_there = complete.contains(whole.version.as_str());
             let pushed = async {
-                let sealed = Sealed { at, record: RECORD, files: files_of(&path, &whole)? };
-                match is_there {
-                    true => self.mend_misfit(&sealed, &path, &there).await,
-                    false => self.push_version(&path, &sealed).await,
-                }
+                let at = format!("{DATASETS}/{name}/{}", whole.version);
+                self.push_version(&path, &Sealed { at, record: RECORD, files: files_of(&path, &whole)? }).await
             };
             match pushed.await {
                 // A newer version replaced it meanwhile.
@@ -265,6 +213,17 @@ impl RemoteStore {
         stage.finish();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
+}
+
+/// The files of a version with their sizes, those that describe its rows last.
+pub(super) fn files_of(path: &Path, whole: &VersionRecord) -> Result<Vec<FileRecord>> {
+    let mut files = whole.files.clone();
+    for (name, digest) in whole.describing().iter() {
+        let file = path.join(name);
+        let bytes = links::open(&file)?.metadata().map_err(FileError::read(&file))?.len();
+        files.push(FileRecord { name: name.to_owned(), rows: 0, bytes, blake3: digest.to_owned() });
+    }
+    Ok(files)
 }
 
 /// Runs in an order in which each comes after those that it is based on.

@@ -16,8 +16,6 @@ pub struct TransferCounts {
     pub bytes: u64,
     /// Interrupted uploads that were cleared.
     pub cleared: usize,
-    /// Files that the store had lost or damaged, and that were sent again.
-    pub mended: usize,
     /// Notes on forgotten runs.
     pub notes: usize,
 }
@@ -28,7 +26,6 @@ impl AddAssign for TransferCounts {
         self.versions += other.versions;
         self.bytes += other.bytes;
         self.cleared += other.cleared;
-        self.mended += other.mended;
         self.notes += other.notes;
     }
 }
@@ -49,9 +46,9 @@ mod tests {
 
     #[test]
     fn what_was_sent_in_several_steps_adds_up() {
-        let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, mended: 5, notes: 6 };
-        all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, mended: 50, notes: 60 };
-        let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, mended: 55, notes: 66 };
+        let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, notes: 6 };
+        all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, notes: 60 };
+        let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, notes: 66 };
         assert_eq!(all, sum);
     }
 }

@@ -9,79 +9,89 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::push::latest_of;
-use super::status::{names_of_datasets, unfinished_folders, versions};
-use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive};
+use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive, names_of_datasets, version_of, versions};
 use crate::archive::{Archive, Forgetting, Note, SEAL, Seal, contradictions};
 use crate::disk::digest;
 use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, Result};
-use crate::export::{RECORD, VersionRecord};
+use crate::export::{self, RECORD, VersionRecord};
 use crate::run::stage::Stage;
-use crate::store::{Latest, Object, Sealed, StoreError};
+use crate::run::verify::Repair;
+use crate::store::{Latest, Object, Sealed, StoreError, by_folder, record_of};
 
 /// The most files read at once.
 const FILES_AT_ONCE: usize = 8;
 
-/// What of a store is verified.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What of a store is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerifyScope {
-    /// Every object is read.
+    /// Every object.
     #[default]
     All,
-    /// The runs, packs and versions whose names begin with an instant that is not before that of a run; the others must be
-    /// there.
-    Since(String),
-    /// The sizes of all objects, as the store lists them. What this machine has the records of is not read.
+    /// The records that this machine does not have. Of everything else, sizes are compared, as the store lists them.
     Sizes,
-}
-
-impl VerifyScope {
-    /// Whether a folder is read, by its name.
-    fn reads(&self, folder: &str) -> bool {
-        match self {
-            Self::Since(run) => second(folder) >= second(run),
-            Self::All | Self::Sizes => true,
-        }
-    }
-}
-
-/// The second in the name of a folder. What follows it in a name tells nothing of the order.
-fn second(folder: &str) -> &str {
-    let name = folder.rsplit('=').next().unwrap_or(folder);
-    name.split('-').next().unwrap_or(name)
 }
 
 /// The result of verifying a store.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct StoreVerified {
+    /// The store.
+    pub url: String,
     /// Files whose size, and unless sizes were asked for, checksum was compared.
     pub files: usize,
     /// Folders with an upload in progress, or one that was interrupted. No reader takes them for runs or versions.
     pub unfinished: Vec<String>,
-    /// The problems found, one line each.
+    /// What was repaired.
+    pub repaired: Vec<Repair>,
+    /// The problems found, one line each; after a repair, those that are left.
     pub faults: Vec<String>,
+    /// How this machine and the store differ; none if what this machine has cannot be read.
+    pub difference: Option<StoreDifference>,
+    /// The damaged folders, notes and files that name the latest version, each with what is wrong with it first.
+    #[serde(skip)]
+    pub(super) damaged: BTreeMap<String, String>,
+}
+
+/// The difference between this machine and a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreDifference {
+    /// The number of runs that both have.
+    pub runs: usize,
+    /// Runs that only this machine has: `store push` sends them.
+    pub only_here: Vec<String>,
+    /// Runs that only the store has: `store pull` fetches them.
+    pub only_there: Vec<String>,
+    /// The number of versions that both have.
+    pub versions: usize,
+    /// Versions that only this machine has: `store push` sends them, unless they were pruned from the store.
+    pub versions_only_here: Vec<String>,
+    /// Versions that only the store has: `store pull` fetches the latest of each dataset.
+    pub versions_only_there: Vec<String>,
+}
+
+impl StoreVerified {
+    /// Adds a fault of a folder, or of a single object.
+    fn damage(&mut self, at: &str, fault: String) {
+        self.damaged.entry(at.to_owned()).or_insert_with(|| fault.clone());
+        self.faults.push(fault);
+    }
 }
 
 impl RemoteStore {
     /// Reads every sealed folder and every version in the store, or those of a scope, and compares each file with its
-    /// record.
+    /// record; and compares the store with this machine.
     ///
     /// # Errors
     ///
-    /// If the store does not have the run that the scope names, and any failure of a request.
+    /// Any failure of a request.
     pub async fn verify(&self, scope: &VerifyScope) -> Result<StoreVerified> {
         let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
         let (archive, datasets) = (archive?, datasets?);
-        let mut verified = StoreVerified::default();
-        let mut known = HashSet::new();
-        let mut folders = self.sealed_folders(&archive, scope, &mut known, &mut verified).await?;
-        if let VerifyScope::Since(run) = scope
-            && !known.contains(run)
-        {
-            return Err(StoreError::Absent { url: self.url().to_string(), what: format!("run `{run}`") }.into());
-        }
+        let mut verified = StoreVerified { url: self.url().to_string(), ..StoreVerified::default() };
+        let (mut runs, mut known) = (BTreeSet::new(), HashSet::new());
+        let mut folders = self.sealed_folders(&archive, scope, (&mut runs, &mut known), &mut verified).await?;
         folders.extend(self.versions(&datasets, scope, &known, &mut verified).await?);
         let files: Vec<(&Sealed, &FileRecord)> =
             folders.iter().flat_map(|folder| folder.files.iter().map(move |file| (folder, file))).collect();
@@ -94,25 +104,58 @@ impl RemoteStore {
                 (VerifyScope::Sizes, None) => Some("it is missing".to_owned()),
                 (VerifyScope::Sizes, Some(bytes)) if *bytes == file.bytes => None,
                 (VerifyScope::Sizes, Some(bytes)) => Some(format!("it has {bytes} bytes, expected {}", file.bytes)),
-                _ => self.store.fault(&key, file).await?,
+                (VerifyScope::All, _) => self.store.fault(&key, file).await?,
             };
             stage.count(0, file.bytes);
-            Ok::<_, Error>(fault.map(|fault| format!("`{}`: {fault}", self.store.address(&key))))
+            Ok::<_, Error>(fault.map(|fault| (&folder.at, format!("`{}`: {fault}", self.store.address(&key)))))
         });
-        let faults: Vec<Option<String>> = stream::iter(faults).buffered(FILES_AT_ONCE).try_collect().await?;
+        let faults: Vec<Option<(&String, String)>> = stream::iter(faults).buffered(FILES_AT_ONCE).try_collect().await?;
         stage.finish();
         verified.files += files.len();
-        verified.faults.extend(faults.into_iter().flatten());
+        faults.into_iter().flatten().for_each(|(at, fault)| verified.damage(at, fault));
         verified.unfinished = unfinished_folders(&archive).chain(unfinished_folders(&datasets)).collect();
+        let versions = versions(&datasets).map(|(name, version)| format!("{name}/{version}")).collect();
+        verified.difference = self.difference(&runs, &versions).await?;
         Ok(verified)
     }
 
-    /// The sealed folders. The runs that they hold, or know to be gone, are added to the `known` ones.
+    /// Compares this machine with the runs and versions in the store; `None` if what this machine has cannot be read.
+    async fn difference(
+        &self,
+        runs: &BTreeSet<String>,
+        versions: &BTreeSet<String>,
+    ) -> Result<Option<StoreDifference>> {
+        let archives = self.archives().await?;
+        let here = || -> Result<(BTreeSet<String>, BTreeSet<String>)> {
+            let (mut runs, mut versions) = (BTreeSet::new(), BTreeSet::new());
+            for service in archives.iter().filter(|service| !file::is_gone(&service.here)) {
+                let archive = Archive::open(&service.here)?;
+                runs.extend(archive.names_in_folders().into_iter().map(str::to_owned));
+            }
+            for name in export::names(&self.datasets)? {
+                let own = VersionRecord::of_dataset(&self.datasets, &name)?.into_iter();
+                versions.extend(own.map(|(_, whole)| format!("{name}/{}", whole.version)));
+            }
+            Ok((runs, versions))
+        };
+        let Ok((runs_here, versions_here)) = here() else { return Ok(None) };
+        Ok(Some(StoreDifference {
+            runs: runs_here.intersection(runs).count(),
+            only_here: runs_here.difference(runs).cloned().collect(),
+            only_there: runs.difference(&runs_here).cloned().collect(),
+            versions: versions_here.intersection(versions).count(),
+            versions_only_here: versions_here.difference(versions).cloned().collect(),
+            versions_only_there: versions.difference(&versions_here).cloned().collect(),
+        }))
+    }
+
+    /// The sealed folders. The runs that they hold are added to some, and with those that they know to be gone, to the
+    /// `known` ones.
     async fn sealed_folders(
         &self,
         archive: &[Object],
         scope: &VerifyScope,
-        known: &mut HashSet<String>,
+        (runs, known): (&mut BTreeSet<String>, &mut HashSet<String>),
         verified: &mut StoreVerified,
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
@@ -123,51 +166,36 @@ impl RemoteStore {
             );
             for name in service.note_names(archive) {
                 let at = format!("{}/{name}", service.there);
-                let text = self.store.record(&at, SEAL).await?.unwrap_or_default();
-                if let Err(error) = Forgetting::parse(&text, &PathBuf::from(self.store.address(&at))) {
-                    verified.faults.push(fault(error)?);
+                let (text, place) = (self.store.record(&at, SEAL).await?.unwrap_or_default(), self.store.address(&at));
+                if let Err(error) = Forgetting::parse(&text, Path::new(&place)) {
+                    verified.damage(&at, fault(error)?);
                 }
             }
             let mut seals = Vec::new();
-            for name in service.sealed_names(archive) {
-                if !scope.reads(name) && name.starts_with("run=") {
-                    known.extend(name.strip_prefix("run=").map(str::to_owned));
-                }
+            for name in names_to_verify(&service, archive, scope) {
+                let at = format!("{}/{name}", service.there);
                 let seal = match own.get(name) {
                     Some(seal) => {
-                        if scope.reads(name) {
-                            let key = format!("{}/{name}/{SEAL}", service.there);
-                            verified.faults.extend(self.misfit(archive, &key, &service.here.join(name).join(SEAL))?);
-                        }
+                        let misfit =
+                            self.misfit(archive, &format!("{at}/{SEAL}"), &service.here.join(name).join(SEAL))?;
+                        misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
                         Ok(Some(seal.clone()))
                     }
-                    None if scope.reads(name) => self.read_seal(&service, name).await,
-                    None if name.starts_with("pack=") => self.known_seal(&service, name).await,
-                    None => Ok(None),
+                    None => self.read_seal(&service, name).await,
                 };
                 match seal {
                     Ok(Some(seal)) => {
-                        if scope.reads(name) {
-                            folders.push(service.sealed_folder(&seal));
-                        }
+                        folders.push(service.sealed_folder(&seal));
+                        runs.extend(seal.runs().map(|run| run.run.clone()));
                         known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
                         seals.push(seal);
                     }
                     Ok(None) => {}
-                    Err(error) => verified.faults.push(fault(error)?),
+                    Err(error) => verified.damage(&at, fault(error)?),
                 }
             }
             let at = self.store.address(&service.there);
-            let faults = match scope {
-                VerifyScope::All | VerifyScope::Sizes => contradictions(seals.iter()),
-                VerifyScope::Since(_) => {
-                    let parents = seals.iter().flat_map(Seal::runs).flat_map(|run| &run.basis);
-                    let missing: BTreeSet<&str> = parents.map(|parent| parent.run.as_str()).collect();
-                    let missing = missing.into_iter().filter(|run| !known.contains(*run));
-                    missing.map(|run| format!("it lacks run `{run}`, which later runs are based on")).collect()
-                }
-            };
-            verified.faults.extend(faults.into_iter().map(|fault| format!("`{at}`: {fault}")));
+            verified.faults.extend(contradictions(seals.iter()).into_iter().map(|fault| format!("`{at}`: {fault}")));
         }
         Ok(folders)
     }
@@ -178,9 +206,7 @@ impl RemoteStore {
             return Ok(HashMap::new());
         }
         let archive = Archive::open(&service.here)?;
-        let seals =
-            archive.all_seals().filter(|seal| *scope == VerifyScope::Sizes || !scope.reads(&seal.folder_name()));
-        Ok(seals.map(|seal| (seal.folder_name(), seal.clone())).collect())
+        Ok(archive.all_seals().map(|seal| (seal.folder_name(), seal.clone())).collect())
     }
 
     async fn versions(
@@ -191,71 +217,80 @@ impl RemoteStore {
         verified: &mut StoreVerified,
     ) -> Result<Vec<Sealed>> {
         let mut folders = Vec::new();
-        let mut complete: BTreeMap<(&str, &str), Latest> = BTreeMap::new();
-        for (name, version) in versions(datasets).filter(|(_, version)| scope.reads(version)) {
+        let mut complete: BTreeMap<&str, Vec<Latest>> = BTreeMap::new();
+        let is_read = |object: &&Object| *scope == VerifyScope::All || object.may_be_record();
+        for (name, version) in datasets.iter().filter(is_read).filter_map(version_of) {
             let at = format!("{DATASETS}/{name}/{version}");
             let own = if *scope == VerifyScope::Sizes { self.own_version(name, version)? } else { None };
             let read = match own {
                 Some((path, whole)) => Ok(Some((Some(path), whole))),
                 None => self.read_version(name, version).await.map(|read| read.map(|(_, whole)| (None, whole))),
             };
-            match read {
-                Ok(Some((path, whole))) => {
-                    if let Some(path) = &path {
-                        let key = format!("{at}/{RECORD}");
-                        verified.faults.extend(self.misfit(datasets, &key, &path.join(RECORD))?);
-                    }
-                    for (name, expected) in whole.describing().iter() {
-                        let key = format!("{at}/{name}");
-                        verified.files += 1;
-                        if let Some(path) = &path {
-                            verified.faults.extend(self.misfit(datasets, &key, &path.join(name))?);
-                            continue;
-                        }
-                        let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
-                        if found.as_deref() != Some(expected) {
-                            let key = self.store.address(&key);
-                            verified.faults.push(format!("`{key}`: it is missing or does not match its checksum"));
-                        }
-                    }
-                    let lacks = whole.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
-                        let key = self.store.address(&format!("{at}/{RECORD}"));
-                        format!("`{key}`: it was built from run `{run}`, which is missing")
-                    });
-                    verified.faults.extend(lacks);
-                    complete.insert((name, version), latest_of(&whole));
-                    folders.push(Sealed { at, record: RECORD, files: whole.files });
+            let (path, whole) = match read {
+                Ok(Some(read)) => read,
+                Ok(None) => continue,
+                Err(error) => {
+                    verified.damage(&at, fault(error)?);
+                    continue;
                 }
-                Ok(None) => {}
-                Err(error) => verified.faults.push(fault(error)?),
+            };
+            if let Some(path) = &path {
+                let misfit = self.misfit(datasets, &format!("{at}/{RECORD}"), &path.join(RECORD))?;
+                misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
             }
+            for (name, expected) in whole.describing().iter() {
+                let key = format!("{at}/{name}");
+                verified.files += 1;
+                if let Some(path) = &path {
+                    let misfit = self.misfit(datasets, &key, &path.join(name))?;
+                    misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
+                    continue;
+                }
+                let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
+                if found.as_deref() != Some(expected) {
+                    let key = self.store.address(&key);
+                    verified.damage(&at, format!("`{key}`: it is missing or does not match its checksum"));
+                }
+            }
+            let lacks = whole.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
+                let key = self.store.address(&format!("{at}/{RECORD}"));
+                format!("`{key}`: it was built from run `{run}`, which is missing")
+            });
+            verified.faults.extend(lacks);
+            complete.entry(name).or_default().push(latest_of(&whole));
+            folders.push(Sealed { at, record: RECORD, files: whole.files });
         }
         for name in names_of_datasets(datasets) {
-            let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
-            match self.store.latest(name).await {
-                Ok(Some(latest)) if !scope.reads(&latest.version) => {
-                    if !versions(datasets).any(|it| it == (name, &*latest.version))
-                        && !self.is_new(name, &latest.version, datasets).await?
-                    {
-                        verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
-                    }
-                }
-                Ok(Some(latest)) => match complete.get(&(name, latest.version.as_str())) {
-                    Some(expected) if *expected == latest => {}
-                    Some(_) => verified.faults.push(format!("`{at}`: it differs from the record of its version")),
-                    None if self.is_new(name, &latest.version, datasets).await? => {}
-                    None => {
-                        verified.faults.push(format!("`{at}`: it names `{}`, which is missing", latest.version));
-                    }
-                },
-                Ok(None) if versions(datasets).any(|(of, _)| of == name) => {
-                    verified.faults.push(format!("`{at}`: it is missing, so no machine finds the latest version"));
-                }
-                Ok(None) => {}
-                Err(error) => verified.faults.push(fault(error)?),
+            let complete = complete.get(name).map_or(&[][..], Vec::as_slice);
+            if let Some(fault) = self.fault_of_latest(name, complete, datasets).await? {
+                verified.damage(&format!("{DATASETS}/{name}/latest.json"), fault);
             }
         }
         Ok(folders)
+    }
+
+    /// What is wrong with what names the latest version of a dataset, of which some versions are complete.
+    pub(super) async fn fault_of_latest(
+        &self,
+        name: &str,
+        complete: &[Latest],
+        listed: &[Object],
+    ) -> Result<Option<String>> {
+        let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
+        Ok(match self.store.latest(name).await {
+            Ok(Some(latest)) => match complete.iter().find(|complete| complete.version == latest.version) {
+                Some(expected) if *expected == latest => None,
+                Some(_) => Some(format!("`{at}`: it differs from the record of its version")),
+                // Another machine published it meanwhile.
+                None if self.is_new(name, &latest.version, listed).await? => None,
+                None => Some(format!("`{at}`: it names `{}`, which is missing", latest.version)),
+            },
+            Ok(None) if versions(listed).any(|(of, _)| of == name) => {
+                Some(format!("`{at}`: it is missing, so no machine finds the latest version"))
+            }
+            Ok(None) => None,
+            Err(error) => Some(fault(error)?),
+        })
     }
 }
 
@@ -292,16 +327,18 @@ fn fault(error: Error) -> Result<String> {
     Ok(format!("{error}{}", reason.unwrap_or_default()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::VerifyScope;
-
-    #[test]
-    fn since_a_run_is_since_its_second() {
-        let since = VerifyScope::Since("20261120T213000Z-7f3a".to_owned());
-        for read in ["run=20261120T213000Z-7f3a", "20261120T213000Z-0001", "pack=20261120T213001Z-0000"] {
-            assert!(since.reads(read), "{read}");
-        }
-        assert!(!since.reads("run=20261120T212959Z-ffff"));
+/// The folders of an archive that are verified. One whose record is too short to be one may be being cleared.
+fn names_to_verify<'o>(service: &ServiceArchive, archive: &'o [Object], scope: &VerifyScope) -> Vec<&'o str> {
+    match scope {
+        VerifyScope::All => service.names_with_record(archive).collect(),
+        VerifyScope::Sizes => service.sealed_names(archive).collect(),
     }
+}
+
+/// The folders in a listing that have objects and no record.
+fn unfinished_folders(listed: &[Object]) -> impl Iterator<Item = String> {
+    by_folder(listed.to_vec()).into_iter().filter_map(|(folder, objects)| {
+        let record = format!("{folder}/{}", record_of(&folder));
+        objects.iter().all(|object| object.key != record || !object.may_be_record()).then_some(folder)
+    })
 }
