@@ -61,7 +61,7 @@ fn the_command_of_a_citation_gives_the_same_bytes_in_another_folder_with_the_arc
     let version = run(&place, "2026-11-18", "");
     let name = format!("it/{}", version.file_name().unwrap().to_str().unwrap());
     // What came later, and another definition by now, change nothing.
-    run(&place, "2026-11-20", "sort = [\"date\"]\n");
+    run(&place, "2026-11-20", "rename = { confidence = \"conviction\" }\n");
     let cited = cite(&place, &[&name]);
     assert_eq!(cited.stderr, "");
     let words = command(&cited.stdout);
