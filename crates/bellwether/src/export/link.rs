@@ -41,7 +41,7 @@ impl Link {
         let latest = self.folder.join(LATEST);
         fs::rename(&self.hidden, &latest).map_err(FileError::write(&latest))?;
         self.is_latest = true;
-        file::sync(&file::open(&self.folder)?, &self.folder)?;
+        file::sync_folder(&self.folder)?;
         Ok(latest)
     }
 }
