@@ -44,11 +44,12 @@ mod wrap;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bellwether::error::{Error, causes};
+use bellwether::error::{Error, ErrorKind, causes};
 use bellwether::key;
 use bellwether::net::address;
 use bellwether::process::child;
@@ -56,6 +57,8 @@ use bellwether::process::usage;
 use bellwether::project::Project;
 use bellwether::run::Control;
 use bellwether::text::escape::escape;
+use bellwether::time::{Clock, to_record};
+use chrono::DateTime;
 use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -159,7 +162,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = help::parse(arguments);
-    let project = directory.map_or_else(Project::find, Project::at);
+    let project = require_clock().and_then(|()| directory.map_or_else(Project::find, Project::at));
     match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,
         Err(error) => {
@@ -170,6 +173,16 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
             }
             error.exit_code()
         }
+    }
+}
+
+/// Refuses a clock before 1970, at which TLS panics.
+fn require_clock() -> bellwether::error::Result<()> {
+    let now = Clock::System.now();
+    match now < DateTime::UNIX_EPOCH {
+        true => Err(Error::new(ErrorKind::Clock, format!("this machine's clock says {}", to_record(now)))
+            .with_hint("set the clock, and run the same command again")),
+        false => Ok(()),
     }
 }
 
@@ -239,6 +252,9 @@ fn interruptible_with<T, E: From<Error>>(
         let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
         return Err(Error::start(source).into());
     }
+    // So is a system without files to open: the runtime would panic where it makes its sockets for signals.
+    let sockets: io::Result<Vec<_>> = (0..3).map(|_| UnixStream::pair()).collect();
+    drop(sockets.map_err(Error::start)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
     process::with_threads(|| {
         runtime.block_on(async {

@@ -13,6 +13,9 @@ use crate::trust::Author;
 
 const EXTENSION: &str = "toml";
 
+/// The name and the text of the definition that is built in.
+const DEMO: (&str, &str) = ("demo", include_str!("demo.toml"));
+
 /// The size limit of a definition. A thousand tickers take ten kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -73,6 +76,12 @@ pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
         Ok(bytes) => {
             let (root, text) = (definitions.parent().unwrap_or(Path::new("")), text_of(&path, bytes)?);
             DefinitionFile::new(path, text).map(|found| found.of_file().below(root))
+        }
+        // Where there is no project, its first example is there all the same.
+        Err(source)
+            if source.kind() == io::ErrorKind::NotFound && name_or_path == DEMO.0 && file::is_gone(definitions) =>
+        {
+            DefinitionFile::new(path, DEMO.1.to_owned())
         }
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(FileError::Read { path, source }.into()),
@@ -176,4 +185,22 @@ pub fn unusable_name(path: &Path) -> Error {
     let name = path.file_stem().filter(|_| is_definition).map_or(path, Path::new);
     Error::new(ErrorKind::Definition, format!("`{}` is not a valid name for a dataset", name.display()))
         .with_hint("use at most 64 letters, digits, `-` and `_` in the name of the file")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{DEMO, find};
+
+    #[test]
+    fn the_definition_that_is_built_in_is_that_of_the_project() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let file = std::fs::read_to_string(root.join("pipelines/demo.toml")).expect("it is there");
+        assert_eq!(file, DEMO.1);
+        assert_eq!(find("demo", Path::new("no/such/folder")).expect("it is built in").text, file);
+        assert!(find("other", Path::new("no/such/folder")).is_err());
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(find("demo", folder.path()).is_err(), "a project without it has none");
+    }
 }

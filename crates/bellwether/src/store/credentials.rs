@@ -20,6 +20,7 @@ use super::fault::{Explained, FaultVerdict, is_temporary, reason};
 use crate::key;
 use crate::process::cancel::CancellationToken;
 use crate::process::child::{OutputLimits, output};
+use crate::time::Clock;
 
 /// The limits of a command for credentials.
 const LIMITS: OutputLimits = OutputLimits { bytes: 64 << 10, time: Duration::from_secs(30) };
@@ -133,7 +134,7 @@ impl OfCommand {
         if !all.into_iter().flatten().all(|text| is_header(text)) {
             return Err(failed("it prints a key that cannot be part of a header"));
         }
-        if printed.expiration.is_some_and(|expiration| expiration <= Utc::now()) {
+        if printed.expiration.is_some_and(|expiration| expiration <= Clock::System.now()) {
             return Err(failed("what it prints has expired"));
         }
         let Printed { access_key_id: key_id, secret_access_key: secret_key, session_token: token, expiration, .. } =
@@ -148,8 +149,9 @@ impl CredentialProvider for OfCommand {
 
     async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
         let mut known = self.known.lock().await;
-        let is_fresh =
-            |known: &CommandCredential| known.expiration.is_none_or(|expiration| expiration - EARLY > Utc::now());
+        let is_fresh = |known: &CommandCredential| {
+            known.expiration.is_none_or(|expiration| expiration - EARLY > Clock::System.now())
+        };
         if let Some(known) = known.as_ref().filter(|known| is_fresh(known)) {
             return Ok(Arc::clone(&known.credential));
         }

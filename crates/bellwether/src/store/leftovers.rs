@@ -18,6 +18,7 @@ use crate::disk::names::{
 };
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
+use crate::time::Clock;
 use crate::time::{as_record, random};
 
 /// The age at which an upload counts as killed.
@@ -123,7 +124,9 @@ impl Store {
     pub(crate) async fn clear_abandoned(&self, objects: &[Object]) -> Result<Vec<String>> {
         let folders = by_folder(objects.to_vec());
         let probes = || objects.iter().filter(|object| object.key.starts_with(PROBE));
-        if abandoned_folders(&folders, Utc::now()).is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
+        if abandoned_folders(&folders, Clock::System.now()).is_empty()
+            && !probes().any(|probe| is_old(probe, Clock::System.now()))
+        {
             return Ok(Vec::new());
         }
         // This machine's clock may be wrong.

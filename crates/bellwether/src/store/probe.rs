@@ -1,13 +1,13 @@
 //! Detects stores that do not honour conditional puts, before anything depends on them.
 
 use bytes::Bytes;
-use chrono::Utc;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
 
 use super::fault::{is_refusal, reason};
 use super::objects::{Created, MOST_BYTES, Store};
 use super::{Result, StoreError};
 use crate::error::Error;
+use crate::time::Clock;
 use crate::time::random;
 use crate::time::skew::Skew;
 
@@ -30,7 +30,7 @@ impl Store {
         let unconditional = |what: &str| -> Error {
             StoreError::Unconditional { url: self.url().to_string(), source: what.into() }.into()
         };
-        let begun = Utc::now();
+        let begun = Clock::System.now();
         if self.create(at, first.clone()).await? == Created::Another {
             return Err(unconditional("an object that was just written has another content"));
         }
@@ -46,7 +46,7 @@ impl Store {
             Some(content) if content.bytes == first => content,
             _ => return Err(unconditional(overwrote)),
         };
-        let skew = Skew::between((begun, Utc::now()), known.changed);
+        let skew = Skew::between((begun, Clock::System.now()), known.changed);
         match self.in_turn(self.put_if(at, third.clone(), &known)).await? {
             Ok(()) => {}
             Err(fault) if is_refusal(&fault) => {

@@ -8,7 +8,7 @@ pub(crate) mod skew;
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
 use serde::Serializer;
@@ -32,7 +32,8 @@ impl Clock {
     /// The current time in whole microseconds, which every file format can represent.
     pub fn now(self) -> DateTime<Utc> {
         match self {
-            Self::System => Utc::now().trunc_subsecs(6),
+            // `Utc::now` panics before 1970.
+            Self::System => DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6),
             Self::Fixed(instant) => instant.trunc_subsecs(6),
             Self::Set(micros) => DateTime::from_timestamp_micros(micros.load(Ordering::SeqCst)).unwrap_or_default(),
         }
