@@ -69,7 +69,7 @@ impl Check {
             let is_ok = definitions.iter().all(|definition| definition.ok);
             say(&document(Checked { definitions }))?;
             // The document says what is wrong.
-            return if is_ok { Ok(()) } else { Err(Failure::Reported { code: USAGE }) };
+            return if is_ok { Ok(()) } else { Err(Failure::Told { code: USAGE }) };
         }
         let requests = if self.requests { Requests::Listed } else { Requests::Counted };
         let mut last: Option<Failure> = None;

@@ -15,7 +15,7 @@ use super::aligned::Aligned;
 use super::cancellable;
 use super::document::AsJson;
 use super::folders::DataFolder;
-use super::outcome::{Failure, Result};
+use super::outcome::{FOUND, Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
 
@@ -78,7 +78,7 @@ impl Diff {
                 .say(|| documents::Difference::of(&before, &after, &found), || describe(&before, &after, &found))?;
         }
         match self.exit_code && !found.is_none() {
-            true => Err(Failure::Differ),
+            true => Err(Failure::Told { code: FOUND }),
             false => Ok(()),
         }
     }

@@ -1,15 +1,17 @@
 //! `bellwether doctor`: checks everything that a run needs.
 
+use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
 use bellwether::text::escape::escape;
+use bellwether::text::human::count_of;
 use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::document::{AsJson, document};
 use super::folders::Folders;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::store::StoreOption;
 use super::talk::{Color, say_in_color};
 use super::typed::plan_of;
@@ -56,7 +58,10 @@ impl Doctor {
         }
         match found.iter().filter(|one| one.health == Health::Failed).count() {
             0 => Ok(()),
-            count => Err(Failure::Unhealthy { count }),
+            count => {
+                let checks = count_of(count as u64, "check", "checks");
+                Err(Error::new(ErrorKind::Service, format!("{checks} failed")).into())
+            }
         }
     }
 }

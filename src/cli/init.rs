@@ -7,7 +7,7 @@ use std::path::Path;
 use bellwether::definition::{BaseUrl, DefinitionFile, unusable_name};
 use bellwether::disk::file::{self};
 use bellwether::disk::links;
-use bellwether::error::ErrorKind;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::key;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -15,7 +15,7 @@ use bellwether::run::{Control, OfferOptions, offered_sectors};
 use bellwether::time::Clock;
 use bellwether::trust::{self, Author};
 
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::talk::{ask, is_interactive};
 use super::typed::{definition_value, usage};
 use super::{interruptible, note, say};
@@ -58,7 +58,9 @@ impl Init {
         }
         DefinitionFile::new(path.clone(), String::new())?;
         if path.symlink_metadata().is_ok() {
-            return Err(Failure::Taken { path });
+            return Err(Error::new(ErrorKind::Storage, format!("`{}` already exists", path.display()))
+                .with_hint("choose another name, or edit the file")
+                .into());
         }
         let source = match (self.base_url, self.sentiment_base_url) {
             (Some(signals), Some(sentiment)) => Some((signals, sentiment)),

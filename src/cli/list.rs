@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bellwether::archive::{Past, RunDetails, RunListing, SealedRun, open_all};
 use bellwether::definition;
 use bellwether::disk::footprint::Footprint;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -23,7 +24,7 @@ use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::DataFolder;
 use super::help::COMMON;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::typed::plan_of;
 use super::{interruptible, note};
 
@@ -160,7 +161,12 @@ fn list_versions(name: Option<String>, datasets: &Path, json: AsJson) -> Result<
         versions.retain(|version| version.dataset == name || version.name == name);
         if versions.is_empty() {
             let is_version = name.contains('/');
-            return Err(if is_version { Failure::NoVersion { name } } else { Failure::NoDataset { name, meant } });
+            let what = if is_version { "version" } else { "dataset" };
+            let hint = match meant.filter(|_| !is_version) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("`bellwether list datasets` lists the {what}s"),
+            };
+            return Err(Error::new(ErrorKind::NotFound, format!("no {what} `{name}`")).with_hint(hint).into());
         }
     }
     let mut footprint = Footprint::default();
@@ -192,12 +198,14 @@ fn version_lines(versions: &[ListedVersion], size: u64, datasets: &Path) -> Stri
     format!("{table}\n{}, {}{shared}\n", count_of(versions.len() as u64, "version", "versions"), bytes(size))
 }
 
+const LISTED: &str = "`bellwether list runs` lists the runs";
+
 fn show_run(name: &str, archive: &Path, json: AsJson) -> Result<()> {
     let archives = open_all(archive)?;
     let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
     let mut forgotten = archives.iter().flat_map(|(_, archive)| archive.forgotten_runs());
     if let Some(forgotten) = forgotten.find(|forgotten| forgotten.run == name) {
-        return Err(Failure::ForgottenRun { what: forgotten.to_string() });
+        return Err(Error::new(ErrorKind::NotFound, forgotten.to_string()).with_hint(LISTED).into());
     }
     let found = find_run(&runs, name, archive)?;
     let documented = RunDetails::of(found)?;
@@ -211,12 +219,26 @@ fn find_run<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'
     }
     let meant: Vec<&SealedRun> = runs.iter().copied().filter(|run| run.name().starts_with(name)).collect();
     match meant[..] {
-        [] => Err(Failure::NoRun { run: name.to_owned(), archive: archive.to_owned() }),
+        [] => {
+            let what = format!("no run `{name}` in `{}`", archive.display());
+            Err(Error::new(ErrorKind::NotFound, what).with_hint(LISTED).into())
+        }
         [run] => Ok(run),
-        _ => Err(Failure::SeveralRuns {
-            run: name.to_owned(),
-            candidates: meant.iter().map(|run| run.name().to_owned()).collect(),
-        }),
+        _ => {
+            /// How many are listed, the last first.
+            const SHOWN: usize = 8;
+            let runs = count_of(meant.len() as u64, "run", "runs");
+            let shown: Vec<&str> = meant.iter().rev().take(SHOWN).map(|run| run.name()).collect();
+            let more = match meant.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {} more", group_digits(more as u64)),
+            };
+            Err(Error::usage(
+                format!("`{name}` begins the names of {runs}"),
+                format!("the candidates are {}{more}", shown.join(", ")),
+            )
+            .into())
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
+use bellwether::error::Error;
 use bellwether::process::trace::WORK;
 use bellwether::run::Event;
 use bellwether::text::escape::escape;
@@ -19,7 +20,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use super::outcome::Failure;
 use super::talk::note;
 use super::trace::Trace;
 use crate::explanation::Explanation;
@@ -154,15 +154,11 @@ pub(super) enum CommandEvent {
 
 impl CommandEvent {
     /// The failure of a command.
-    pub(super) fn failure(error: &Failure) -> LogLine<'static, Self> {
-        let explanation = match error {
-            Failure::Library(error) => Explanation::of(error),
-            Failure::NoDefinition { hint, known, .. } if !known.is_empty() => {
-                Explanation::with_hint(error, Some(format!("{hint}; {}", known.trim_end())))
-            }
-            error => Explanation::with_hint(error, error.hint()),
-        };
-        LogLine::now(Level::Error, Self::Error { explanation, exit_code: error.exit_code() })
+    pub(super) fn failure(error: &Error) -> LogLine<'static, Self> {
+        LogLine::now(
+            Level::Error,
+            Self::Error { explanation: Explanation::of(error), exit_code: error.kind().exit_code() },
+        )
     }
 }
 

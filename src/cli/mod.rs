@@ -165,13 +165,12 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     let project = require_clock().and_then(|()| directory.map_or_else(Project::find, Project::at));
     match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
         Ok(()) => 0,
-        Err(error) => {
-            match error {
-                Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => {}
-                _ if is_json => log::CommandEvent::failure(&error).print(),
-                _ => complain(&error),
+        Err(failure) => {
+            match &failure {
+                Failure::Failed(error) if is_json => log::CommandEvent::failure(error).print(),
+                failure => complain(failure),
             }
-            error.exit_code()
+            failure.exit_code()
         }
     }
 }
@@ -200,28 +199,22 @@ fn mask_addresses(arguments: &[OsString]) {
 }
 
 /// Prints an error with its causes and its hint.
-fn complain(error: &Failure) {
-    match error {
-        Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Unknown | Failure::Reported { .. } => {
-            return;
-        }
-        // The problems of a file print their own headers and hints.
-        Failure::Library(error) if let Some(problems) = error.problems() => {
-            return note(&problems.to_string());
-        }
-        _ => note(&format!("error: {}", escape(&error.to_string()))),
+fn complain(failure: &Failure) {
+    let Failure::Failed(error) = failure else { return };
+    // The problems of a file print their own headers and hints.
+    if let Some(problems) = error.problems() {
+        return note(&problems.to_string());
     }
+    note(&format!("error: {}", escape(&error.to_string())));
     for cause in causes(error) {
         note(&format!("  because: {}", escape(&cause.to_string())));
     }
-    if let Some(hint) = error.hint() {
-        note(&format!("hint: {}", escape(&hint)));
+    // A list of names follows on lines of its own.
+    let mut lines = error.hint().unwrap_or_default().lines();
+    if let Some(hint) = lines.next() {
+        note(&format!("hint: {}", escape(hint)));
     }
-    if let Failure::NoDefinition { known, .. } = error
-        && !known.is_empty()
-    {
-        note(known.trim_end());
-    }
+    lines.for_each(|line| note(&escape(line)));
 }
 
 /// Runs asynchronous work. The first signal cancels it, the second ends the process.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellwether::disk::footprint::Footprint;
 use bellwether::disk::links;
-use bellwether::error::Error;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::plan::{Days, StoreUrl};
 use bellwether::project::Project;
@@ -21,7 +21,7 @@ use bellwether::time::Clock;
 use super::aligned::Aligned;
 use super::document::AsJson;
 use super::folders::Folders;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::store::StoreSide;
 use super::typed::definition_value;
 use super::{interruptible, progress};
@@ -121,11 +121,19 @@ impl Prune {
         let mut found: Vec<&ListedVersion> = Vec::new();
         for name in &self.versions {
             let version = published.iter().find(|version| version.name == *name);
-            let version = version.ok_or_else(|| Failure::NoVersion { name: name.clone() })?;
+            let version = version.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("no version `{name}`"))
+                    .with_hint("`bellwether list datasets` lists the versions")
+            })?;
             let pin = version.pins.first().map(String::as_str);
             let kept_by = if version.kind == VersionKind::Latest { Some("latest") } else { pin };
             if let Some(link) = kept_by {
-                return Err(Failure::Pinned { name: name.clone(), link: link.to_owned() });
+                let hint = match link {
+                    "latest" => "publish another version first, or remove the folder of the dataset yourself",
+                    _ => "remove the link first",
+                };
+                let what = format!("`{name}` is in use: the link `{link}` points to it");
+                return Err(Error::new(ErrorKind::Storage, what).with_hint(hint).into());
             }
             if !found.iter().any(|other| other.name == *name) {
                 found.push(version);

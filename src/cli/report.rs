@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bellwether::disk::file::{self, TargetFile};
 use bellwether::disk::links;
-use bellwether::error::{Context as _, ErrorKind};
+use bellwether::error::{Context as _, Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{self, Control, FetchItem, ReportOptions};
 use bellwether::time::Clock;
@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use super::document::AsJson;
 use super::folders::Folders;
 use super::help::OUTPUT;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::rows::Force;
 use super::store::{LocalFolders, StoreOption, definition_of};
 use super::typed::{instant, usage};
@@ -162,7 +162,11 @@ fn browse(page: &Path) -> Result<()> {
         }
     }
     let (browser, source) = failure.unwrap_or_else(|| (usual.into(), io::ErrorKind::NotFound.into()));
-    Err(Failure::Browser { browser, page: page.to_owned(), source })
+    let what = format!("cannot open the report with `{}`", browser.display());
+    Err(Error::new(ErrorKind::Storage, what)
+        .with_hint(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
+        .with_source(source)
+        .into())
 }
 
 fn words(text: &[u8]) -> Vec<OsString> {

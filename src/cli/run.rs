@@ -80,13 +80,13 @@ impl Run {
         let run = OnceLock::new();
         let result = self.run_definition(project, recording, &run);
         match (&result, self.log) {
-            (Err(error), LogForm::Json) => {
+            (Err(Failure::Failed(error)), LogForm::Json) => {
                 CommandEvent::failure(error).of(None, run.get().map(String::as_str)).print();
             }
             _ => return result,
         }
         // Already reported, in the requested format.
-        result.map_err(|error| Failure::Reported { code: error.exit_code() })
+        result.map_err(|error| Failure::Told { code: error.exit_code() })
     }
 
     /// Runs the definition; `run` gets the name of the run.

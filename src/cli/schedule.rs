@@ -123,11 +123,11 @@ impl Schedule {
         log::begin(self.log, self.log_level, None);
         let result = self.run(folders);
         match (&result, self.log) {
-            (Err(Failure::Reported { .. }), _) | (Ok(()), _) | (_, LogForm::Text) => result,
-            (Err(error), LogForm::Json) => {
+            (Err(Failure::Failed(error)), LogForm::Json) => {
                 CommandEvent::failure(error).print();
-                Err(Failure::Reported { code: error.exit_code() })
+                Err(Failure::Told { code: error.kind().exit_code() })
             }
+            _ => result,
         }
     }
 
@@ -247,7 +247,7 @@ fn outcome(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
     let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome).map(|record| record.exit_code);
     let code = of(Outcome::Failure).or(fault.map(|fault| fault.exit_code));
     let code = code.or_else(|| of(Outcome::Interrupted)).or_else(|| of(Outcome::Later));
-    code.map_or(Ok(()), |code| Err(Failure::Reported { code }))
+    code.map_or(Ok(()), |code| Err(Failure::Told { code }))
 }
 
 /// Which events are printed.

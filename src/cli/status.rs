@@ -12,7 +12,7 @@ use bellwether::time::Clock;
 
 use super::document::AsJson;
 use super::folders::Folders;
-use super::outcome::{Failure, Result};
+use super::outcome::{FOUND, Failure, Result, UNKNOWN};
 use super::say;
 use super::wrap::{columns, wrap};
 use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
@@ -69,8 +69,8 @@ impl Status {
         }
         match overview.verdict() {
             Verdict::Fresh => Ok(()),
-            Verdict::Stale | Verdict::Failing => Err(Failure::NotFresh),
-            Verdict::Unknown => Err(Failure::Unknown),
+            Verdict::Stale | Verdict::Failing => Err(Failure::Told { code: FOUND }),
+            Verdict::Unknown => Err(Failure::Told { code: UNKNOWN }),
         }
     }
 }

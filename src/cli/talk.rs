@@ -5,6 +5,7 @@
 
 use super::outcome::{Failure, Result};
 use super::wrap::{columns_of_stderr, wrap};
+use bellwether::error::{Context, ErrorKind};
 use bellwether::key::without_keys;
 use bellwether::text::escape::laid_out;
 use std::borrow::Cow;
@@ -127,11 +128,12 @@ pub(super) fn note(text: &str) {
 pub(super) fn ask(question: &str) -> Result<String> {
     let _ = write!(stderr(), "{}", laid_out(question)).and_then(|()| stderr().flush());
     let mut answer = String::new();
-    match io::stdin().lock().read_line(&mut answer) {
-        Ok(0) => Err(Failure::NoAnswer { source: io::ErrorKind::UnexpectedEof.into() }),
+    let answered = match io::stdin().lock().read_line(&mut answer) {
+        Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
         Ok(_) => Ok(answer.trim().to_owned()),
-        Err(source) => Err(Failure::NoAnswer { source }),
-    }
+        Err(source) => Err(source),
+    };
+    Ok(answered.context(ErrorKind::Read, || "cannot read the answer".to_owned())?)
 }
 
 /// Whether there is somebody to ask.

@@ -17,7 +17,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 pub(super) use bellwether::time::day;
 
 use super::aligned::padding;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::wrap::{columns_of_stderr, wrap};
 
 /// An instant in the past. The current day means now.
@@ -59,7 +59,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     if catalog.is_empty() {
         let what = if name.is_none() { format!("no definitions in `{}`", folder.display()) } else { what };
         let hint = "write one with `bellwether init`, or name another project with `--directory`".to_owned();
-        return Err(Failure::NoDefinition { what, hint, known: String::new() });
+        return Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint).into());
     }
     let hint =
         if name.is_some() && !hint.starts_with("did you mean") { "use one of these names".to_owned() } else { hint };
@@ -71,7 +71,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
         known.push_str(wrap(&line, width + 4, columns_of_stderr()).trim_end());
         known.push('\n');
     }
-    Err(Failure::NoDefinition { what, hint, known })
+    Err(Error::new(ErrorKind::NoDefinition, what).with_hint(format!("{hint}\n{}", known.trim_end())).into())
 }
 
 /// A value from a closed set of the service; an error has its hint.

@@ -1,5 +1,6 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets, or of a store, and repairs what is damaged.
 
+use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{
     Control, RemoteStore, Repair, RepairKind, StoreAccess, StoreDifference, StoreVerified, Verified, VerifyScope,
@@ -11,7 +12,7 @@ use bellwether::text::human::count_of;
 use super::document::AsJson;
 use super::folders::Folders;
 use super::log::LogForm;
-use super::outcome::{Failure, Result};
+use super::outcome::Result;
 use super::store::{StoreSide, stores_of};
 use super::{cancellable, interruptible, progress};
 
@@ -84,7 +85,16 @@ impl Verify {
 
 /// Whether there are faults.
 fn check(faults: usize) -> Result<()> {
-    if faults == 0 { Ok(()) } else { Err(Failure::Unverified { count: faults }) }
+    if faults == 0 {
+        return Ok(());
+    }
+    let faults = count_of(faults as u64, "fault", "faults");
+    Err(Error::new(ErrorKind::Damaged, format!("verification found {faults}"))
+        .with_hint(
+            "`bellwether verify --repair` gets what is damaged here from a store, and `verify --store --repair` sends what is \
+             damaged there; restore the rest from a backup",
+        )
+        .into())
 }
 
 fn lines(verified: &Verified) -> String {

@@ -92,6 +92,8 @@ pub enum ErrorKind {
     Busy,
     /// The data failed a check: nothing was published, and the fetched data is kept.
     Checks,
+    /// Findings that an option turns into a failure: more was rewritten than allowed.
+    Found,
     /// The data does not allow the operation.
     Data,
     /// There is no such archive, run, dataset or version, or no data in it.
@@ -119,6 +121,7 @@ impl ErrorKind {
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Usage | Self::Definition | Self::NoDefinition => 2,
+            Self::Found => 3,
             Self::Checks => 4,
             Self::Temporary | Self::Clock | Self::Busy => 75,
             Self::Interrupted => 130,

@@ -13,10 +13,10 @@ use super::cancellable;
 use super::document::AsJson;
 use super::folders::Folders;
 use super::include::Include;
-use super::outcome::Result;
 use super::rows::RowsTo;
 use super::store::{LocalFolders, StoreOption};
 use super::typed::{plan_of, usage};
+use crate::cli::outcome::Result;
 
 /// The arguments that these audits share.
 #[derive(Debug, clap::Args)]

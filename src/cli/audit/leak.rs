@@ -2,18 +2,19 @@
 
 use bellwether::audit::{TrialOutcome, documents};
 use bellwether::disk::file;
+use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{FetchItem, audit_leak};
-use bellwether::text::human::group_digits;
+use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::{Clock, unique_name};
 
 use super::document::{AsJson, document};
 use super::folders::Folders;
 use super::include::Include;
-use super::outcome::{Failure, Result};
 use super::store::{LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
+use crate::cli::outcome::{Failure, Result};
 
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ impl Leak {
             say(&document(documents::Leak::of(&name, &leak)))?;
             return match leak.leaks() {
                 0 => Ok(()),
-                count => Err(Failure::Leak { name, count }),
+                count => Err(look_ahead(&name, count)),
             };
         }
         for trial in &leak.trials {
@@ -64,7 +65,7 @@ impl Leak {
             say(&line)?;
         }
         if leak.leaks() > 0 {
-            return Err(Failure::Leak { name, count: leak.leaks() });
+            return Err(look_ahead(&name, leak.leaks()));
         }
         let not_applicable = match leak.not_applicable() {
             0 => String::new(),
@@ -72,4 +73,11 @@ impl Leak {
         };
         say(&format!("{} trials{not_applicable}: no look-ahead found\n", leak.trials.len()))
     }
+}
+
+/// A dataset with look-ahead: a bug.
+fn look_ahead(name: &str, count: usize) -> Failure {
+    let trials = count_of(count as u64, "trial", "trials");
+    Error::new(ErrorKind::Internal, format!("{trials} found look-ahead in `{name}`; this is a bug in bellwether"))
+        .into()
 }

@@ -14,11 +14,11 @@ use super::cancellable;
 use super::document;
 use super::folders;
 use super::include;
-use super::outcome::{self, Result};
 use super::rows;
 use super::say;
 use super::store;
 use super::typed;
+use crate::cli::outcome::Result;
 
 /// Audit the archive: look-ahead, revisions, quality, skill, sources.
 #[derive(Debug, clap::Args)]

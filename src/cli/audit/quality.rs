@@ -11,7 +11,7 @@ use bellwether::text::human::{count_of, group_digits, percent};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::outcome::Result;
+use crate::cli::outcome::Result;
 
 /// Look for gaps, stale series, repeated articles, unusual values, renamed tickers, rejected records and unknown fields.
 ///

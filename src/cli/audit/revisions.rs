@@ -1,6 +1,7 @@
 //! `bellwether audit revisions`: how the vendor rewrote its past.
 
-use super::outcome::{Failure, Result};
+use crate::cli::outcome::Result;
+use bellwether::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -77,7 +78,15 @@ impl Revisions {
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);
         match self.fail_above {
-            Some(allowed) if worst > allowed => Err(Failure::Rewritten { found: worst, allowed }),
+            Some(allowed) if worst > allowed => {
+                let (found, allowed) = (percent(worst), percent(allowed));
+                let what = format!("{found} of the known cells were rewritten since, above the limit of {allowed}");
+                Err(Error::new(ErrorKind::Found, what)
+                    .with_hint(
+                        "list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`",
+                    )
+                    .into())
+            }
             _ => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use bellwether::time::to_record;
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::outcome::Result;
+use crate::cli::outcome::Result;
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]

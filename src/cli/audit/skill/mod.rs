@@ -14,8 +14,8 @@ use chrono::{DateTime, Utc};
 
 use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::outcome::Result;
 use super::typed::{instant, plan_of};
+use crate::cli::outcome::Result;
 use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
