@@ -201,3 +201,42 @@ fn an_interrupted_pull_is_repeated_and_its_leftovers_are_cleared() {
     assert!(dataset.join(&links[0]).is_symlink(), "another process may be about to use it");
     assert!(!dataset.join(&links[1]).is_symlink());
 }
+
+#[test]
+fn a_link_in_the_folder_of_a_store_is_not_followed_for_reading_or_writing() {
+    let (_folder, url) = super::folder_store();
+    let first = Machine::new(&definition("service = \"demo\"\n"), &url, []);
+    first.run(&["run", "it"]).expect_success();
+    let root = std::path::PathBuf::from(url.strip_prefix("file://").unwrap());
+    for linked in ["archive/demo", "datasets", "archive"] {
+        // The decoy has what was there, which only a reader or writer through the link would use.
+        let decoy = tempfile::tempdir().unwrap();
+        let behind = decoy.path().join("behind");
+        std::fs::rename(root.join(linked), &behind).unwrap();
+        std::os::unix::fs::symlink(&behind, root.join(linked)).unwrap();
+        let names = || -> Vec<String> {
+            let mut paths = vec![behind.clone()];
+            let mut names = Vec::new();
+            while let Some(path) = paths.pop() {
+                let entries = std::fs::read_dir(&path).into_iter().flatten().map(|entry| entry.unwrap().path());
+                names.push(path.display().to_string());
+                paths.extend(entries);
+            }
+            names.sort();
+            names
+        };
+        let before = names();
+        first.run(&["build", "it", "--as-of", "2026-12-31"]);
+        let written = first.run(&["run", "it", "--fresh"]);
+        assert_ne!(written.code, Some(0), "{linked}: {}", written.stderr);
+        assert!(written.stderr.contains("symbolic link"), "{linked}: {}", written.stderr);
+        let pushed = first.run(&["store", "push"]);
+        assert!(pushed.code != Some(0) && pushed.stderr.contains("symbolic link"), "{linked}: {}", pushed.stderr);
+        let empty = Machine::new(&definition("service = \"demo\"\n"), &url, []);
+        let pulled = empty.run(&["store", "pull"]);
+        assert!(!empty.place.file("output/archive/demo").exists() || linked == "datasets", "{}", pulled.stderr);
+        assert_eq!(names(), before, "{linked}");
+        std::fs::remove_file(root.join(linked)).unwrap();
+        std::fs::rename(&behind, root.join(linked)).unwrap();
+    }
+}

@@ -232,13 +232,11 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
                 skipped.add([format!("{folder}/{}", entry.file_name().to_string_lossy())]);
                 continue;
             };
-            let found = match fs::metadata(entry.path()) {
+            // Of the entry itself: a link is neither a file nor a folder, and is not followed.
+            let found = match entry.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 found => found.map_err(failure)?,
             };
-            if found.is_dir() && leads_around(&entry) {
-                continue;
-            }
             match scope {
                 Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
                 Scope::Objects if found.is_dir() && key.parts().count() < MOST_DEPTH => {
@@ -257,14 +255,6 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
         contents.check()?;
     }
     Ok(contents)
-}
-
-/// Whether an entry is a link to a folder that the link is in.
-fn leads_around(entry: &fs::DirEntry) -> bool {
-    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-    let whole = |path: &Path| fs::canonicalize(path).ok();
-    let of_link = || whole(&entry.path()).zip(entry.path().parent().and_then(whole));
-    is_link && of_link().is_some_and(|(target, folder)| folder.starts_with(target))
 }
 
 /// The name of an entry and its key; `None` if that is no path.

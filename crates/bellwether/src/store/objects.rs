@@ -1,6 +1,7 @@
 //! The basic operations on a store, each bounded, cancellable, and certain of its outcome.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::list::{Listed, SkippedKeys};
 use super::open::{Access, Opened, open};
 use super::pieces::ObjectPieces;
 use super::{Result, StoreError};
+use crate::disk::links::{self, NOFOLLOW};
 use crate::error::{Error, Reason};
 use crate::plan::StoreUrl;
 use crate::process::cancel::CancellationToken;
@@ -96,7 +98,13 @@ impl Store {
         format!("{}/{at}", self.url)
     }
 
+    /// The key of an object. In a folder no link is on the way to it: each request asks for the key first.
     pub(super) fn key(&self, at: &str) -> Result<Key> {
+        if let Some(folder) = self.url.folder()
+            && links::refuse_below(&folder, &folder.join(at)).is_err()
+        {
+            return Err(self.damage(at, "it is, or is behind, a symbolic link, which is not followed"));
+        }
         let key = if self.prefix.is_empty() { at.to_owned() } else { format!("{}/{at}", self.prefix) };
         Key::parse(key).map_err(|_| self.damage(at, "it is not the name of an object"))
     }
@@ -260,7 +268,9 @@ impl FolderLock {
 
     async fn take(folder: PathBuf) -> Result<Self, Fault> {
         let lock = move || {
-            let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(Self::NAME))?;
+            let mut options = fs::OpenOptions::new();
+            options.create(true).truncate(false).write(true).custom_flags(NOFOLLOW);
+            let file = options.open(folder.join(Self::NAME))?;
             file.lock()?;
             Ok(Self(file))
         };
