@@ -7,19 +7,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::notes::{self, Note};
 use super::sealed::catalog::Archive;
-use super::sealed::seal::{NO_DIGEST, SEAL, Seal};
+use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
 use super::sealing::SealingLock;
+use super::upkeep::PackFolder;
 use crate::archive::{some_names, unknown_run};
 use crate::disk::digest;
-use crate::disk::file::FileError;
-use crate::disk::names::{FORGOTTEN_FOLDER, is_unique};
+use crate::disk::file::{self, Damaged, FileError};
+use crate::disk::names::{FORGOTTEN_FOLDER, fits, is_unique};
 use crate::error::{Error, Reason, Result};
 use crate::process::cancel::CancellationToken;
 use crate::text::human::group_digits;
@@ -117,10 +118,9 @@ impl Forgetting {
     }
 }
 
-impl Note for Forgetting {
-    const FORM: &'static str = FORGOTTEN_FOLDER;
-
-    fn parse(text: &[u8], folder: &Path) -> Result<Self> {
+impl Forgetting {
+    /// Parses the note in a folder, wherever that is, and checks that it is consistent.
+    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damage(&path, source);
         let note: Self = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
@@ -140,16 +140,51 @@ impl Note for Forgetting {
         Ok(note)
     }
 
-    fn name(&self) -> &str {
-        &self.run
-    }
-
-    fn folder_name(&self) -> String {
+    /// The name of its folder.
+    pub(crate) fn folder_name(&self) -> String {
         format!("forgotten={}", self.run)
     }
 
-    fn text(&self) -> String {
+    /// Its text, as it is written.
+    pub(crate) fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a note is text and numbers")
+    }
+
+    /// Reads the note in a folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        if !fs::symlink_metadata(folder).map_err(FileError::read(folder))?.is_dir() {
+            return Err(FileError::damage(folder, "it is not a folder"));
+        }
+        Self::parse(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
+    }
+
+    /// Adds the note to an archive, unless that has one of this run.
+    pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
+        let target = archive.join(self.folder_name());
+        if !file::is_gone(&target) {
+            return Ok(());
+        }
+        let work = PackFolder::begin(archive, &self.run)?;
+        file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
+        match file::rename_durably(&work.path, &target) {
+            Err(_) if !file::is_gone(&target) => Ok(()),
+            renamed => renamed,
+        }
+    }
+
+    /// The folders of damaged notes in an archive, and what is wrong with each.
+    pub(crate) fn damaged(archive: &Path) -> Result<Vec<Damaged>> {
+        let mut damaged = Vec::new();
+        for path in folders_of_notes(archive)? {
+            match Self::read(&path) {
+                Ok(_) => {}
+                Err(error) if FileError::is_missing(&error) || FileError::is_damage(&error) => {
+                    damaged.push((path.clone(), file::fault_of(&path.join(SEAL), &error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(damaged)
     }
 }
 
@@ -191,13 +226,18 @@ impl std::str::FromStr for ForgetReason {
 
 /// The notes in an archive, by run.
 pub(super) fn notes(archive: &Path) -> Result<BTreeMap<String, Forgetting>> {
-    let notes = folders(archive)?.into_iter().map(|path| Forgetting::read(&path));
+    let notes = folders_of_notes(archive)?.into_iter().map(|path| Forgetting::read(&path));
     notes.map(|note| note.map(|note| (note.run.clone(), note))).collect()
 }
 
 /// The folders of notes in an archive.
-fn folders(archive: &Path) -> Result<Vec<PathBuf>> {
-    notes::folders(archive, FORGOTTEN_FOLDER)
+fn folders_of_notes(archive: &Path) -> Result<Vec<PathBuf>> {
+    let is_note = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| fits(name, FORGOTTEN_FOLDER))
+    };
+    let mut folders: Vec<PathBuf> = file::entries(archive)?.into_iter().filter(is_note).collect();
+    folders.sort();
+    Ok(folders)
 }
 
 /// The runs that do not count, by name: those of the notes, claims of instants since when the service was watched, and of

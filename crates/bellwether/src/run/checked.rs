@@ -1,12 +1,13 @@
 //! A checked definition: its problems, or its requests and columns. `bellwether check --json` and Python give the same document.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::latest_facts;
+use crate::disk::file;
 use crate::error::Error;
 use crate::freshness::today;
 use crate::interface::Endpoint;
@@ -37,6 +38,7 @@ impl CheckedDefinition {
         let split = facts.as_ref().and_then(|facts| facts.split_days.as_ref());
         warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
         warnings.extend(plan.dataset.calendar_note(today(plan, now)));
+        warnings.extend(missing_prices(plan));
         let document = PlanDocument::of(plan, facts.as_ref());
         Self { path: document.path.clone(), ok: true, warnings, problems: Vec::new(), plan: Some(document) }
     }
@@ -208,4 +210,11 @@ fn unknown_share(facts: &Facts, plan: &Plan, column: &str) -> Option<f64> {
     let feature = plan.dataset.features.iter().find(|feature| feature.to_string() == own)?;
     let window = facts.windows.iter().find(|window| Some(window.length) == feature.window())?;
     (facts.rows > 0).then(|| window.unknown as f64 / facts.rows as f64)
+}
+
+/// That a file of prices is not there; a pattern stands for those that will be.
+fn missing_prices(plan: &Plan) -> Option<String> {
+    let is_pattern = |path: &&PathBuf| path.to_string_lossy().contains('*');
+    let missing = plan.prices.files.iter().filter(|path| !is_pattern(path)).find(|path| file::is_gone(path))?;
+    Some(format!("there is no `{}`, which `[prices]` names: `audit skill` needs it", missing.display()))
 }

@@ -26,7 +26,7 @@ use crate::dataset;
 use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::disk::names::{ROWS_OF_SPARK, fits};
 use crate::disk::remove;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD, REPORT};
 use crate::interface::Ticker;
 use crate::key;

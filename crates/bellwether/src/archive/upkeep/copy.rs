@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use super::merge::open_merged;
-use crate::archive::notes::Note;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::seal::SEAL;

@@ -10,7 +10,6 @@ use rayon::prelude::*;
 
 use super::contained::incomplete_files;
 use crate::archive::forgotten::Forgetting;
-use crate::archive::notes::Note;
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::push::of_other_service;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
-use crate::archive::{self, Archive, Forgetting, Incoming, Note, SEAL, Seal};
+use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;

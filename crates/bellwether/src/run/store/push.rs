@@ -6,7 +6,7 @@ use std::path::Path;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
-use crate::archive::{Archive, ForgottenCause, Note, SEAL, Seal, open_merged};
+use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, Result};

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::push::latest_of;
 use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive, names_of_datasets, version_of, versions};
-use crate::archive::{Archive, Forgetting, Note, SEAL, Seal, contradictions};
+use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions};
 use crate::disk::digest;
 use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
