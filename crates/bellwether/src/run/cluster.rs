@@ -37,6 +37,7 @@ use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
 use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
+use crate::text::human::group_digits;
 use crate::time::unique_name;
 
 /// The options of a build on a cluster.
