@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._progress import BellwetherWarning
-from ._table import Table, to_pandas
+from ._table import Table, to_pandas, widened
 from ._values import Day, Definition, Include, Instant, Missing, Names, PathLike, Vintage
 from ._wide import Matrix, Wide
 
@@ -162,9 +162,7 @@ class Dataset(Table):
         return self._origin[3]
 
     def __len__(self) -> int:
-        if self.path is not None and not self._is_part():
-            return int(self._identity["rows"])
-        return self._rows.read().count or 0
+        return self._rows.counted()
 
     def __bool__(self) -> bool:
         """Always true: whether it has rows is another question, which may take long to answer."""
@@ -215,7 +213,7 @@ class Dataset(Table):
         if (end := part["end"]) is not None:
             rows = rows.filter(date < datetime.datetime.fromisoformat(end))
         try:
-            return rows.select(self.columns).collect()
+            return widened(rows.select(self.columns).collect())
         except polars.exceptions.PolarsError:
             # Our reader has better error messages.
             return super().to_polars()

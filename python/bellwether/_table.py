@@ -17,6 +17,9 @@ __all__ = ["Answer", "Table"]
 #: Rows in a repr.
 _SHOWN = 10
 
+#: Totals in a repr.
+_FACTS = 30
+
 
 class Table:
     """Rows for any data frame library, without a copy and without pyarrow.
@@ -44,7 +47,7 @@ class Table:
         """All rows as a Polars DataFrame."""
         import polars
 
-        return polars.DataFrame(self._rows.read())
+        return widened(polars.DataFrame(self._rows.read()))
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow Table."""
@@ -94,21 +97,36 @@ class Answer(Table):
     def __len__(self) -> int:
         return self._rows.count or 0
 
+    def _facts(self) -> list[tuple[str, str]]:
+        """The totals that fit on a screen; `totals` has all of them."""
+        facts = [(name, _html.number(value)) for name, value in _html.flat(self.totals) if not isinstance(value, list) or not value]
+        more = [("and", f"{len(facts) - _FACTS:,} more in `totals`")] if len(facts) > _FACTS else []
+        return facts[:_FACTS] + more
+
     def __repr__(self) -> str:
-        totals = "".join(f"{name}: {_html.number(value)}\n" for name, value in _html.flat(self.totals))
+        totals = "".join(f"{name}: {value}\n" for name, value in self._facts())
         return totals + super().__repr__()
 
     def _repr_html_(self) -> str:
-        totals = [[name, _html.number(value)] for name, value in _html.flat(self.totals)]
+        totals = [[name, value] for name, value in self._facts()]
         facts = _html.table(["", ""], totals) if totals else ""
         return facts + super()._repr_html_()
 
 
+def widened(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame with whole numbers of 64 bits: what people compute with must not overflow."""
+    import polars
+
+    return frame.cast({polars.Int8: polars.Int64, polars.Int32: polars.Int64})
+
+
 def to_pandas(rows: Rows) -> pd.DataFrame:
-    """All rows as a pandas DataFrame."""
+    """All rows as a pandas DataFrame. Whole numbers have 64 bits, or are floats where some are missing."""
     import pyarrow
 
     table: pa.Table = pyarrow.table(rows.read())
+    whole = [pyarrow.field(field.name, pyarrow.int64()) if field.type in (pyarrow.int8(), pyarrow.int32()) else field for field in table.schema]
+    table = table.cast(pyarrow.schema(whole))
     # What is in one piece without nulls would be shared, and could not be written.
     pieces = [pyarrow.chunked_array([*column.chunks, column.slice(0, 0).combine_chunks()], column.type) for column in table.columns]
     table = pyarrow.table(pieces, schema=table.schema)

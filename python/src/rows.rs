@@ -80,6 +80,17 @@ impl Rows {
         }
     }
 
+    /// The number of rows, counted batch by batch unless it is known.
+    fn counted(&self, py: Python<'_>) -> PyResult<u64> {
+        match &self.source {
+            Source::Held(batches) => Ok(batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64),
+            Source::Dataset(dataset) => {
+                let dataset = dataset.clone();
+                supervise::quietly(py, move |stop| dataset.until(stop.clone()).count())
+            }
+        }
+    }
+
     /// The rows of one period and regime, in the columns of a factor: its index, those of the pair if the dataset has them,
     /// and a value.
     fn factor(

@@ -107,6 +107,7 @@ def test_skill_matches_the_program(two_days: Path, program) -> None:
     groups = found.totals["pairs"][0]["measures"][1]["by_news"]
     assert {group["window"] for group in groups} == {"7d"}
     assert found.totals["signals"]["measured"] > 0
+    assert len(repr(found)) < 10_000 and len(found._repr_html_()) < 30_000
 
 
 def test_skill_takes_prices_from_any_frame_and_from_files(two_days: Path) -> None:

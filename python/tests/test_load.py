@@ -215,11 +215,14 @@ def test_matrices_equal_a_pivot(published: Path, as_of) -> None:
         matrix = wide[f"1m-bull/{column}"]
         polars.testing.assert_frame_equal(matrix.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
         assert matrix.tickers == sorted(expected.columns[1:])
-    signs = long.with_columns(pl.col("signal").cast(pl.String).replace_strict({"buy": 1, "sell": -1}).cast(pl.Int8))
+    signs = long.with_columns(pl.col("signal").cast(pl.String).replace_strict({"buy": 1, "sell": -1}).cast(pl.Int64))
     expected = signs.pivot("ticker", index="date", values="signal").sort("date")
     signals = wide["1m-bull/signal"]
     polars.testing.assert_frame_equal(signals.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
     frame = signals.to_pandas()
+    # With eight bits a sum of hundreds would be -56.
+    assert set((frame * 100 + frame * 100).stack().unique()) <= {200, -200}
+    assert set((signals.to_polars().drop("date") * 100).unpivot()["value"].drop_nulls().unique()) <= {100, -100}
     assert isinstance(frame.index, pd.DatetimeIndex) and frame.index.tz is None and frame.index.is_monotonic_increasing
     with pytest.raises(KeyError, match="no matrix `9d/x`; there are 1m-bull"):
         wide["9d/x"]
