@@ -220,7 +220,7 @@ def test_a_wide_version_is_selected_from_and_loaded_from_its_summary(published: 
     ]:
         with pytest.raises(bw.UsageError, match=said):
             load(**part)
-    with pytest.raises(bw.DataError, match='hint: `layout="wide"` loads it'):
+    with pytest.raises(bw.DataError, match='hint: build it with `layout = "long"`'):
         bw.load("matrices", data="matrices")
 
 
