@@ -69,7 +69,7 @@ fn help_starts_with_the_first_steps_and_lists_allowed_values() {
     let place = Place::new();
     let help = place.run(["--help"]).expect_success().stdout;
     let place_of = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
-    assert!(place_of("  init ") < place_of("  run ") && place_of("  run ") < place_of("  archive "));
+    assert!(place_of("  init ") < place_of("  run ") && place_of("  run ") < place_of("  store "));
     for text in ["BELLWETHER_API_KEY", "BELLWETHER_ROOT", "Exit codes:", "  75  "] {
         place_of(text);
     }

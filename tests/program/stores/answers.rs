@@ -131,7 +131,7 @@ fn the_seal_of_a_large_pack_takes_memory_in_proportion() {
     let text = format!("{{\"layout\":10,\"x\":[{}0]}}", "0,".repeat(29 << 20));
     stub.put("team/a/archive/demo/pack=20261101T000000Z-aaaa/run.json", text.as_bytes(), 0);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let message = run_with_limits(&machine, &["verify", "--store", "--sizes"]).failed_with(1).stderr;
+    let message = run_with_limits(&machine, &["verify", "--store", "--sizes"]).failed_with(1).stdout;
     assert!(message.contains("pack=20261101T000000Z-aaaa/run.json` in `s3://signals/team/a` is damaged"), "{message}");
 }
 
