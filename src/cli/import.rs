@@ -21,6 +21,10 @@ use super::typed::{instant, plan_of};
 /// histories or articles with the columns of datasets. Nobody witnessed it, so it counts only with `[archive] claimed = true`
 /// or `--include claimed`. Everything is checked before anything is written.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "bellwether import [OPTIONS] --request <REQUEST> --observed-at <INSTANT>\n                         \
+                      <DEFINITION> <FILES>..."
+)]
 #[command(after_long_help = "\
 Examples:
   bellwether import demo energy.json --request \"signals-history-all?sector=energy\" --observed-at 2025-03-31T21:30:00Z
@@ -35,7 +39,7 @@ pub(super) struct Import {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// The request that they answer, below the base address: `signals-history-all?sector=energy&period=15d&regime=neutral`,
+    /// The request that they answer, below the base address: `signals-history-all?sector=energy`,
     /// or `news_articles/{ticker}`, where `{ticker}` is the name of each file without its extension.
     #[arg(long, value_name = "REQUEST")]
     request: String,

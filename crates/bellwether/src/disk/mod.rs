@@ -7,3 +7,4 @@ pub mod links;
 pub mod lock;
 pub mod names;
 pub mod remove;
+pub(crate) mod small_csv;

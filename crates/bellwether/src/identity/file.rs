@@ -8,8 +8,8 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 
 use super::IdSpan;
+use crate::disk::small_csv::{self, CsvError, Items};
 use crate::interface::Ticker;
-use crate::text::small_csv::{self, CsvError, Items};
 
 /// The size limit of a file: hundreds of thousands of lines.
 const MOST_BYTES: u64 = 16 << 20;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 
 use crate::disk::digest;
+use crate::disk::small_csv::CsvError;
 use crate::interface::Ticker;
-use crate::text::small_csv::CsvError;
 
 /// Days since 1970.
 type Day = i32;

@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::ListedSession;
-use crate::text::small_csv::{self, CsvError, Items};
+use crate::disk::small_csv::{self, CsvError, Items};
 
 /// The size limit of a file. A century takes two megabytes.
 const MOST_BYTES: u64 = 4 << 20;

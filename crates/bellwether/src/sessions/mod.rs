@@ -14,7 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::definition::{OpeningHours, TradeAt};
 use crate::disk::digest;
-use crate::text::small_csv::CsvError;
+use crate::disk::small_csv::CsvError;
 use crate::time::MICROS_PER_DAY;
 
 /// Days since 1970.

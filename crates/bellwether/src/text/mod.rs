@@ -1,8 +1,7 @@
-//! Text: made safe to show, formatted for people, and read from small files.
+//! Text: made safe to show, and formatted for people.
 
 #[doc(hidden)]
 pub mod escape;
 #[doc(hidden)]
 pub mod human;
 pub mod problem;
-pub(crate) mod small_csv;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::push::of_other_service;
 use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
@@ -142,8 +142,14 @@ impl RemoteStore {
         folders.extend(wanted.iter().map(|seal| seal.folder_name()));
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
-        let fetched = wanted.iter().map(|seal| self.fetch(archive, seal, &stage));
-        stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
+        // Several are fetched at once, and appear one after the other: what is interrupted leaves no run without its basis.
+        let wanted = by_basis(wanted);
+        let fetched = wanted.iter().map(|&seal| {
+            let stage = &stage;
+            async move { Ok((self.download(archive, seal, stage).await?, seal)) }
+        });
+        let arrived = stream::iter(fetched).buffered(FOLDERS_AT_ONCE);
+        arrived.try_for_each(|(incoming, seal)| future::ready(incoming.finish(seal))).await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
         Ok(Some(TransferCounts { folders: wanted.len(), bytes, notes, ..TransferCounts::default() }))
@@ -164,10 +170,14 @@ impl RemoteStore {
     }
 
     pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
+        self.download(archive, seal, stage).await?.finish(seal)
+    }
+
+    async fn download(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<Incoming> {
         let sealed = archive.sealed_folder(seal);
         let incoming = Incoming::begin(&archive.here, seal)?;
         self.store.fetch(&sealed, incoming.path(), |bytes| stage.count(0, bytes)).await?;
-        incoming.finish(seal)
+        Ok(incoming)
     }
 
     /// The seals in the store that may cover runs missing from the archive; `None` if a listed folder is gone.
@@ -321,6 +331,25 @@ impl RemoteStore {
         let bytes = sealed.files.iter().map(|file| file.bytes).sum();
         Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
+}
+
+/// Folders in an order in which each comes after those that it is based on.
+fn by_basis(mut folders: Vec<&Seal>) -> Vec<&Seal> {
+    folders.sort_by_key(|seal| (seal.sealed_at, &seal.run));
+    let mut awaited: HashSet<&str> = folders.iter().flat_map(|seal| seal.runs()).map(|run| run.run.as_str()).collect();
+    let mut ordered = Vec::with_capacity(folders.len());
+    while !folders.is_empty() {
+        let is_ready = |seal: &&Seal| {
+            let is_own = |name: &str| seal.runs().any(|run| run.run == name);
+            let mut basis = seal.runs().flat_map(|run| &run.basis).map(|parent| parent.run.as_str());
+            basis.all(|parent| !awaited.contains(parent) || is_own(parent))
+        };
+        // Packs may be based on one another; then no order is right.
+        let seal = folders.remove(folders.iter().position(is_ready).unwrap_or(0));
+        seal.runs().for_each(|run| _ = awaited.remove(run.run.as_str()));
+        ordered.push(seal);
+    }
+    ordered
 }
 
 impl ServiceArchive {
