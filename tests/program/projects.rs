@@ -84,13 +84,14 @@ fn a_definition_from_elsewhere_takes_no_dataset_over() {
 fn the_project_option_overrides_the_variable() {
     let (place, other) = (published_place(), Place::new());
     let root = place.path().to_str().unwrap();
+    // A heading, a run, and the digest of the past.
     let listed = |outcome: Outcome| outcome.expect_success().stdout.lines().count();
-    assert_eq!(listed(place.run(["list", "runs"])), 2);
-    assert_eq!(listed(other.run(["-C", root, "list", "runs"])), 2);
-    assert_eq!(listed(other.run(["list", "runs", "--directory", root])), 2);
-    assert_eq!(listed(Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", root))), 2);
-    assert_eq!(listed(Outcome::of(other.command(["list", "runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 2);
-    assert_eq!(listed(Outcome::of(place.command(["list", "runs"]).env("BELLWETHER_ROOT", ""))), 2);
+    assert_eq!(listed(place.run(["list", "runs"])), 3);
+    assert_eq!(listed(other.run(["-C", root, "list", "runs"])), 3);
+    assert_eq!(listed(other.run(["list", "runs", "--directory", root])), 3);
+    assert_eq!(listed(Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", root))), 3);
+    assert_eq!(listed(Outcome::of(other.command(["list", "runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 3);
+    assert_eq!(listed(Outcome::of(place.command(["list", "runs"]).env("BELLWETHER_ROOT", ""))), 3);
     let missing = Outcome::of(other.command(["list", "runs"]).env("BELLWETHER_ROOT", "nowhere")).failed_with(2).stderr;
     assert!(missing.starts_with("error: no project in `nowhere`\n"), "{missing}");
     assert!(missing.contains("hint: name an existing folder with `--directory` or `BELLWETHER_ROOT`"), "{missing}");
