@@ -248,10 +248,10 @@ fn init_writes_what_is_trusted_and_says_what_is_not() {
     };
     assert_eq!(init("one"), "");
     assert_eq!((mode_of(&place.file("pipelines")), mode_of(&place.file("pipelines/one.toml"))), (0o755, 0o644));
-    mode(place.path(), 0o770);
+    mode(place.path(), 0o777);
     let shown = init("two");
-    assert!(shown.contains("can be written by its group") && shown.contains("hint: run `chmod go-w "), "{shown}");
-    assert_eq!(mode_of(place.path()), 0o770, "the user's own folder is left as it is");
+    assert!(shown.contains("can be written by everyone") && shown.contains("hint: run `chmod go-w "), "{shown}");
+    assert_eq!(mode_of(place.path()), 0o777, "the user's own folder is left as it is");
 }
 
 #[test]
