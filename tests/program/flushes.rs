@@ -141,7 +141,7 @@ fn everything_that_a_command_leaves_is_flushed_with_the_folders_above() {
     for (number, command) in commands.into_iter().enumerate() {
         if number == 2 {
             // The next run packs them.
-            (0..13).for_each(|_| drop(place.run(commands[1]).expect_success()));
+            (0..14).for_each(|_| drop(place.run(commands[1]).expect_success()));
         }
         let url = format!("file://{}/store", root.display());
         let arguments: Vec<&str> =

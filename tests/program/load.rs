@@ -259,7 +259,7 @@ fn a_frame_has_the_rows_of_the_batches_and_show_prints_them() {
         fs::write(place.file("some"), shown(&[&of_xom, &columns[..]].concat())).expect("a file");
         crate::support::python::check("check_show.py", [place.path().as_os_str(), format.as_ref()]);
         let sample = shown(&["--sample", "4"]);
-        assert!(sample.lines().count() == 5 && sample == shown(&["--sample", "4"]), "{sample}");
+        assert!(sample.lines().count() == 6 && sample == shown(&["--sample", "4"]), "{sample}");
         assert!(shown(&["--head", "0"]).ends_with("\nno rows\n"));
     }
 }

@@ -136,7 +136,7 @@ impl Show {
                     }
                 };
                 let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
-                let part = match shown == all {
+                let part = match shown == all || shown == 0 {
                     true => String::new(),
                     false => format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows")),
                 };
