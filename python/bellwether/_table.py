@@ -114,18 +114,18 @@ class Answer(Table):
 
 
 def widened(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same frame with whole numbers of 64 bits: what people compute with must not overflow."""
+    """The same frame with signals as numbers of 64 bits: those of eight would overflow at once."""
     import polars
 
-    return frame.cast({polars.Int8: polars.Int64, polars.Int32: polars.Int64})
+    return frame.cast({polars.Int8: polars.Int64})
 
 
 def to_pandas(rows: Rows) -> pd.DataFrame:
-    """All rows as a pandas DataFrame. Whole numbers have 64 bits, or are floats where some are missing."""
+    """All rows as a pandas DataFrame. Signals of matrices have 64 bits, or are floats where some are missing."""
     import pyarrow
 
     table: pa.Table = pyarrow.table(rows.read())
-    whole = [pyarrow.field(field.name, pyarrow.int64()) if field.type in (pyarrow.int8(), pyarrow.int32()) else field for field in table.schema]
+    whole = [pyarrow.field(field.name, pyarrow.int64()) if field.type == pyarrow.int8() else field for field in table.schema]
     table = table.cast(pyarrow.schema(whole))
     # What is in one piece without nulls would be shared, and could not be written.
     pieces = [pyarrow.chunked_array([*column.chunks, column.slice(0, 0).combine_chunks()], column.type) for column in table.columns]

@@ -147,7 +147,7 @@ def test_selections_apply_or_are_refused(published: Path, as_of) -> None:
         assert 0 < expected.height < whole.height
         for frame in (dataset.to_polars(), pl.DataFrame(dataset)):
             plain = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-            polars.testing.assert_frame_equal(plain, expected, check_dtypes=False)
+            polars.testing.assert_frame_equal(plain, expected)
     for part, said in [
         ({"sectors": "energy"}, "cannot select sectors: the dataset has no column `sector`\nhint: leave out `--sector`, or "),
         ({"columns": []}, "no columns are selected\nhint: leave out `--columns` for all columns"),
