@@ -253,8 +253,9 @@ fn a_version_record_that_names_a_file_elsewhere_is_refused() {
         let written = fs::read_to_string(&record).unwrap();
         fs::write(&record, written.replace("\"it.csv\"", &format!("\"{name}\""))).unwrap();
         for command in [&["verify"][..], &["diff", "it", "it"]] {
-            let stderr = place.run(command).failed_with(1).stderr;
-            assert!(stderr.contains(&format!("`{name}` is not a file of a version\n")), "{stderr}");
+            let outcome = place.run(command).failed_with(1);
+            let told = outcome.stdout + &outcome.stderr;
+            assert!(told.contains(&format!("`{name}` is not a file of a version\n")), "{told}");
         }
         // Its files are not reused.
         place.run(["build", "it"]).expect_success();

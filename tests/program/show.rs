@@ -37,7 +37,7 @@ fn a_matrix_of_a_wide_dataset_is_shown_as_its_file_has_it() {
     for past in [&[][..], &["--as-of", &run_of(&place)]] {
         let show = |arguments: &[&'static str]| [&["wide"], arguments, past].concat();
         let table = show_text(&place, &show(&["--tail", "2"]));
-        assert!(table.starts_with("date  ") && table.lines().count() == 4, "{table}");
+        assert!(table.starts_with("date  ") && table.lines().count() == 5, "{table}");
         let line =
             "`1m-neutral/confidence`, the first of 4 matrices; `--period`, `--regime` and `--columns` choose another\n";
         assert!(table.ends_with(line), "{table}");
@@ -120,8 +120,11 @@ fn null_is_empty_in_csv_and_null_in_json_and_a_closed_pipe_is_no_failure() {
     let csv = show_text(&place, &[&all[..], &["csv"]].concat());
     let of_csv = csv.lines().skip(1).map(|line| line.split_once(',').expect("two columns").0);
     assert!(of_csv.map(|mean| mean.parse::<f64>().ok()).eq(means.iter()), "{csv}");
-    // The default is ten rows here, too.
-    assert_eq!(show_text(&place, &["it", "--format", "json"]).lines().count(), 10);
+    // All rows, unless some are asked for.
+    let whole = show_text(&place, &["it", "--format", "json"]);
+    assert_eq!(whole.lines().count(), file.num_rows());
+    assert!(show_text(&place, &["it"]).ends_with(&format!("\n10 of {} rows\n", "1,255")), "{whole}");
+    assert_eq!(show_text(&place, &["it", "--format", "json", "--tail", "3"]).lines().count(), 3);
     assert_eq!(show_text(&place, &["it", "--format", "csv", "--head", "0"]).lines().count(), 1);
     for format in ["table", "csv", "json"] {
         let line = "set -o pipefail; \"$0\" show it --head 1000000 --format \"$1\" | head -c 1";
