@@ -33,7 +33,7 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
     // The latest version is built from the most runs.
     assert!(machines.iter().any(|machine| machine.latest() == fresh.latest()), "{difference:#}");
     let verified = fresh.run(&["verify", "--store"]).expect_success().stdout;
-    assert!(verified.starts_with("verified "), "{verified}");
+    assert!(verified.contains("verified "), "{verified}");
     fresh.run(&["verify"]).expect_success();
     fresh.run(&["run", "it"]).expect_success();
     assert_eq!(fresh.difference()["runs"].as_u64(), Some(2 * times as u64 + 1));

@@ -43,6 +43,7 @@ pub fn kill_all() {
     for group in &groups.running {
         let _ = kill_process_group(*group, Signal::KILL);
     }
+    kill_marked(&format!("{}-", std::process::id()));
 }
 
 fn groups() -> MutexGuard<'static, Groups> {
@@ -104,12 +105,13 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Kills what a command started in other sessions, a few times, since they may start more meanwhile.
+/// Kills what commands started in other sessions, by the beginning of their marks, a few times: they may start more meanwhile.
 fn kill_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
     let is_marked = |process: &fs::DirEntry| {
-        fs::read(process.path().join("environ"))
-            .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()))
+        fs::read(process.path().join("environ")).is_ok_and(|environment| {
+            environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
+        })
     };
     for _ in 0..3 {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_marked);
