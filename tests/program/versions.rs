@@ -69,7 +69,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     let freed = alone(&place.file(&format!("output/datasets/demo/{first}"))) + alone(&builds[0]);
     let names = [format!("demo/{first}"), format!("demo/builds/{build}")];
     let removed = place.run(["prune", &names[0], &names[1], "--json"]).expect_success().stdout;
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&removed).unwrap()["bytes"], freed, "{removed}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&removed).unwrap()["freed"], freed, "{removed}");
     assert!(!place.file(&format!("output/datasets/demo/{first}")).exists() && !builds[0].exists());
     place.run(["verify"]).expect_success();
     assert_eq!(latest(&place), second);
