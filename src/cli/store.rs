@@ -94,6 +94,9 @@ impl StoreSide {
             None => return Ok(None),
             Some(Some(named)) => named,
             Some(None) => {
+                if let Some(url) = store_of_environment()? {
+                    return Ok(Some(url));
+                }
                 let mut stores = stores_of(project)?;
                 return match stores.len() {
                     0 => Err(no_store()),

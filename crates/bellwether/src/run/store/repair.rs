@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::is_damage;
 use super::push::{files_of, latest_of};
 use super::verify::{StoreDifference, StoreVerified, VerifyScope};
 use super::{ARCHIVE, DATASETS, RemoteStore, names_of_datasets, versions};
@@ -116,7 +117,11 @@ impl RemoteStore {
             let at = format!("{DATASETS}/{name}/latest.json");
             let mut intact = Vec::new();
             for (_, version) in versions(&listed).filter(|(of, _)| *of == name) {
-                intact.extend(self.read_version(name, version).await?.map(|(_, whole)| whole));
+                match self.read_version(name, version).await {
+                    // It was set aside, and nobody here has it.
+                    Err(error) if is_damage(&error) => {}
+                    read => intact.extend(read?.map(|(_, whole)| whole)),
+                }
             }
             let latest: Vec<Latest> = intact.iter().map(latest_of).collect();
             let fault = self.fault_of_latest(name, &latest, &listed).await?;
