@@ -114,7 +114,7 @@ impl StoreSide {
             }),
             false => {
                 let plan = plan_of(Some(named), project)?;
-                Ok(Some(plan.trusted_store()?.cloned().ok_or_else(no_store)?))
+                Ok(Some(store_of(None, Some(&plan))?.ok_or_else(no_store)?))
             }
         }
     }

@@ -11,7 +11,7 @@ use super::link::{self, LATEST};
 use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
 use super::retention;
 use super::target_folder::BUILDS;
-use crate::disk::file::{self, Damaged, FileError, FileRecord, as_text};
+use crate::disk::file::{self, Damaged, FileError, FileRecord, as_text, fault_of};
 use crate::disk::links;
 use crate::disk::names;
 use crate::error::{Error, ErrorKind, Result};
@@ -268,7 +268,10 @@ pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> 
                         damaged.push((path, fault));
                     }
                 }
-                Err(error) if FileError::is_damage(&error) => damaged.push((path, error.to_string())),
+                Err(error) if FileError::is_damage(&error) => {
+                    let fault = fault_of(&path, &error);
+                    damaged.push((path, fault));
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -232,12 +232,16 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
                 skipped.add([format!("{folder}/{}", entry.file_name().to_string_lossy())]);
                 continue;
             };
-            // Of the entry itself: a link is neither a file nor a folder, and is not followed.
+            // Of the entry itself, not of what a link leads to.
             let found = match entry.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 found => found.map_err(failure)?,
             };
             match scope {
+                // To skip it would be to call what is behind it missing.
+                _ if found.is_symlink() => {
+                    return Err(refusal(format!("`{key}` is a symbolic link, which is not followed")));
+                }
                 Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
                 Scope::Objects if found.is_dir() && key.parts().count() < MOST_DEPTH => {
                     folders.push(format!("{folder}/{name}"));
@@ -293,20 +297,19 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_follows_no_link() {
-        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_a_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let listed = ["a/1", "a/b/2#x", "a/b/c/d/e/f/g/8"];
         for key in [listed[0], listed[1], listed[2], "a/b/c/d/e/f/g/h/9", "a/b/2#1", "z/1", "3"] {
             write(root, key);
         }
-        write(other.path(), "3");
-        symlink(other.path(), root.join("a/linked")).unwrap();
-        symlink(root.join("a"), root.join("a/b/around")).unwrap();
-        symlink(root, root.join("a/up")).unwrap();
         assert_eq!(walk_all(root, "a", Scope::Objects), (listed.map(str::to_owned).into(), Vec::new()));
         assert_eq!(walk_all(root, "a", Scope::Folders), (Vec::new(), vec!["a/b".to_owned()]));
         assert_eq!(walk_all(root, "none", Scope::Objects), (Vec::new(), Vec::new()));
+        symlink(root, root.join("a/b/up")).unwrap();
+        let error = walk(root, "a", Scope::Objects, &SkippedKeys::new(|_| {})).unwrap_err();
+        assert!(error.to_string().contains("`a/b/up` is a symbolic link"), "{error}");
     }
 
     #[test]

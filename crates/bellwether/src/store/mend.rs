@@ -7,8 +7,6 @@ use object_store::ObjectStoreExt;
 
 use super::leftovers::is_key;
 use super::objects::Store;
-use crate::disk::file;
-use crate::disk::links;
 use crate::disk::names::is_unique;
 use crate::error::Result;
 
@@ -41,19 +39,6 @@ impl Store {
         self.set_aside(&format!("{at}/{record}"), repair).await?;
         for object in self.list(at).await?.into_iter().filter(|object| is_key(&object.key)) {
             self.set_aside(&object.key, repair).await?;
-        }
-        Ok(())
-    }
-
-    /// Refuses links in a store that is a folder: what they lead to is not ours to move.
-    pub(crate) fn refuse_links(&self) -> Result<()> {
-        let Some(root) = self.url().folder() else { return Ok(()) };
-        let mut folders = ["archive", "datasets", DAMAGED].map(|name| root.join(name)).to_vec();
-        while let Some(folder) = folders.pop() {
-            links::refuse(&folder)?;
-            if folder.is_dir() {
-                folders.extend(file::entries(&folder)?);
-            }
         }
         Ok(())
     }

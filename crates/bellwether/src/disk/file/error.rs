@@ -186,7 +186,10 @@ fn missing_folder(path: &Path) -> Option<&Path> {
 pub fn fault_of(path: &Path, error: &Error) -> String {
     match error.downcast_ref() {
         Some(FileError::Read { source, .. }) => format!("`{}` cannot be read: {source}", path.display()),
-        _ => error.to_string(),
+        _ => match std::error::Error::source(error) {
+            Some(reason) => format!("{error}: {reason}"),
+            None => error.to_string(),
+        },
     }
 }
 

@@ -262,8 +262,13 @@ impl RemoteStore {
 
     /// Whether a version was published since the store was listed.
     pub(super) async fn is_new(&self, name: &str, version: &str, listed: &[Object]) -> Result<bool> {
-        let is_listed = versions(listed).any(|it| it == (name, version));
-        Ok(!is_listed && self.read_version(name, version).await?.is_some())
+        if versions(listed).any(|it| it == (name, version)) {
+            return Ok(false);
+        }
+        match self.read_version(name, version).await {
+            Err(error) if is_damage(&error) => Ok(false),
+            read => Ok(read?.is_some()),
+        }
     }
 
     /// An error of a record in the store, whose damage is not that of a local file.

@@ -29,7 +29,6 @@ impl RemoteStore {
     /// If this machine has damaged files itself, if the store is a folder with links in it, if it does not honour conditional
     /// puts, and any failure of a request.
     pub async fn repair(&self) -> Result<StoreVerified> {
-        self.store.refuse_links()?;
         self.store.probe().await?;
         let (archive, data, control) = (self.archive.clone(), self.data(), self.control.clone());
         let here = blocking(move || inspect(&archive, &data, &control)).await?;
@@ -50,6 +49,10 @@ impl RemoteStore {
                 true => self.store.set_aside(at, &name).await?,
                 false => self.store.set_folder_aside(at, record_of(at), &name).await?,
             }
+        }
+        for service in self.archives().await? {
+            // What was built from a forgotten run does not become the latest, on a machine without an archive either.
+            self.pull_notes(&service, &self.store.list(&service.there).await?).await?;
         }
         self.push().await?;
         let mut repaired = self.repair_latest(&damaged, &name).await?;
