@@ -1,6 +1,7 @@
 //! Files and folders: how they appear, are named, locked, measured and removed.
 
 pub(crate) mod digest;
+pub(crate) mod expansion;
 pub mod file;
 pub mod footprint;
 pub mod links;

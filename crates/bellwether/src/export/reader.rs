@@ -26,6 +26,7 @@ use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
+use crate::disk::expansion;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -264,8 +265,12 @@ impl PublishedReader {
                     .map(|(index, _)| index);
                 let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
                 let groups = self.selection.row_groups(&metadata, &self.names);
+                let (file, wanted) = (Arc::new(file), groups.iter().copied());
+                let rows = expansion::batch_rows(&file, metadata.metadata(), wanted, &read, BATCH_ROWS)
+                    .map_err(|error| damaged(error.into()))?;
+                let file = file.try_clone().map_err(FileError::read(path))?;
                 let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-                let builder = builder.with_projection(read).with_row_groups(groups).with_batch_size(BATCH_ROWS);
+                let builder = builder.with_projection(read).with_row_groups(groups).with_batch_size(rows);
                 Box::new(builder.build().map_err(|error| damaged(error.into()))?)
             }
             Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),

@@ -7,7 +7,6 @@
 
 mod table;
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 
@@ -155,7 +154,7 @@ impl SavedAnswer {
                 return Err(Error::usage(what, "name it by its kind; JSON is the body of an answer of the service"));
             }
         };
-        let file = File::open(path).map_err(FileError::read(path))?;
+        let file = file::open(path)?;
         let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
         let (digest, bytes) = digest.ok_or_else(Error::interruption)?;
         let (name, blake3) = (escape(&text(path.file_name())).into_owned(), digest::hex(&digest));
@@ -166,7 +165,7 @@ impl SavedAnswer {
     fn decode(&self, plan: &Plan, deliver: impl FnMut(Decoded) -> Result<()>) -> Result<()> {
         let body: Box<dyn BufRead + '_> = match &self.body {
             Some(body) => Box::new(Cursor::new(body)),
-            None => Box::new(BufReader::new(File::open(&self.path).map_err(FileError::read(&self.path))?)),
+            None => Box::new(BufReader::new(file::open(&self.path)?)),
         };
         let answer = Answer { request: &self.request, rules: Rules { keep_extra: plan.keep_extra } };
         answer.decode(body, deliver).map_err(|fault| match fault {

@@ -4,8 +4,7 @@
 //! that one decoder says what is valid.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Number, Value, json};
 
-use crate::disk::file::FileError;
+use crate::disk::file::{self, FileError};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::interface::Endpoint;
 use crate::plan::Request;
@@ -116,13 +115,14 @@ fn value(name: &str, text: Option<String>, is_csv: bool) -> Value {
 }
 
 fn parquet(path: &Path) -> Result<Box<dyn RecordBatchReader>> {
-    let file = File::open(path).map_err(FileError::read(path))?;
+    let file = file::open(path)?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(ParquetRecordBatchReaderBuilder::build);
     Ok(Box::new(reader.map_err(|error| unreadable(path, error))?))
 }
 
 fn csv(path: &Path) -> Result<Box<dyn RecordBatchReader>> {
-    let bytes = fs::read(path).map_err(FileError::read(path))?;
+    let mut bytes = Vec::new();
+    file::open(path)?.read_to_end(&mut bytes).map_err(FileError::read(path))?;
     if ends_in_quotes(&bytes) {
         return Err(unreadable(path, "a quoted value is open at its end: it was cut off"));
     }

@@ -11,11 +11,12 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::statistics::Statistics;
 
-use super::folder::Folder;
+use super::folder::{Expanded, Folder};
 use super::horizon::{CountedShare, Horizon, SEALED_AT};
 use super::layout::fill;
 use super::rows::{check, ticker, with_unsigned_zeros};
 use super::source::FileBytes;
+use crate::disk::expansion;
 use crate::disk::file::FileError;
 use crate::error::{Error, Reason, Result};
 use crate::process::cancel::{self, CancellationToken};
@@ -39,6 +40,8 @@ pub(in crate::archive) struct FileRows {
     /// The row groups to read.
     groups: Range<usize>,
     batches: Option<ParquetRecordBatchReader>,
+    /// What was decoded of the row group being read.
+    expanded: Expanded,
     /// Rows left in the open batches.
     left_in_batches: usize,
     /// The last ticker that was read.
@@ -61,6 +64,7 @@ impl FileRows {
             horizon: None,
             groups,
             batches: None,
+            expanded: Expanded::default(),
             left_in_batches: 0,
             last: String::new(),
         })
@@ -146,6 +150,7 @@ impl FileRows {
                 Some(batches) => match batches.next().transpose() {
                     Ok(Some(batch)) if batch.num_rows() == 0 => {}
                     Ok(Some(batch)) => {
+                        self.expanded.add(&batch, 1).map_err(|reason| self.damage(reason))?;
                         self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
                         if self.left_in_batches == 0 {
                             // Many files may wait for their next ticker, and the decoders of a file take more memory
@@ -170,10 +175,16 @@ impl FileRows {
                     let group = metadata.metadata().row_group(self.groups.start);
                     let columns = self.file.columns(group, &self.mask).map_err(|error| self.damage(error))?;
                     self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
+                    self.expanded = Expanded::default();
+                    let rows = self.left_in_batches.clamp(1, BATCH_ROWS);
+                    let one = [self.groups.start];
+                    let rows =
+                        expansion::batch_rows(&Arc::new(columns.clone()), metadata.metadata(), one, &self.mask, rows)
+                            .map_err(|error| self.damage(error))?;
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
                         .with_projection(self.mask.clone())
                         .with_row_groups(vec![self.groups.start])
-                        .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
+                        .with_batch_size(rows)
                         .build()
                         .map_err(|error| self.damage(error))?;
                     self.batches = Some(reader);

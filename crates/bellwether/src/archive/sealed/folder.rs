@@ -15,6 +15,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use super::layout::{self, fill};
 use super::seal::{SEAL, Seal};
 use super::source::FileBytes;
+use crate::disk::expansion;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Reason, Result};
@@ -25,6 +26,9 @@ pub(super) const MAX_GROUP_ROWS: i64 = 1 << 20;
 
 /// The most bytes of a decompressed row group.
 pub(super) const MAX_GROUP_BYTES: i64 = 256 << 20;
+
+/// The most rows of a batch of a file that is read as a whole.
+const FOLDER_BATCH_ROWS: usize = 1 << 10;
 
 /// A sealed folder: a run, a pack that replaces several runs, or a merge of their histories.
 #[derive(Clone, Debug)]
@@ -148,7 +152,12 @@ impl Folder {
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let (path, _, metadata) = self.open(name, schema)?;
         let damaged = |path: &Path, source: Reason| FileError::damage(path, source);
-        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata);
+        let file = Arc::new(links::open(&path)?);
+        let (all, groups) = (ProjectionMask::all(), 0..metadata.metadata().num_row_groups());
+        let batch_rows = expansion::batch_rows(&file, metadata.metadata(), groups.clone(), &all, FOLDER_BATCH_ROWS)
+            .map_err(|error| damaged(&path, error.into()))?;
+        let file = file.try_clone().map_err(FileError::read(&path))?;
+        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).with_batch_size(batch_rows);
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let mut schema = SchemaRef::clone(schema);
         let rows = match part {
@@ -163,9 +172,12 @@ impl Folder {
         };
         let rows = rows.build().map_err(|error| damaged(&path, error.into()))?;
         let stop = self.stop.clone();
+        let mut expanded = Expanded::default();
         Ok(rows.map(move |rows| {
             cancel::check(&stop)?;
-            rows.and_then(|rows| fill(rows, &schema)).map_err(|error| damaged(&path, error.into()))
+            let rows = rows.map_err(|error| damaged(&path, error.into()))?;
+            expanded.add(&rows, groups.len()).map_err(|reason| damaged(&path, reason))?;
+            fill(rows, &schema).map_err(|error| damaged(&path, error.into()))
         }))
     }
 }
@@ -188,6 +200,22 @@ fn identify(path: &Path, record: &FileRecord) -> Result<Result<VerifiedFile, Str
         return Ok(Err(format!("it has {} bytes, expected {}", metadata.len(), record.bytes)));
     }
     Ok(Ok((path.to_owned(), record.blake3.clone(), record.bytes, metadata.modified().ok())))
+}
+
+/// What was decoded of some row groups. A dictionary may make that much more than the pages that [`check_bounds`] counts.
+#[derive(Debug, Default)]
+pub(super) struct Expanded(usize);
+
+impl Expanded {
+    /// Counts rows, and refuses those beyond what a number of row groups may take.
+    pub(super) fn add(&mut self, rows: &RecordBatch, groups: usize) -> Result<(), Reason> {
+        self.0 = self.0.saturating_add(rows.get_array_memory_size());
+        let limit = MAX_GROUP_BYTES as usize * groups.max(1);
+        match self.0 > limit {
+            true => Err(format!("its rows take more than {limit} bytes once they are decoded").into()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Checks number of rows and size of row groups before anything is decoded.

@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader as _};
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection};
 use parquet::file::statistics::Statistics;
 
-use super::folder::Folder;
+use super::folder::{Expanded, Folder};
 use super::layout::fill;
 use super::rows::{check, with_unsigned_zeros};
 use super::source::FileBytes;
+use crate::disk::expansion;
 use crate::disk::file::FileError;
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
@@ -77,17 +78,24 @@ impl RowGroups {
         let columns = self.file.columns(self.metadata.metadata().row_group(group), mask);
         let columns = columns.map_err(|error| self.damage(error))?;
         let count: usize = rows.iter().map(Range::len).sum();
+        let (metadata, one) = (self.metadata.metadata(), [group]);
+        let batch_rows = expansion::batch_rows(&Arc::new(columns.clone()), metadata, one, mask, count.max(1))
+            .map_err(|error| self.damage(error))?;
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, self.metadata.clone())
             .with_projection(mask.clone())
             .with_row_groups(vec![group])
             .with_row_selection(RowSelection::from_consecutive_ranges(rows.iter().cloned(), self.rows_in(group)))
-            .with_batch_size(count.max(1))
+            .with_batch_size(batch_rows)
             .build();
         let reader = reader.map_err(|error| self.damage(error))?;
         let schema = reader.schema();
-        let batches = reader.collect::<Result<Vec<RecordBatch>, ArrowError>>();
-        let rows = batches.and_then(|batches| concat_batches(&schema, &batches));
-        let rows = rows.map_err(|error| self.damage(error))?;
+        let (mut batches, mut expanded) = (Vec::new(), Expanded::default());
+        for batch in reader {
+            let batch = batch.map_err(|error| self.damage(error))?;
+            expanded.add(&batch, 1).map_err(|reason| self.damage(reason))?;
+            batches.push(batch);
+        }
+        let rows = concat_batches(&schema, &batches).map_err(|error| self.damage(error))?;
         check(&rows).map_err(|reason| self.damage(reason))?;
         Ok(rows)
     }

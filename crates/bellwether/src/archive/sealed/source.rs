@@ -78,6 +78,7 @@ impl FileBytes {
 
 /// Columns of a row group, by their offset in the file. Reading page by page would take several system calls per
 /// column.
+#[derive(Clone)]
 pub(in crate::archive) struct GroupColumns(Vec<(u64, Bytes)>);
 
 impl GroupColumns {
