@@ -5,13 +5,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, Float64Array, Int64Array, RecordBatch};
+use arrow::array::{Array, AsArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{Float64Type, Int64Type, Schema};
+use arrow::datatypes::{Float64Type, Int32Type, Int64Type, Schema};
 use bellwether::archive::Seal;
 use bellwether::run::CancellationToken;
 use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::support::program::Place;
 use crate::support::rows::read;
@@ -81,6 +82,35 @@ fn write(folder: &Path, seal: &mut Seal, name: &str, rows: &RecordBatch) {
     out.write(rows).expect("rows");
     out.close().expect("a file");
     record(folder, seal, name, rows.num_rows() as u64);
+}
+
+/// A file of a few kilobytes in which every article has the same title of four megabytes.
+pub(super) fn long_titles(folder: &Path) {
+    let mut seal = seal_of(folder);
+    let rows = read(&folder.join("articles.parquet"));
+    let place = rows.schema().index_of("title").expect("articles have it");
+    let mut fields = rows.schema().fields().to_vec();
+    let title = DictionaryArray::<Int32Type>::new(
+        Int32Array::from(vec![0; rows.num_rows()]),
+        Arc::new(StringArray::from(vec!["x".repeat(4 << 20)])),
+    );
+    fields[place] = Arc::new(fields[place].as_ref().clone().with_data_type(title.data_type().clone()));
+    let mut columns = rows.columns().to_vec();
+    columns[place] = Arc::new(title);
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("the same rows");
+    let properties = WriterProperties::builder()
+        .set_dictionary_page_size_limit(16 << 20)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let path = folder.join("articles.parquet");
+    let mut out =
+        ArrowWriter::try_new(File::create(&path).expect("a file"), rows.schema(), Some(properties)).expect("a writer");
+    out.write(&rows).expect("rows");
+    out.close().expect("a file");
+    assert!(rows.num_rows() > 500 && fs::metadata(&path).expect("a file").len() < 1 << 20);
+    record(folder, &mut seal, "articles.parquet", rows.num_rows() as u64);
+    reseal(folder, &mut seal);
 }
 
 /// A file of a few kilobytes with more rows in a row group than any valid one.

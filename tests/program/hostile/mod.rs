@@ -258,6 +258,11 @@ fn a_small_file_that_expands_to_too_many_rows_is_refused() {
 }
 
 #[test]
+fn a_long_value_that_many_rows_point_to_is_counted_for_each_of_them() {
+    assert_found("titles of gigabytes", |archive| forge::long_titles(&first(archive)));
+}
+
+#[test]
 fn a_pack_that_claims_runs_it_does_not_contain_is_refused() {
     assert_refused("an empty pack of all runs", |archive| {
         forge::pack(archive, |pack, folder| {
@@ -338,6 +343,38 @@ fn lacks_rows(place: &Place, runs: &[String]) {
     let refused = run_with_limits(place, &["prune"]).failed_with(1);
     assert!(refused.stderr.contains("is missing rows of its members"), "{refused:?}");
     assert!(runs.iter().all(|run| place.file("output/archive/vendor").join(run).join("run.json").exists()));
+}
+
+/// Changes a byte of the pack of an archive, and returns its name.
+fn damage_pack(archive: &Path) -> String {
+    let pack = names(archive).into_iter().find(|name| name.starts_with("pack=")).expect("a pack");
+    let path = archive.join(&pack).join("signals.parquet");
+    let mut bytes = fs::read(&path).expect("a file");
+    bytes[100] ^= 1;
+    fs::write(&path, bytes).expect("a file");
+    pack
+}
+
+/// Whatever is wrong with a pack, its runs have the rows.
+#[test]
+fn a_pack_that_cannot_be_read_is_set_aside_by_the_next_run_if_its_runs_are_here() {
+    let place = copy_of(sound());
+    place.pack();
+    let archive = place.file("output/archive/vendor");
+    let pack = damage_pack(&archive);
+    let outcome = run_with_limits(&place, &["run", "it"]).expect_success();
+    assert!(outcome.stderr.contains(&format!("{pack}` was moved to `.damaged`")), "{}", outcome.stderr);
+    assert!(archive.join(".damaged").join(&pack).exists() && !archive.join(&pack).exists());
+    run_with_limits(&place, &["verify"]).expect_success();
+    // Without its runs, the pack is all that there is.
+    let pruned = copy_of(sound());
+    pruned.pack();
+    pruned.prune_packed();
+    let archive = pruned.file("output/archive/vendor");
+    let pack = damage_pack(&archive);
+    let refused = run_with_limits(&pruned, &["run", "it"]).failed_with(1);
+    assert!(refused.stderr.contains("signals.parquet` is damaged"), "{}", refused.stderr);
+    assert!(archive.join(&pack).exists());
 }
 
 /// An invented member could otherwise account for missing rows.

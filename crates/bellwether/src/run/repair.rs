@@ -13,10 +13,10 @@ use super::forget::newest_that_counts;
 use super::observer::Control;
 use super::store::{RemoteStore, is_damage};
 use super::verify::{Damage, Repair, RepairKind, Verified, inspect};
-use crate::archive::{folders, open_merged, with_source};
+use crate::archive::{SEAL, Seal, folders, open_merged, with_source};
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
-use crate::disk::names::is_unique;
+use crate::disk::names::{PACK_FOLDER, fits, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, VersionRecord};
 use crate::time::{Clock, random};
@@ -109,6 +109,29 @@ fn refuse_links(archive: &Path, data: &Path) -> Result<()> {
         [DAMAGED, "builds"].iter().try_for_each(|name| links::refuse(&dataset.join(name)))?;
     }
     Ok(())
+}
+
+/// Moves the pack that an error found damaged aside, if each of its runs has a folder of its own here. Returns what to say
+/// of it; `None` if the error is about something else.
+pub(super) fn set_pack_aside(archive: &Path, error: &Error) -> Result<Option<String>> {
+    let Some(FileError::Damaged { path, .. }) = error.downcast_ref() else { return Ok(None) };
+    let Some(pack) = path.strip_prefix(archive).ok().and_then(|below| below.iter().next()) else { return Ok(None) };
+    if !fits(&pack.to_string_lossy(), PACK_FOLDER) {
+        return Ok(None);
+    }
+    let pack = archive.join(pack);
+    let Ok(seal) = links::read(&pack.join(SEAL)).and_then(|text| Seal::of(&text, &pack)) else { return Ok(None) };
+    let is_here = |run: &Seal| !file::is_gone(&archive.join(format!("run={}", run.run)).join(SEAL));
+    if !seal.runs().all(is_here) {
+        return Ok(None);
+    }
+    links::refuse(&pack)?;
+    set_aside(&pack)?;
+    let shown = pack.display();
+    Ok(Some(format!(
+        "`{shown}` was moved to `{DAMAGED}`, since it cannot be read: {}; its runs are here",
+        with_source(error)
+    )))
 }
 
 /// Moves a damaged folder to the hidden folder beside it.
