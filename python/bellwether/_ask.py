@@ -44,7 +44,10 @@ def check(definition: Definition) -> dict[str, Any]:
     >>> bw.check(wrong)["problems"][0]["hint"]
     'periods are 1d to 30d and 1m to 6m'
     """
-    return dict(json.loads(_bellwether.check(_values.definition(definition))))
+    checked: dict[str, Any] = json.loads(_bellwether.check(_values.definition(definition)))
+    for warning in checked["warnings"]:
+        warnings.warn(warning, BellwetherWarning, stacklevel=2)
+    return checked
 
 
 def sectors(definition: Definition, *, key: str | None = None) -> list[str]:

@@ -88,7 +88,8 @@ def follow(progress: bool | Callable[[Event], object]) -> Generator[Callable[[st
 
     def observe(text: str) -> None:
         event: Event = json.loads(text)
-        if event["event"] == "warning":
+        # A note says what is not as the definition asks for, such as a sector that is missing and may be.
+        if event["event"] == "warning" or event["event"] == "note":
             warnings.warn(event["message"], BellwetherWarning, stacklevel=5)
         if listener is not None:
             listener(event)

@@ -23,16 +23,23 @@ def test_the_examples_of_the_docstrings_run(name: str, place: Path) -> None:
     assert outcome.failed == 0
 
 
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("datasets", "notebooks", "history"))]
+ROOT = Path(__file__).parents[2]
+PAGES = {page.relative_to(ROOT).as_posix(): page.read_text() for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]}
 
 
-@pytest.mark.parametrize("page", PAGES)
+# The others show what needs a server, a bucket or Airflow; the tests of the program run or read them.
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("datasets", "notebooks", "history"))])
 def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     bw.run("demo", progress=False)
-    text = (Path(__file__).parents[2] / page).read_text()
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+    for block in re.findall(r"```python\n(.*?)```", PAGES[page], re.DOTALL):
         exec(compile(block, page, "exec"), {})
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_python_stands_in_blocks_that_are_run(page: str) -> None:
+    outside = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
+    assert not re.findall(r"^    .*(?:\bbw\.|^    import |vectorbt\.|polars\.|pandas\.).*$", outside, re.MULTILINE)
 
 
 def test_everything_public_has_a_docstring() -> None:

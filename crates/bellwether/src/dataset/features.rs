@@ -321,12 +321,13 @@ impl<'a> FeatureTable<'a> {
         found.expect("the windows of every feature were computed")
     }
 
-    /// The window of each key; none if the lists do not tell what was in it.
+    /// The window of each key; none if the lists do not tell what was in it, or if it ends where it begins.
     fn window(&self, days: Days) -> impl Iterator<Item = Option<&WindowStatistics>> {
         self.of_length(days).list.iter().zip(self.keys.iter()).zip(&self.known_after).map(
             move |((window, (_, cut)), after)| {
                 let day_before = cut.day.saturating_sub(days.count());
-                (day_before >= (*after)?).then_some(window)
+                let can_hold = window.articles > 0 || cut.is_made_after(day_before);
+                (can_hold && day_before >= (*after)?).then_some(window)
             },
         )
     }

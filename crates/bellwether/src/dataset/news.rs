@@ -41,6 +41,11 @@ impl Cutoff {
         is_by_day && instant <= self.seen_by
     }
 
+    /// Whether news of the days after one can be known: a signal that was made at midnight knows none of its own day.
+    pub(super) fn is_made_after(self, day: Day) -> bool {
+        self.timing.may_know_after(day, self.made)
+    }
+
     /// Whether something with this date was known.
     fn knows(self, written: Date) -> bool {
         self.made == Moment::END || self.timing.known_from(written.micros, written.offset_minutes).is_by(self.made)

@@ -73,10 +73,16 @@ impl DatasetPlan {
             };
             warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
         }
-        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d`, or say \
-                    when signals are made with `made_at` in `[signals]`";
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news, and one that is \
+                    dated at midnight uses none of it: use `1d`, or say when signals are made with `made_at` in `[signals]`";
         let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
         warnings.extend(is_whole_day.then(|| text.to_owned()));
+        let has_no_news = self.shape == Shape::Long && !self.written.has_any_from(self.columns.len());
+        if has_no_news && !self.features.is_empty() {
+            let text = "`columns` keeps no column of the news, which is asked for all the same, with a request for each ticker: \
+                        without it, say `kind = \"signals\"` in `[dataset]`";
+            warnings.push(text.to_owned());
+        }
         warnings
     }
 

@@ -73,6 +73,7 @@ impl BuildOptions {
 /// Not cancel safe: use [`BuildOptions::control`].
 pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<Summary> {
     let begun = Instant::now();
+    options.control.warn(&plan.dataset.warnings());
     let (name, is_own) = (plan.name.clone(), options.ad_hoc.is_none());
     let access = if is_own { StoreAccess::Write } else { StoreAccess::Read };
     let store = RemoteStore::of(&plan, options.store.as_ref(), access, &options.archive, &data, &options.control)?;

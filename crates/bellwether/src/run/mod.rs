@@ -134,8 +134,24 @@ impl Project {
 ///
 /// Not cancel safe: use [`Options::control`], which removes what is incomplete or keeps it for the next run.
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
-    let instant = Instant::now();
     let plan = Arc::new(plan);
+    let archive = options.archive.join(&plan.service.name);
+    options.control.warn(&plan.dataset.warnings());
+    match run_once(Arc::clone(&plan), options.clone()).await {
+        Ok(summary) => Ok(summary),
+        // A pack holds no more than its runs: without it, the run goes on from the answers that it has.
+        Err(error) => match repair::set_pack_aside(&archive, &error)? {
+            None => Err(error),
+            Some(message) => {
+                options.control.warn(&[message]);
+                run_once(plan, Options { interrupted: Interrupted::Resume, ..options }).await
+            }
+        },
+    }
+}
+
+async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
+    let instant = Instant::now();
     if let Source::Remote(remote) = &plan.source
         && let Some(warning) = remote.key.warning()
     {

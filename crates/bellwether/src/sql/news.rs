@@ -388,11 +388,20 @@ impl NewsQuery<'_> {
                 of_lists = format!("{of_lists}\nleft join oldest o on {}", self.same_key("o", "k"));
             }
         }
+        // A signal that was made at midnight knows no news of its own day.
+        let can_hold = match self.is_timed() {
+            true => {
+                let start = format!("cast(k.cutoff - w.days + 1 as {})", self.view.dialect.naive());
+                let delay = self.plan.news_delay.as_secs();
+                format!(" and (count(a.day) > 0 or bool_and(k.made > {start} + interval '{delay}' second))")
+            }
+            false => String::new(),
+        };
         let age = self.view.dialect.days_between("a.day", "k.cutoff");
         let of_weights =
             if decays.is_empty() { String::new() } else { format!("\nleft join weights d on d.age = {age}") };
         format!(
-            "select {key}, w.days,\n    bool_and({}) as is_told,\n    {}\nfrom keys k cross join {}\n\
+            "select {key}, w.days,\n    bool_and({}){can_hold} as is_told,\n    {}\nfrom keys k cross join {}\n\
              {of_lists}\nleft join articles a on {}\n    \
              and a.day > k.cutoff - w.days{is_counted}{of_weights}\ngroup by {key}, w.days",
             self.is_told(),
